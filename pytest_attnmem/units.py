@@ -1,0 +1,116 @@
+"""Sizes in bytes, read from and written as text with IEC units. Integers only, never floats."""
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
+from .errors import SizeError
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_SIZE: Final = re.compile(r" *(-?)([0-9]+(?:\.[0-9]+)?)(?: *([A-Za-z]+))? *")
+_AMBIGUOUS: Final = re.compile(r"[KMGT]B", re.IGNORECASE)
+_MAX_LENGTH: Final = 64
+_ACCEPTED: Final = f"write a number and one of {', '.join(_UNITS)}, as in '64 MiB'"
+
+
+def excerpt(text: str, limit: int = _MAX_LENGTH) -> str:
+    """Return *text* as one line of at most *limit* characters of it, for quoting in a message."""
+    short = text if len(text) <= limit else text[: limit - 3] + "..."
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that *text* names: ``64 MiB``, ``1.5 GiB``, or ``1024`` for plain bytes.
+
+    The units are B, KiB, MiB, GiB and TiB, spelled exactly so. Raises SizeError for any other
+    text, and for a size that is negative or not a whole number of bytes.
+    """
+    refused = f"cannot parse size '{excerpt(text)}'"
+    if len(text) > _MAX_LENGTH:
+        raise SizeError(f"{refused}: it is longer than {_MAX_LENGTH} characters; {_ACCEPTED}")
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise SizeError(f"{refused}: {_ACCEPTED}")
+    sign, number, unit = match.groups()
+    if sign:
+        raise SizeError(f"{refused}: a size cannot be negative; {_ACCEPTED}")
+    if unit is None and number.isdecimal():
+        return int(number)
+    if unit is not None and _AMBIGUOUS.fullmatch(unit):
+        raise SizeError(f"{refused}: {_ambiguous(number, unit)}")
+    if unit not in _UNITS:
+        raise SizeError(f"{refused}: {_ACCEPTED}")
+    size = Fraction(number) * _factor(unit)
+    if size.denominator != 1:
+        below = format_exact(int(size))
+        raise SizeError(f"{refused}: it is not a whole number of bytes; round it, as in '{below}'")
+    return size.numerator
+
+
+def format_size(size: int) -> str:
+    """Return *size* bytes for people to read, with one decimal: ``512 B``, ``76.5 MiB``."""
+    unit = common_unit([size])
+    return f"{format_in(size, unit)} {unit}"
+
+
+def format_exact(size: int) -> str:
+    """Return *size* bytes in the largest unit that holds it whole: ``64 MiB``, ``1536 B``.
+
+    This is the inverse of parse_size for every size from 0 that its 64 characters can hold.
+    """
+    unit = next(u for u in reversed(_UNITS) if size % _factor(u) == 0) if size else "B"
+    return f"{size // _factor(unit)} {unit}"
+
+
+def format_distinct(*sizes: int) -> tuple[str, ...]:
+    """Return each size as format_size does, or all in exact bytes where different sizes collide.
+
+    A message that compares sizes then never reads "64.0 MiB exceeds 64.0 MiB".
+    """
+    texts = tuple(map(format_size, sizes))
+    if len(set(texts)) < len(set(sizes)):
+        return tuple(f"{size:,} B" for size in sizes)
+    return texts
+
+
+def common_unit(sizes: Iterable[int]) -> str:
+    """Return the one unit for a column of *sizes* in bytes: the largest size's; B if empty."""
+    largest = max(map(abs, sizes), default=0)
+    if largest < 1024:
+        return "B"
+    # Judged after rounding, so that 1023.97 KiB becomes 1.0 MiB and never 1024.0 KiB.
+    return next((u for u in _UNITS[1:-1] if _tenths(largest, u) < 10240), _UNITS[-1])
+
+
+def format_in(size: int, unit: str) -> str:
+    """Return *size* bytes as a number of *unit*, with one decimal, or none in B.
+
+    Halves round away from zero. Raises SizeError for an unknown unit.
+    """
+    if unit not in _UNITS:
+        raise SizeError(f"unknown unit '{excerpt(unit)}': use one of {', '.join(_UNITS)}")
+    if unit == "B":
+        return str(size)
+    whole, tenth = divmod(_tenths(abs(size), unit), 10)
+    sign = "-" if size < 0 and (whole or tenth) else ""
+    return f"{sign}{whole}.{tenth}"
+
+
+def _factor(unit: str) -> int:
+    return 1 << 10 * _UNITS.index(unit)
+
+
+def _tenths(size: int, unit: str) -> int:
+    factor = _factor(unit)
+    return (20 * size + factor) // (2 * factor)
+
+
+def _ambiguous(number: str, unit: str) -> str:
+    exponent = "KMGT".index(unit[0].upper()) + 1
+    iec = _UNITS[exponent]
+    power = "1024" if exponent == 1 else f"1024**{exponent}"
+    return (
+        f"write '{number} {iec}' (1 {iec} = {power} bytes); "
+        f"{unit} is used for both 10**{3 * exponent} and 2**{10 * exponent}"
+    )

@@ -1,0 +1,58 @@
+"""What tests of several modules start from."""
+
+import gc
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from _pytest.pytester import SysModulesSnapshot
+
+import pytest_attnmem
+from pytest_attnmem.measurement import Measurement
+
+# Of our own modules there should not be two of a kind; so all are imported before the first suite.
+for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
+    importlib.import_module(module.name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _libraries_stay_imported() -> Iterator[None]:
+    """Pytester takes out of sys.modules what a suite imported; torch survives no second import."""
+    plain = SysModulesSnapshot.__init__
+
+    def preserving(self: SysModulesSnapshot, preserve: Callable[[str], bool]) -> None:
+        plain(self, lambda name: preserve(name) or _is_library(name))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SysModulesSnapshot, "__init__", preserving)
+        yield
+
+
+def _is_library(name: str) -> bool:
+    return "site-packages" in (getattr(sys.modules[name], "__file__", None) or "")
+
+
+@pytest.fixture(scope="session")
+def seen() -> Measurement:
+    """A measurement of 1 KiB with nothing special about it; tests replace what they look at."""
+    return Measurement(
+        backend="cpu",
+        device="cpu",
+        peak_bytes=1024,
+        allocated_bytes=1024,
+        reserved_bytes=None,
+        retained_bytes=256,
+        allocations=3,
+        kinds=("cpu",),
+    )
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Iterator[None]:
+    """For tests that open many windows: each collects garbage, at 70 ms with torch imported."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
