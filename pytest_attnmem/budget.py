@@ -1,0 +1,246 @@
+"""What a test promised (``BudgetSpec``, as written) and what that is in bytes (``Budget``)."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import AttnMemError, BudgetError
+from .formula import Formula, parse_formula
+from .measurement import METRICS
+from .model import MemoryModel, evaluate
+from .shape import ALIASES, SYMBOLS, AttentionShape, itemsize_of
+from .tolerance import NONE, Tolerance, parse_tolerance
+from .units import excerpt, format_exact, parse_size
+
+Limit = int | Formula | MemoryModel | Callable[[AttentionShape], int]
+
+_KIND = re.compile(r"sm\d{2,3}|cpu|cuda|rocm|xpu|mps|default|[a-z]+")
+#: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
+_SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
+_GROWTH = re.compile(r"\s*O\s*\(")
+_KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
+
+
+def memory_budget(
+    limit: Any = None,
+    *,
+    metric: str = "peak",
+    tolerance: Any = 0,
+    exact: bool = False,
+    backend: str | None = None,
+    device: str | None = None,
+    warmup: int = 0,
+    **symbols: Any,
+) -> BudgetSpec:
+    """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
+    text, parsed = _parse_limits(limit)
+    if metric not in METRICS:
+        raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+    if not isinstance(exact, bool):
+        raise BudgetError(f"exact={exact!r} is not a bool; write exact=True or leave it out")
+    if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
+        raise BudgetError(f"warmup={warmup!r} is not a number of runs from 0 to 1000")
+    for name, value in (("backend", backend), ("device", device)):
+        if value is not None and not isinstance(value, str):
+            raise BudgetError(f"{name}={value!r} is not a name; write {name}='cpu', for example")
+    _check_symbols(symbols, parsed)
+    return BudgetSpec(
+        text, parsed, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    """A budget as it was written."""
+
+    text: str
+    """The limit in the words of the test."""
+    limits: Mapping[str, Limit]
+    """Device kind → limit; one that is not by device stands under ``default``."""
+    metric: str = "peak"
+    tolerance: Tolerance = NONE
+    exact: bool = False
+    backend: str | None = None
+    device: str | None = None
+    warmup: int = 0
+    symbols: Mapping[str, object] = field(default_factory=dict)
+    where: str = ""
+    """``test_attn.py:12``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A budget in bytes, and where they come from."""
+
+    limit_bytes: int | None
+    """``None``: there is nothing to hold the measurement to, for the reason in ``absent``."""
+    text: str = ""
+    values: Mapping[str, int] = field(default_factory=dict)
+    """The symbols that the limit read."""
+    where: str = ""
+    metric: str = "peak"
+    tolerance: Tolerance = NONE
+    exact: bool = False
+    absent: str = ""
+
+
+def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec:
+    """The budget that a marker's arguments describe.
+
+    Raises:
+        BudgetError, FormulaError, SizeError: they describe none; the text says why in one line.
+    """
+    try:
+        inspect.signature(memory_budget).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise BudgetError(f"memory_budget takes one limit and keywords: {error}") from error
+    return memory_budget(*arguments, **keywords)
+
+
+def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> Budget:
+    """The budget in bytes, for the test's ``shape`` on a device of ``kinds`` (closest first).
+
+    Raises:
+        BudgetError: a symbol without a value, or with two; a callable that returns no bytes.
+        FormulaError: the formula's value is no number of bytes.
+    """
+    kind = next((kind for kind in (*kinds, "default") if kind in spec.limits), None)
+    common = {
+        "where": spec.where,
+        "metric": spec.metric,
+        "tolerance": spec.tolerance,
+        "exact": spec.exact,
+    }
+    if kind is None:
+        absent = (
+            f"no limit for {kinds[-1] if kinds else 'this device'}, only for"
+            f" {', '.join(spec.limits)}"
+            if spec.limits
+            else "no limit and no baseline"
+        )
+        return Budget(None, absent=absent, **common)  # type: ignore[arg-type]
+    limit = spec.limits[kind]
+    limit_bytes, read = _evaluate(limit, shape, kinds)
+    values = {name: value for name, value in shape.symbols.items() if name in read}
+    text = spec.text if len(spec.limits) == 1 else f"{kind}: {_describe(limit)}"
+    return Budget(limit_bytes, text, values, **common)  # type: ignore[arg-type]
+
+
+def _evaluate(
+    limit: Limit, shape: AttentionShape, kinds: tuple[str, ...]
+) -> tuple[int, frozenset[str]]:
+    if isinstance(limit, int):
+        return limit, frozenset()
+    if isinstance(limit, Formula):
+        return evaluate(limit, shape), limit.symbols
+    if isinstance(limit, MemoryModel):
+        return limit.peak(shape, kinds), limit.symbols
+    name = _describe(limit)
+    try:
+        value = limit(shape)
+    except AttnMemError:
+        raise
+    except Exception as error:  # the user's own code: its fault is one line of their report
+        said = excerpt(f"{type(error).__name__}: {error}", 200)
+        raise BudgetError(f"budget {name} raised {said}") from error
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BudgetError(
+            f"budget {name} returned {excerpt(repr(value))}; expected whole bytes, an int >= 0"
+        )
+    return value, frozenset(shape.symbols)
+
+
+def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
+    if limit is None:
+        return "", {}
+    if not isinstance(limit, Mapping):
+        parsed = _parse_limit(limit)
+        return _describe(limit if isinstance(limit, str) else parsed), {"default": parsed}
+    if not limit:
+        raise BudgetError("an empty dict is no budget; write {'cuda': …, 'default': …}")
+    for kind in limit:
+        if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+            raise BudgetError(
+                f"unknown device kind {kind!r} in the budget; expected cuda, sm90 (a compute"
+                " capability), cpu, another device type or default"
+            )
+    limits = {kind: _parse_limit(value) for kind, value in limit.items()}
+    return ", ".join(f"{kind}: {_describe(value)}" for kind, value in limits.items()), limits
+
+
+def _parse_limit(limit: object) -> Limit:
+    if isinstance(limit, str):
+        if _GROWTH.match(limit):
+            raise BudgetError(
+                f"growth contracts such as {limit[:40]!r} are not enforced by this version;"
+                " write a size ('64 MiB') or a formula ('2*B*H*N*d*itemsize')"
+            )
+        if _SIZE.fullmatch(limit):
+            return parse_size(limit)
+        formula = parse_formula(limit)
+        return formula if formula.symbols else formula.evaluate({})
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        if limit < 0:
+            raise BudgetError(f"limit {limit} is negative; a budget is 0 bytes or more")
+        return limit
+    if isinstance(limit, (Formula, MemoryModel)):
+        return limit
+    forward = getattr(limit, "forward", None)
+    if isinstance(forward, MemoryModel):
+        raise BudgetError("a kernel's model has two budgets; write MODEL.forward or MODEL.training")
+    if callable(limit):
+        return limit
+    raise BudgetError(
+        f"cannot read limit {str(limit)[:40]!r} ({type(limit).__name__}); expected a size"
+        " ('64 MiB'), whole bytes, a formula, a MemoryModel, a callable or a dict by device"
+    )
+
+
+def _describe(limit: object) -> str:
+    if isinstance(limit, str):
+        return " ".join(limit.split())
+    if isinstance(limit, int):
+        return format_exact(limit)
+    if isinstance(limit, Formula):
+        return " ".join(limit.text.split())
+    if isinstance(limit, MemoryModel):
+        return limit.name
+    return getattr(limit, "__qualname__", None) or type(limit).__name__
+
+
+def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:
+    _check_names(symbols, limits)
+    for name, value in symbols.items():
+        if name == "dtype":
+            itemsize_of(value)
+        elif not isinstance(value, int):
+            raise BudgetError(
+                f"symbol {name}={excerpt(repr(value))} in the marker is not a whole number"
+            )
+
+
+def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:
+    read: set[str] = set(_KNOWN)
+    for limit in limits.values():
+        if callable(limit):
+            return  # a callable may read any symbol
+        if not isinstance(limit, int):
+            read |= limit.symbols
+    options = [
+        parameter.name
+        for parameter in inspect.signature(memory_budget).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name in symbols:
+        if name not in read:
+            close = difflib.get_close_matches(name, [*options, *sorted(read)], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise BudgetError(
+                f"unknown keyword {name!r}: the limit reads no such symbol, and the options are"
+                f" {', '.join(options)}{hint}"
+            )

@@ -1,0 +1,73 @@
+"""What a backend saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+METRICS = ("peak", "allocated", "reserved", "retained")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One tensor alive at the peak."""
+
+    nbytes: int
+    shape: tuple[int, ...]
+    dtype: str
+    op: str
+    """The operator that made it, as PyTorch names it: ``softmax``."""
+    where: str
+    """The innermost line outside torch and this package: ``attn.py:31``."""
+    function: str = ""
+    """The function that line is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The memory of one window, in bytes above its start. ``None``: not measured there.
+
+    See the glossary in the README for what each number means.
+    """
+
+    backend: str
+    device: str
+    peak_bytes: int | None
+    """Highest requested bytes alive."""
+    allocated_bytes: int | None
+    """The same with the allocator's rounding."""
+    reserved_bytes: int | None
+    """Highest growth of the segments taken from the device."""
+    retained_bytes: int | None
+    """Bytes alive at the end, before any garbage collection."""
+    allocations: int
+    """How many allocations the window saw."""
+    workspace_bytes: int = 0
+    """What priming the device's libraries left allocated, before the window and not part of it."""
+    duration_s: float = 0.0
+    kinds: tuple[str, ...] = ()
+    """The keys of a budget's dict that mean the device, closest first."""
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    """What formulas may read of the device, such as ``threads``."""
+    unmeasured: str | None = None
+    """Why these numbers must not be taken for the truth."""
+    missing: str = ""
+    """Why a number is ``None``."""
+    out_of_memory: str | None = None
+    """What was asked for when memory ran out."""
+    held: tuple[Held, ...] = ()
+    """The tensors alive at the peak, largest first, where that was looked up."""
+    left: tuple[Held, ...] = ()
+    """The tensors alive at the end, likewise."""
+    held_note: str = ""
+    """What is to be known about ``held``: why it is empty, or what it leaves out."""
+    result: Any = field(default=None, compare=False, repr=False)
+    """What the measured function returned."""
+    trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
+    """Runs the function once more, to see what is held at the peak."""
+
+    def value(self, metric: str) -> int | None:
+        """The number that ``metric`` names."""
+        number: int | None = getattr(self, f"{metric}_bytes")
+        return number

@@ -1,0 +1,127 @@
+"""A row of the report, and the one form in which it travels: to the controller, JUnit and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .errors import AttnMemError
+from .measurement import METRICS, Held, Measurement
+from .verdict import Outcome, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What became of one budget, or of one region that was only measured."""
+
+    nodeid: str
+    region: str = ""
+    outcome: Outcome | None = None
+    """``None``: measured, and held to nothing."""
+    reason: str = ""
+    metric: str = "peak"
+    backend: str = ""
+    device: str = ""
+    shape: Mapping[str, int] = field(default_factory=dict)
+    budget: str = ""
+    limit_bytes: int | None = None
+    peak_bytes: int | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    retained_bytes: int | None = None
+    baseline_bytes: int | None = None
+    workspace_bytes: int = 0
+    allocations: int = 0
+    duration_s: float = 0.0
+    held: tuple[Held, ...] = ()
+
+    @property
+    def value(self) -> int | None:
+        """The number that its metric names."""
+        number: int | None = getattr(self, f"{self.metric}_bytes")
+        return number
+
+    @property
+    def name(self) -> str:
+        """The test, and the region in it."""
+        return f"{self.nodeid} [{self.region}]" if self.region else self.nodeid
+
+
+_MEASURED = (
+    "backend",
+    "device",
+    "peak_bytes",
+    "allocated_bytes",
+    "reserved_bytes",
+    "retained_bytes",
+    "workspace_bytes",
+    "allocations",
+    "duration_s",
+    "held",
+)
+
+
+def record(
+    nodeid: str,
+    region: str,
+    verdict: Verdict | None,
+    measurement: Measurement | None,
+    shape: Mapping[str, int],
+) -> Record:
+    """The row for a verdict (``None``: measured only) on a measurement (``None``: none made)."""
+    made: dict[str, Any] = {}
+    if verdict is not None and verdict.measurement is not None:
+        measurement = verdict.measurement  # it may know by now what was held
+    if measurement is not None:
+        made = {name: getattr(measurement, name) for name in _MEASURED}
+    if verdict is not None:
+        made |= {"outcome": verdict.outcome, "reason": verdict.reason}
+        if verdict.budget is not None:
+            budget = verdict.budget
+            made |= {"metric": budget.metric, "budget": budget.text}
+            made |= {"limit_bytes": budget.limit_bytes}
+    facts = measurement.symbols if measurement is not None else {}  # the device's, not the test's
+    own = {name: value for name, value in shape.items() if name not in facts}
+    return Record(nodeid, region, shape=own, **made)
+
+
+def to_dict(row: Record) -> dict[str, Any]:
+    """The record as JSON has it."""
+    data = {name: getattr(row, name) for name in Record.__slots__}
+    data["outcome"] = row.outcome.value if row.outcome else None
+    data["held"] = [_held_to_dict(held) for held in row.held]
+    return data
+
+
+def from_dict(data: Mapping[str, Any]) -> Record:
+    """The record that :func:`to_dict` wrote; fields of a newer minor version are passed over.
+
+    Raises:
+        AttnMemError: the data is not a record's.
+    """
+    try:
+        known = {name: data[name] for name in Record.__slots__ if name in data}
+        known["outcome"] = Outcome(data["outcome"]) if data["outcome"] else None
+        known["held"] = tuple(_held_from_dict(held) for held in data["held"])
+        if known.get("metric", "peak") not in METRICS:
+            raise ValueError(f"{data['metric']!r} is no metric")
+        return Record(**known)
+    except (KeyError, TypeError, ValueError) as error:
+        raise AttnMemError(f"not a record of attnmem: {type(error).__name__} {error}") from error
+
+
+def _held_to_dict(held: Held) -> dict[str, Any]:
+    data = asdict(held)
+    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape)}
+
+
+def _held_from_dict(data: Mapping[str, Any]) -> Held:
+    return Held(
+        data["bytes"],
+        tuple(data["shape"]),
+        data["dtype"],
+        data["op"],
+        data["where"],
+        data.get("function", ""),
+    )

@@ -1,0 +1,185 @@
+"""The symbols of an attention and the sizes they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from .errors import BudgetError
+
+#: Batch, query heads, key/value heads, query length, key/value length, head dims, bytes an element.
+SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
+
+#: What a symbol is where nothing says otherwise.
+DEFAULTS: Mapping[str, str] = MappingProxyType({"Hkv": "H", "M": "N", "dv": "d"})
+
+#: The field's usual names of a test's arguments.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "batch": "B",
+        "batch_size": "B",
+        "bsz": "B",
+        "heads": "H",
+        "num_heads": "H",
+        "n_heads": "H",
+        "nheads": "H",
+        "q_heads": "H",
+        "num_q_heads": "H",
+        "num_attention_heads": "H",
+        "kv_heads": "Hkv",
+        "num_kv_heads": "Hkv",
+        "n_kv_heads": "Hkv",
+        "num_key_value_heads": "Hkv",
+        "seq_len": "N",
+        "seqlen": "N",
+        "seq_length": "N",
+        "sequence_length": "N",
+        "q_len": "N",
+        "query_len": "N",
+        "kv_len": "M",
+        "k_len": "M",
+        "key_len": "M",
+        "head_dim": "d",
+        "dim_head": "d",
+        "v_head_dim": "dv",
+        "value_dim": "dv",
+    }
+)
+
+#: Bytes of one element, by the names torch and numpy print and the field's short ones.
+ITEMSIZES: Mapping[str, int] = MappingProxyType(
+    {
+        "float64": 8, "double": 8, "fp64": 8, "complex64": 8, "int64": 8,
+        "float32": 4, "float": 4, "fp32": 4, "int32": 4,
+        "float16": 2, "half": 2, "fp16": 2, "bfloat16": 2, "bf16": 2, "int16": 2,
+        "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1, "int8": 1, "uint8": 1, "bool": 1,
+        "complex128": 16,
+    }
+)  # fmt: skip
+
+
+def itemsize_of(dtype: object) -> int:
+    """Bytes of one element of ``dtype``: a torch or numpy dtype, or its name.
+
+    Raises:
+        BudgetError: the name is not one of :data:`ITEMSIZES`.
+    """
+    size = getattr(dtype, "itemsize", None)
+    if isinstance(size, int):
+        return size
+    name = str(dtype).removeprefix("torch.")
+    if name not in ITEMSIZES:
+        raise BudgetError(
+            f"unknown dtype {name[:40]!r}; expected a torch dtype or one of {', '.join(ITEMSIZES)}"
+        )
+    return ITEMSIZES[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where symbols got their values: a label for messages, and name → value as found there."""
+
+    label: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """The resolved symbols of one test: ``shape.N``, ``shape["N"]``, ``shape.scores_bytes``.
+
+    Reading a symbol that has no value, or that two sources give different values, raises
+    :class:`BudgetError` and names it.
+    """
+
+    symbols: Mapping[str, int]
+    conflicts: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        """The value of a symbol."""
+        if name in self.conflicts:
+            raise BudgetError(self.conflicts[name])
+        if name not in self.symbols:
+            known = ", ".join(f"{n}={v}" for n, v in self.symbols.items()) or "none"
+            raise BudgetError(
+                f"symbol {name!r} has no value (known: {known}); pass it to the marker"
+                f" ({name}=…), name a test argument so, or make the inputs with qkv"
+            )
+        return self.symbols[name]
+
+    def __getattr__(self, name: str) -> int:
+        """The value of a symbol, as an attribute."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    @property
+    def q_bytes(self) -> int:
+        """[B, H, N, d]."""
+        return self["B"] * self["H"] * self["N"] * self["d"] * self["itemsize"]
+
+    @property
+    def k_bytes(self) -> int:
+        """[B, Hkv, M, d]."""
+        return self["B"] * self["Hkv"] * self["M"] * self["d"] * self["itemsize"]
+
+    @property
+    def v_bytes(self) -> int:
+        """[B, Hkv, M, dv]."""
+        return self["B"] * self["Hkv"] * self["M"] * self["dv"] * self["itemsize"]
+
+    @property
+    def out_bytes(self) -> int:
+        """[B, H, N, dv]."""
+        return self["B"] * self["H"] * self["N"] * self["dv"] * self["itemsize"]
+
+    @property
+    def scores_bytes(self) -> int:
+        """[B, H, N, M]."""
+        return self["B"] * self["H"] * self["N"] * self["M"] * self["itemsize"]
+
+    @property
+    def lse_bytes(self) -> int:
+        """One float32 row vector, [B, H, N]."""
+        return self["B"] * self["H"] * self["N"] * 4
+
+
+def gather(sources: Iterable[Source]) -> AttentionShape:
+    """The symbols that ``sources`` give, under their own names and under the field's.
+
+    Values that are not whole numbers (a tensor, a string, a scale) are no symbols and are passed
+    over. A disagreement is kept, and raised when the symbol is read: it matters only where used.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    conflicts: dict[str, str] = {}
+    for source in sources:
+        for name, value in source.values.items():
+            symbol, number = _symbol(name, value)
+            if number is None:
+                continue
+            here = f"{name}={value}" if symbol == name else f"{symbol}={number} ({name}={value})"
+            known = found.setdefault(symbol, (number, f"{here} from {source.label}"))
+            if known[0] != number:
+                conflicts[symbol] = (
+                    f"symbol {symbol!r} has two values: {known[1]}, {here} from {source.label}"
+                )
+    symbols = {name: value for name, (value, _) in found.items()}
+    for name, other in DEFAULTS.items():
+        if name not in symbols and other in symbols:
+            symbols[name] = symbols[other]
+            if other in conflicts:
+                conflicts[name] = conflicts[other]
+    order = {name: place for place, name in enumerate(SYMBOLS)}
+    names = sorted(symbols, key=lambda name: (order.get(name, len(order)), name))
+    return AttentionShape({name: symbols[name] for name in names}, conflicts)
+
+
+def _symbol(name: str, value: object) -> tuple[str, int | None]:
+    if name == "dtype":
+        try:
+            return "itemsize", itemsize_of(value)
+        except BudgetError:
+            return "itemsize", None
+    if isinstance(value, int):  # a bool too: causal=True is 1
+        return ALIASES.get(name, name), int(value)
+    return name, None

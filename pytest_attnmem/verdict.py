@@ -1,0 +1,100 @@
+"""Holding a measurement to a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from .budget import Budget
+from .measurement import Measurement
+from .units import format_distinct, format_size
+
+
+class Outcome(Enum):
+    """How a budget ended; there is no fourth way."""
+
+    WITHIN = "within"
+    OVER = "over"
+    NOT_ENFORCED = "not enforced"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome and what it rests on."""
+
+    outcome: Outcome
+    reason: str
+    """One line; for ``over`` the first line of the failure."""
+    measurement: Measurement | None = None
+    budget: Budget | None = None
+
+
+def judge(measurement: Measurement, budget: Budget) -> Verdict:
+    """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does."""
+
+    def verdict(outcome: Outcome, reason: str = "") -> Verdict:
+        return Verdict(outcome, reason, measurement, budget)
+
+    value, limit = measurement.value(budget.metric), budget.limit_bytes
+    if measurement.out_of_memory is not None:
+        return verdict(Outcome.OVER, _out_of_memory(measurement, budget))
+    if measurement.unmeasured is not None:
+        return verdict(Outcome.NOT_ENFORCED, measurement.unmeasured)
+    if value is None:
+        missing = f": {measurement.missing}" if measurement.missing else ""
+        return verdict(
+            Outcome.NOT_ENFORCED,
+            f"{budget.metric} is not measured on {measurement.backend}{missing}",
+        )
+    if limit is None:
+        return verdict(Outcome.NOT_ENFORCED, budget.absent)
+    if measurement.allocations == 0 and limit > 0:
+        return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
+    allowance = budget.tolerance.allowance(limit)
+    if value > limit + allowance:
+        return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
+    if budget.exact and value < limit - allowance:
+        return verdict(Outcome.OVER, _under(value, limit, measurement, budget))
+    return verdict(Outcome.WITHIN)
+
+
+def not_enforced(reason: str) -> Verdict:
+    """The verdict on a budget that nothing was measured for."""
+    return Verdict(Outcome.NOT_ENFORCED, reason)
+
+
+def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
+    """The same verdict, its measurement told what was held at the peak."""
+    if verdict.measurement is None:
+        return verdict
+    known = replace(verdict.measurement, held=traced.held, held_note=traced.held_note)
+    return replace(verdict, measurement=known)
+
+
+def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
+    tenths = (value * 20 // limit + 1) // 2 if limit else 0  # rounded to the nearest tenth
+    if tenths > 10:
+        shown, allowed = format_distinct(value, limit)
+        by = f" ({tenths // 10}.{tenths % 10}x)"
+    else:
+        shown, allowed, excess = format_distinct(value, limit, value - limit)
+        by = f" by {excess}"
+    tolerance = f" with tolerance {budget.tolerance}" if str(budget.tolerance) != "0" else ""
+    return (
+        f"{budget.metric} {shown} exceeds budget {allowed}{by}{tolerance} on {measurement.device}"
+    )
+
+
+def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
+    shown, allowed, spare = format_distinct(value, limit, limit - value)
+    return (
+        f"{budget.metric} {shown} is under the exact budget {allowed} by {spare} on"
+        f" {measurement.device}: write the improvement down"
+    )
+
+
+def _out_of_memory(measurement: Measurement, budget: Budget) -> str:
+    peak = measurement.value("peak")
+    had = f" with {format_size(peak)} held" if peak else ""
+    limit = "" if budget.limit_bytes is None else f"; budget {format_size(budget.limit_bytes)}"
+    return f"out of memory on {measurement.device}: {measurement.out_of_memory}{had}{limit}"
