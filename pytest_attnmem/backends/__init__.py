@@ -1,0 +1,148 @@
+"""Backends: how memory is observed on a kind of device. This module itself stays free of torch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from ..errors import BackendUnavailable
+from ..measurement import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """A number of bytes over a stretch of time, relative to where it stood at the beginning."""
+
+    high: int
+    """Its highest value; at least 0."""
+    net: int
+    """Its value at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a gauge saw between ``start`` and ``stop``. ``None``: this backend cannot tell."""
+
+    requested: Rise | None
+    allocated: Rise | None
+    reserved: Rise | None
+    allocations: int
+    problem: str | None = None
+    """Why these numbers must not be taken for the truth."""
+    missing: str = ""
+    """Why a number is None."""
+    held: tuple[tuple[int, Held], ...] = ()
+    """The tensors alive at the highest point by number of birth, where the gauge is a tracer."""
+    left: tuple[tuple[int, Held], ...] = ()
+    """The tensors alive at the end, likewise."""
+    births: int = 0
+    """How many births the tracer had seen when this stretch began."""
+
+
+class Gauge(Protocol):
+    """Reads one device's memory; started and stopped any number of times, one after another."""
+
+    def start(self) -> None:
+        """Begin a stretch."""
+
+    def stop(self) -> Stretch:
+        """End the stretch and tell what happened in it."""
+
+
+class Backend(Protocol):
+    """A way to observe memory on one device."""
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by: ``cpu``."""
+
+    @property
+    def device(self) -> str:
+        """Which device it reads, as torch names it: ``cuda:0``."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The keys of a budget's dict that mean this device, closest first: ``sm90``, ``cuda``."""
+
+    @property
+    def symbols(self) -> Mapping[str, int]:
+        """Facts of the device that formulas may read, such as ``threads``."""
+
+    def prime(self) -> int:
+        """Bring on the costs of first use; bytes that they leave allocated."""
+
+    def gauge(self, metric: str) -> Gauge:
+        """A gauge for a window in which ``metric`` is what counts."""
+
+    def tracer(self) -> Gauge:
+        """A gauge that can tell who held memory; slower, for one more run of what failed."""
+
+    def out_of_memory(self, error: BaseException) -> str | None:
+        """What was asked for, if ``error`` says that memory ran out."""
+
+
+#: Opens a backend: takes what stood after the colon, or "". Raises BackendUnavailable.
+Opener = Callable[[str], Backend]
+
+
+def _in_module(module: str) -> Opener:
+    def opener(argument: str) -> Backend:
+        backend: Backend = importlib.import_module(module, __package__).open_backend(argument)
+        return backend
+
+    return opener
+
+
+BACKENDS: Mapping[str, Opener] = MappingProxyType(
+    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu")}
+)
+
+#: The order in which ``auto`` tries: the device that the code would run on.
+AUTO = ("cuda", "accelerator", "cpu")
+
+
+def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
+    """The backend that ``name`` asks for: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+
+    A backend asked for by name never falls back to another.
+
+    Raises:
+        BackendUnavailable: there is none of that name, or it cannot work here; the text says why.
+    """
+    if name == "auto":
+        for candidate in AUTO:
+            try:
+                return open_backend(candidate, openers)
+            except BackendUnavailable as error:
+                refusal = error
+        raise refusal
+    check_name(name, openers)
+    kind, _, argument = name.partition(":")
+    try:
+        return openers[kind](argument)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise BackendUnavailable(
+            f"backend {name!r} needs torch, which is not installed; pip install torch"
+        ) from error
+
+
+def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
+    """See that ``name`` asks for a backend that exists, without opening it.
+
+    Raises:
+        BackendUnavailable: it does not.
+    """
+    if name.partition(":")[0] not in (*openers, "auto"):
+        known = ", ".join(["auto", *openers])
+        raise BackendUnavailable(f"unknown backend {name[:40]!r}; expected one of {known}")
+
+
+def backend_of(device: str) -> str:
+    """The backend that measures ``device``, as torch names it: ``cuda:1`` → ``cuda:1``."""
+    kind = device.partition(":")[0]
+    return device if kind in ("cuda", "cpu") else f"accelerator:{device}"

@@ -1,0 +1,195 @@
+"""CPU memory as PyTorch's own allocator reports it: every allocation and free, to the byte."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ..errors import BackendUnavailable
+from ..units import format_size
+from . import Gauge, Rise, Stretch
+from .priming import matrix_product
+from .profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
+from .tracker import Tracker, raised_at
+
+#: bad_alloc carries no text of its own, and torch's says how much it wanted.
+_WANTED = re.compile(r"DefaultCPUAllocator: .*?you tried to allocate (\d+) bytes", re.DOTALL)
+
+
+class Cpu:
+    """The CPU of this process."""
+
+    name = "cpu"
+    device = "cpu"
+    kinds = ("cpu",)
+
+    def __init__(self, profiler: type[Profiler] | None = None) -> None:
+        self._profiler = profiler or default_profiler()
+
+    @property
+    def symbols(self) -> Mapping[str, int]:
+        """``threads``: kernels keep scratch for each."""
+        return {"threads": torch.get_num_threads()}
+
+    def prime(self) -> int:
+        """Run a matrix product in each dtype once: libraries set themselves up on first use."""
+        self._use_up_warning()
+        gauge = self.gauge("peak")
+        gauge.start()
+        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+            matrix_product(self.device, dtype)
+        requested = gauge.stop().requested
+        return requested.net if requested else 0
+
+    def _use_up_warning(self) -> None:
+        """Have the allocator warn of a block it did not see born where nobody reads it.
+
+        It does so for the first and for each thousandth; the first belongs in no test's output.
+        """
+        block = [torch.empty(1)]
+        profiler = self._profiler()
+        with _silent_stderr():
+            profiler.start()
+            block.clear()
+            profiler.stop()
+
+    def gauge(self, metric: str) -> Gauge:
+        """The allocator's events; every metric is read from them."""
+        return _EventGauge(self._profiler())
+
+    def tracer(self) -> Gauge:
+        """The dispatcher's view: tensors with names, and no scratch inside kernels."""
+        return Tracker()
+
+    def out_of_memory(self, error: BaseException) -> str | None:
+        """``tried to allocate 64.0 GiB at attn.py:5``, when the allocator could not."""
+        wanted = _WANTED.search(str(error)) if isinstance(error, RuntimeError) else None
+        if wanted is None:
+            return None
+        return f"tried to allocate {format_size(int(wanted[1]))}{raised_at(error)}"
+
+
+def open_backend(argument: str) -> Cpu:
+    """The CPU backend; there is nothing to choose about it."""
+    if argument:
+        raise BackendUnavailable(f"backend 'cpu' takes no device number, got {argument!r}")
+    return Cpu()
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Let what C++ code writes to file descriptor 2 go nowhere."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
+
+
+class _EventGauge:
+    """Folds the allocator's events, which are sizes: births are positive, deaths negative.
+
+    The allocator knows the size of a block that dies only if a profiler saw it born, now or in an
+    earlier window; and it may remember a size for an address that has had another owner since. So
+    a death counts only if a block of that size was born here and is alive. Others belong to
+    tensors from before the first start, which count neither while they live nor when they die.
+    """
+
+    def __init__(self, profiler: Profiler) -> None:
+        self._profiler = profiler
+        self._threads = _ThreadWatch()
+        self._profilers = ProfilerWatch()
+        self._alive: Counter[int] = Counter()
+        self._listening = False
+        self._problem = ""
+
+    def start(self) -> None:
+        if self._listening:  # since a stop that could not be
+            return
+        self._problem = _obstacle()
+        if not self._problem:
+            self._threads.start()
+            self._profilers.start(self._give_way)
+            self._profiler.start()
+            self._listening = True
+
+    def stop(self) -> Stretch:
+        if self._listening and in_backward():
+            return Stretch(None, None, None, 0, _IN_BACKWARD)
+        if not self._listening:
+            return Stretch(None, None, None, 0, self._problem)
+        return self._fold(*self._end())
+
+    def _give_way(self) -> None:
+        if in_backward():  # no room can be made here; torch will say so
+            return
+        self._end()
+        self._problem = "the test started a profiler, and a thread has room for one"
+
+    def _end(self) -> tuple[list[int], str | None]:
+        sizes, problem = self._profiler.stop()
+        self._listening = False
+        self._profilers.stop()
+        return sizes, self._threads.stop() or problem
+
+    def _fold(self, sizes: list[int], problem: str | None) -> Stretch:
+        level = high = allocations = 0
+        alive = self._alive
+        for size in sizes:
+            if size > 0:
+                alive[size] += 1
+                allocations += 1
+                level += size
+                if level > high:
+                    high = level
+            elif alive[-size] > 0:
+                alive[-size] -= 1
+                level += size
+        rise = Rise(high, level)
+        return Stretch(rise, rise, None, allocations, problem)  # the CPU allocator does not round
+
+
+_IN_BACKWARD = "a region began or ended inside a backward function"
+
+
+def _obstacle() -> str:
+    """What stands in the way of listening."""
+    if in_backward():
+        return _IN_BACKWARD
+    if is_profiling():
+        return "another profiler is running on this thread"
+    return ""
+
+
+class _ThreadWatch:
+    """Notices threads that are started, whose allocations the profilers do not see."""
+
+    def start(self) -> None:
+        self._started = 0
+        self._before = threading.getprofile()
+        threading.setprofile(self._notice)
+
+    def stop(self) -> str | None:
+        threading.setprofile(self._before)
+        if not self._started:
+            return None
+        threads = "a thread was" if self._started == 1 else f"{self._started} threads were"
+        return f"{threads} started, and the cpu backend sees the test's own thread only"
+
+    def _notice(self, frame: Any, event: Any, argument: Any) -> None:
+        self._started += 1
+        sys.setprofile(self._before)
+        if self._before is not None:
+            self._before(frame, event, argument)

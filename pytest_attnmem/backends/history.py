@@ -1,0 +1,107 @@
+"""The CUDA allocator's own history, in the words of the program.
+
+``torch.cuda.memory`` can record every allocation and free, scratch inside kernels included. What
+an allocation is for, it does not know; the dispatcher does. So each operator's number is attached
+to the allocations made while it runs, and a tensor is the one that the operator put at that
+address. The rest of an operator's allocations is its scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from ..measurement import Held
+from . import Rise, Stretch
+from .tracker import TrackingMode, caller, innermost, prime
+
+#: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
+NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
+
+
+class History:
+    """A gauge that reads the allocator's record of one device."""
+
+    def __init__(self, index: int, memory: Any = torch.cuda.memory) -> None:
+        prime()
+        self._index = index
+        self._memory = memory
+        self._mode = _LabellingMode(memory)
+        self._alive: dict[int, tuple[int, Held]] = {}
+        self._births = 0
+
+    def start(self) -> None:
+        """Begin to record."""
+        self._memory._record_memory_history("all", context="all", stacks="python")
+        self._skip = len(self._entries())  # a recorder may keep what it had
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    def stop(self) -> Stretch:
+        """End the recording and read it."""
+        self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        entries = self._entries()[self._skip :]
+        self._memory._record_memory_history(None)
+        return self._fold(entries)
+
+    def _entries(self) -> list[Mapping[str, Any]]:
+        traces: list[list[Mapping[str, Any]]] = self._memory._snapshot()["device_traces"]
+        return traces[self._index] if self._index < len(traces) else []
+
+    def _fold(self, entries: Iterable[Mapping[str, Any]]) -> Stretch:
+        level = high = 0
+        first = self._births
+        at_high = tuple(self._alive.values())
+        for entry in entries:
+            if entry["action"] == "alloc":
+                held = self._mode.name(entry)
+                self._alive[entry["addr"]] = (self._births, held)
+                self._births += 1
+                level += held.nbytes
+                if level > high:
+                    high = level
+                    at_high = tuple(self._alive.values())
+            elif entry["action"] == "free_completed" and entry["addr"] in self._alive:
+                level -= self._alive.pop(entry["addr"])[1].nbytes
+        rise = Rise(high, level)
+        left = tuple(self._alive.values())
+        made = self._births - first
+        return Stretch(rise, None, None, made, held=at_high, left=left, births=first)
+
+
+class _LabellingMode(TrackingMode):
+    """Numbers the operators as they run, and attaches the number to what they allocate."""
+
+    def __init__(self, memory: Any) -> None:
+        super().__init__()
+        self._memory = memory
+        self._calls: list[Held] = []
+        self._tensors: dict[tuple[str, int], Held] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        op = f"{func.overloadpacket.__name__.strip('_')} (scratch)"
+        self._calls.append(Held(0, (), "", op, *caller()))
+        self._memory._set_memory_metadata(str(len(self._calls) - 1))
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            self._memory._set_memory_metadata("")
+
+    def born(self, held: Held, storage: torch.UntypedStorage) -> None:
+        """Remember where the operator that runs put a tensor."""
+        self._tensors[str(len(self._calls) - 1), storage.data_ptr()] = held
+
+    def name(self, entry: Mapping[str, Any]) -> Held:
+        """The tensor that an allocation is for, or whose scratch it is."""
+        size, call = entry["size"], str(entry.get("user_metadata") or "")
+        tensor = self._tensors.get((call, entry["addr"]))
+        if tensor is not None:
+            return Held(size, tensor.shape, tensor.dtype, tensor.op, tensor.where, tensor.function)
+        if call.isdecimal() and int(call) < len(self._calls):
+            made_by = self._calls[int(call)]
+            return Held(size, (), "", made_by.op, made_by.where, made_by.function)
+        frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
+        return Held(size, (), "", "(not by an operator)", *innermost(frames))

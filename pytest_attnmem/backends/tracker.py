@@ -1,0 +1,151 @@
+"""The dispatcher's view of memory: which storages are alive, who made them and where."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import weakref
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ..measurement import Held
+from . import Rise, Stretch
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: Code of this package that is the program under measurement, not its observer.
+_KERNELS = os.path.join(_HERE, "kernels") + os.sep
+
+
+class Tracker:
+    """A gauge that follows storages through the dispatcher.
+
+    It sees the tensors of a program, their operators and source lines, but not the scratch inside
+    kernels; and under it ``torch.compile`` runs eagerly. So it explains, and does not judge.
+    """
+
+    def __init__(self) -> None:
+        prime()
+        self._mode = TrackingMode()
+
+    def start(self) -> None:
+        """Begin to follow new storages."""
+        self._mode.begin()
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    def stop(self) -> Stretch:
+        """Stop following; storages seen so far are still known."""
+        self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        return self._mode.stretch()
+
+
+class TrackingMode(TorchDispatchMode):
+    """Follows the births and deaths of storages."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._alive: dict[int, tuple[int, Held]] = {}
+        self._births = 0
+        self._level = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from here."""
+        self._origin = self._high = self._level
+        self._at_high = tuple(self._alive.values())
+        self._first = self._births
+
+    def stretch(self) -> Stretch:
+        """What happened since ``begin``."""
+        rise = Rise(self._high - self._origin, self._level - self._origin)
+        allocations = self._births - self._first
+        left = tuple(self._alive.values())
+        return Stretch(
+            rise, rise, None, allocations, held=self._at_high, left=left, births=self._first
+        )
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        known = {_key(leaf) for leaf in tree_leaves((args, kwargs)) if _is_plain(leaf)}
+        out = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(out):
+            if _is_plain(leaf) and (key := _key(leaf)) not in known and key not in self._alive:
+                self._take_in(key, leaf, func)
+        return out
+
+    def born(self, held: Held, storage: torch.UntypedStorage) -> None:
+        """Called for each storage as it is taken in."""
+
+    def _take_in(self, key: int, tensor: torch.Tensor, func: Any) -> None:
+        storage = tensor.untyped_storage()
+        nbytes = storage.nbytes()
+        if nbytes == 0:
+            return
+        shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+        op = func.overloadpacket.__name__.strip("_")
+        held = Held(nbytes, shape, dtype, op, *caller())
+        self._alive[key] = (self._births, held)
+        self.born(held, storage)
+        weakref.finalize(storage, self._died, key).atexit = False
+        self._births += 1
+        self._level += nbytes
+        if self._level > self._high:
+            self._high = self._level
+            self._at_high = tuple(self._alive.values())
+
+    def _died(self, key: int) -> None:
+        if key in self._alive:
+            self._level -= self._alive.pop(key)[1].nbytes
+
+
+def prime() -> None:
+    """Dispatch once: the first time imports much, and its frames would pin the test's tensors."""
+    with TrackingMode():
+        torch.ones(1, requires_grad=True).add(1).backward()
+
+
+def _is_plain(leaf: object) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+
+
+def _key(tensor: torch.Tensor) -> int:
+    key: int = tensor.untyped_storage()._cdata
+    return key
+
+
+def caller() -> tuple[str, str]:
+    """The innermost line of the program, and the function it is in."""
+    where, function = innermost(_frames(sys._getframe(1)))
+    return where, function or "backward"  # a thread of autograd's engine has no line of its own
+
+
+def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        frame = frame.f_back
+
+
+def raised_at(error: BaseException) -> str:
+    """`` at attn.py:5``: the innermost line of the program in its traceback; empty if none is."""
+    frames = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    where, _ = innermost(reversed(frames))
+    return f" at {where}" if where else ""
+
+
+def innermost(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
+    """Of frames, innermost first, the first outside torch and what observes; empty if none is."""
+    for path, line, function in frames:
+        observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
+        if not (observer or path.startswith((_TORCH, "<"))):
+            return f"{os.path.basename(path)}:{line}", function
+    return "", ""

@@ -1,0 +1,44 @@
+"""A backend made ready: opened, and its one-time costs brought on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .backends import BACKENDS, Backend, Opener, open_backend
+from .measure import pause, window
+from .measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """What measurements are made with."""
+
+    backend: Backend
+    workspace_bytes: int
+    """What priming left allocated; reported apart, and part of no measurement."""
+
+    def run(self, call: Callable[[], Any], *, trace: bool = False) -> tuple[Measurement, Any]:
+        """Measure one call: what was seen, and what it returned; running out of memory is seen."""
+        result = opened = None
+        try:
+            with window(self.backend, workspace=self.workspace_bytes, trace=trace) as opened:
+                result = call()
+        except BaseException:
+            if opened is None or opened.out_of_memory is None:
+                raise
+        if opened is None or opened.measurement is None:
+            raise RuntimeError("a window ended without a measurement")
+        return opened.measurement, result
+
+
+def ready(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Instrument:
+    """Open and prime the backend that ``name`` asks for.
+
+    Raises:
+        BackendUnavailable: it cannot measure here.
+    """
+    backend = open_backend(name, openers)
+    with pause():  # of windows that are open by now
+        return Instrument(backend, backend.prime())

@@ -1,0 +1,228 @@
+"""The one measuring protocol: how a window is opened, cut, and read, on any backend.
+
+A window is a run of stretches that a gauge has seen. Windows nest, and inputs are made in a pause;
+both end one stretch and begin another, so that a counter with a single peak serves all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .backends import Backend, Gauge, Rise, Stretch
+from .measurement import Held, Measurement
+
+
+class _Running(threading.local):
+    """What is being measured on this thread; allocator events are per thread too."""
+
+    def __init__(self) -> None:
+        self.meters: list[Meter] = []
+
+
+_RUNNING = _Running()
+
+
+@dataclass(slots=True)
+class _Total:
+    """A rise over stretches, one after another."""
+
+    high: int = 0
+    level: int = 0
+    known: bool = True
+
+    def add(self, rise: Rise | None) -> None:
+        if rise is None:
+            self.known = False
+            return
+        self.high = max(self.high, self.level + rise.high)
+        self.level += rise.net
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """A measurement in the making; ``measurement`` is there once it has ended."""
+
+    workspace: int = 0
+    measurement: Measurement | None = None
+    out_of_memory: str | None = None
+    _started: float = field(default_factory=time.perf_counter)
+    _requested: _Total = field(default_factory=_Total)
+    _allocated: _Total = field(default_factory=_Total)
+    _reserved: _Total = field(default_factory=_Total)
+    _allocations: int = 0
+    _problem: str | None = None
+    _missing: str = ""
+    _held: tuple[Held, ...] = ()
+    _left: tuple[Held, ...] = ()
+    _births: int | None = None
+
+    def add(self, stretch: Stretch) -> None:
+        """Take in what the gauge saw next."""
+        before = self._requested.high
+        self._requested.add(stretch.requested)
+        if self._births is None:
+            self._births = stretch.births
+        if self._requested.high > before:
+            self._held = self._own(stretch.held)
+        self._left = self._own(stretch.left)
+        self._allocated.add(stretch.allocated)
+        self._reserved.add(stretch.reserved)
+        self._allocations += stretch.allocations
+        self._problem = self._problem or stretch.problem
+        self._missing = self._missing or stretch.missing
+
+    def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
+        """Those born in this window, largest first."""
+        own = (held for birth, held in tensors if birth >= (self._births or 0))
+        return tuple(sorted(own, key=lambda held: -held.nbytes))
+
+    def close(self, backend: Backend) -> None:
+        """Write the measurement."""
+        requested, allocated, reserved = self._requested, self._allocated, self._reserved
+        self.measurement = Measurement(
+            backend=backend.name,
+            device=backend.device,
+            peak_bytes=requested.high if requested.known else None,
+            allocated_bytes=allocated.high if allocated.known else None,
+            reserved_bytes=reserved.high if reserved.known else None,
+            retained_bytes=requested.level if requested.known else None,
+            allocations=self._allocations,
+            workspace_bytes=self.workspace,
+            duration_s=time.perf_counter() - self._started,
+            kinds=backend.kinds,
+            symbols=backend.symbols,
+            unmeasured=self._problem,
+            missing=self._missing,
+            out_of_memory=self.out_of_memory,
+            held=self._held,
+            left=self._left,
+        )
+
+
+class Meter:
+    """The windows that are open on one backend, innermost last, and the gauge they share."""
+
+    def __init__(self, backend: Backend, gauge: Gauge) -> None:
+        self.backend = backend
+        self.gauge = gauge
+        self._windows: list[Window] = []
+        self._inputs: list[Any] = []
+
+    def open(self, window: Window) -> None:
+        """Begin a window inside those that are open."""
+        if self._windows:
+            self._cut()
+        self._windows.append(window)
+        self.gauge.start()
+
+    def close(self, window: Window) -> None:
+        """End ``window`` and any left open inside it."""
+        self._cut()
+        while self._windows.pop() is not window:
+            pass
+        window.close(self.backend)
+        if self._windows:
+            self.gauge.start()
+        else:
+            self._inputs.clear()
+
+    @contextmanager
+    def pause(self) -> Iterator[Callable[[Any], None]]:
+        """Make inputs unseen: yields a function that takes the storages to leave out of account.
+
+        An input counts neither when it is made nor when it dies. So its storage is kept until a
+        moment when nobody looks: the next pause after the test let go of it, or the end.
+        """
+        self._cut()
+        try:
+            self._inputs = [storage for storage in self._inputs if _in_use(storage)]
+            yield self._inputs.append
+        finally:
+            self.gauge.start()
+
+    def _cut(self) -> None:
+        stretch = self.gauge.stop()
+        for window in self._windows:
+            window.add(stretch)
+
+
+@contextmanager
+def window(
+    backend: Backend, metric: str = "peak", *, workspace: int = 0, trace: bool = False
+) -> Iterator[Window]:
+    """Measure the body of the ``with``; inside another window on the same device, a part of it.
+
+    The outermost window collects garbage before it begins and keeps automatic collection off
+    until it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and
+    the error goes on, its frames cleared of the tensors they pinned.
+    """
+    for meter in _RUNNING.meters:
+        if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
+            with _inside(meter, workspace) as inner:
+                yield inner
+            return
+    meter = Meter(backend, backend.tracer() if trace else backend.gauge(metric))
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    _RUNNING.meters.append(meter)
+    try:
+        with _inside(meter, workspace) as outer:
+            yield outer
+    finally:
+        _RUNNING.meters.remove(meter)
+        if collecting:
+            gc.enable()
+
+
+@contextmanager
+def pause() -> Iterator[Callable[[Any], None]]:
+    """Pause every measurement on this thread; yields what takes the storages to leave out."""
+    with ExitStack() as stack:
+        keepers = [stack.enter_context(meter.pause()) for meter in _RUNNING.meters]
+
+        def keep(storage: Any) -> None:
+            for keeper in keepers:
+                keeper(storage)
+
+        yield keep
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Hide the body from every measurement on this thread; a window in it measures on its own."""
+    with pause():
+        hidden, _RUNNING.meters = _RUNNING.meters, []
+        try:
+            yield
+        finally:
+            _RUNNING.meters = hidden
+
+
+@contextmanager
+def _inside(meter: Meter, workspace: int) -> Iterator[Window]:
+    window = Window(workspace)
+    meter.open(window)
+    try:
+        yield window
+    except BaseException as error:
+        window.out_of_memory = meter.backend.out_of_memory(error)
+        if window.out_of_memory is not None:
+            traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        meter.close(window)
+
+
+def _in_use(storage: Any) -> bool:
+    """Whether anything but our own reference keeps ``storage`` alive."""
+    import torch
+
+    return torch._C._storage_Use_Count(storage._cdata) > 1

@@ -1,0 +1,120 @@
+import pytest
+import torch
+
+from pytest_attnmem.backends import Rise
+from pytest_attnmem.backends.accelerator import Accelerator, open_backend
+from pytest_attnmem.errors import BackendUnavailable
+
+
+class ScriptedAccelerator:
+    """``torch.accelerator`` as far as the backend uses it."""
+
+    def __init__(self, *, available=True, requested=True, kind="xpu"):
+        self.available, self.requested, self.kind = available, requested, kind
+        self.level = self.peak = 0
+
+    def allocate(self, nbytes):
+        self.level += nbytes
+        self.peak = max(self.peak, self.level)
+
+    def is_available(self):
+        return self.available
+
+    def current_accelerator(self):
+        return torch.device(self.kind)
+
+    def current_device_index(self):
+        return 0
+
+    def device_count(self):
+        return 2
+
+    def memory_stats(self, index):
+        stats = {
+            "allocated_bytes.all.current": self.level,
+            "allocated_bytes.all.peak": self.peak,
+            "reserved_bytes.all.current": self.level,
+            "reserved_bytes.all.peak": self.peak,
+        }
+        if self.requested:
+            stats["requested_bytes.all.current"] = self.level
+            stats["requested_bytes.all.peak"] = self.peak
+        return stats
+
+    def reset_peak_memory_stats(self, index):
+        self.peak = self.level
+
+    def synchronize(self, index):
+        pass
+
+    def empty_cache(self):
+        pass
+
+
+def test_it_measures_above_the_start():
+    accelerator = ScriptedAccelerator()
+    accelerator.allocate(100)
+    gauge = open_backend("", accelerator).gauge("peak")
+    gauge.start()
+    accelerator.allocate(50)
+    accelerator.allocate(-50)
+    stretch = gauge.stop()
+    assert stretch.requested == stretch.allocated == Rise(50, 0)
+    assert stretch.allocations == 1
+
+
+def test_a_device_that_does_not_count_requested_bytes():
+    accelerator = ScriptedAccelerator(requested=False)
+    gauge = open_backend("", accelerator).gauge("peak")
+    gauge.start()
+    accelerator.allocate(50)
+    stretch = gauge.stop()
+    assert stretch.requested is None
+    assert stretch.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
+    assert stretch.allocated == Rise(50, 50)
+
+
+def test_priming_reports_what_stays():
+    accelerator = ScriptedAccelerator()
+    backend = Accelerator("xpu", 0, accelerator, lambda device, dtype: accelerator.allocate(64))
+    assert backend.prime() == 64
+
+
+@pytest.mark.parametrize(
+    ("argument", "device"),
+    [("", "xpu:0"), ("1", "xpu:1"), ("xpu", "xpu:0"), ("xpu:1", "xpu:1")],
+)
+def test_the_device_asked_for(argument, device):
+    backend = open_backend(argument, ScriptedAccelerator())
+    assert (backend.device, backend.kinds) == (device, ("xpu", "accelerator"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "why"),
+    [
+        ("mps", "the device here is 'xpu', not 'mps'"),
+        ("2", "it has no device 2; expected a number below 2"),
+    ],
+)
+def test_a_device_that_is_not_there(argument, why):
+    with pytest.raises(BackendUnavailable) as refused:
+        open_backend(argument, ScriptedAccelerator())
+    assert str(refused.value) == f"backend 'accelerator' cannot measure here: {why}"
+
+
+def test_no_accelerator():
+    with pytest.raises(BackendUnavailable, match="torch sees no accelerator"):
+        open_backend("", ScriptedAccelerator(available=False))
+
+
+def test_a_torch_that_is_too_old():
+    with pytest.raises(BackendUnavailable, match=r"lacks torch\.accelerator\.memory_stats"):
+        open_backend("", object())
+
+
+def test_out_of_memory():
+    backend = open_backend("", ScriptedAccelerator())
+    assert backend.out_of_memory(torch.OutOfMemoryError("XPU out of memory.\nmore")) == (
+        "XPU out of memory."
+    )
+    assert backend.out_of_memory(RuntimeError("no")) is None

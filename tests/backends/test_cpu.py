@@ -1,0 +1,302 @@
+import threading
+
+import pytest
+import torch
+
+from pytest_attnmem.backends import Rise
+from pytest_attnmem.backends.cpu import Cpu, open_backend
+from pytest_attnmem.backends.profilers import KinetoProfiler, LegacyProfiler, default_profiler
+from pytest_attnmem.errors import BackendUnavailable
+
+
+def seen(body, profiler=LegacyProfiler):
+    gauge = Cpu(profiler).gauge("peak")
+    gauge.start()
+    body()
+    return gauge.stop()
+
+
+def two_live_then_one():
+    a = torch.empty(1000)
+    b = torch.empty(500)
+    del a
+    torch.empty(100)
+    del b
+
+
+def attention(requires_grad):
+    q = torch.ones(2, 4, 64, 32, requires_grad=requires_grad)
+    scores = q @ q.mT
+    out = scores.softmax(-1) @ q
+    if requires_grad:
+        out.sum().backward()
+
+
+def compiled_like_scratch():
+    q = torch.ones(1, 4, 256, 32)
+    torch.nn.functional.scaled_dot_product_attention(q, q, q)
+
+
+def test_the_peak_is_the_highest_level_and_the_net_is_the_last():
+    stretch = seen(two_live_then_one)
+    assert stretch.requested == Rise(6000, 0)
+    assert stretch.allocations == 3
+    assert stretch.problem is None
+
+
+def test_the_cpu_allocator_rounds_nothing_and_reserves_nothing():
+    stretch = seen(two_live_then_one)
+    assert stretch.allocated == stretch.requested
+    assert stretch.reserved is None
+
+
+def test_what_was_born_before_the_window_counts_neither_alive_nor_dying():
+    before = [torch.empty(250)]
+    stretch = seen(before.clear)
+    assert stretch.requested == Rise(0, 0)
+    assert stretch.allocations == 0
+
+
+def test_nor_does_what_an_earlier_window_saw_born():
+    kept = []
+    seen(lambda: kept.append(torch.empty(250)))
+
+    def body():
+        kept.clear()
+        return torch.empty(100)
+
+    assert seen(body).requested == Rise(400, 0)
+
+
+def test_an_address_with_a_new_owner_is_not_taken_for_the_old_one():
+    """The allocator keeps the size of a block that died while nobody listened."""
+    big = []
+    seen(lambda: big.append(torch.empty(100_000)))
+    big.clear()
+    small = [torch.empty(90_000), torch.empty(90_000)]  # one of them where the big one was
+
+    def body():
+        x = torch.empty(300_000)
+        small.clear()
+        return x + torch.empty(300_000)
+
+    assert seen(body).requested.high == 3 * 1_200_000
+
+
+def test_what_one_stretch_made_may_die_in_the_next():
+    gauge = Cpu().gauge("peak")
+    gauge.start()
+    kept = [torch.empty(250)]
+    gauge.stop()
+    gauge.start()
+    kept.clear()
+    assert gauge.stop().requested == Rise(0, -1000)
+
+
+def test_priming_uses_up_the_allocators_warning(capfd):
+    backend = Cpu()
+    backend.prime()
+    before = [torch.empty(250)]
+    gauge = backend.gauge("peak")
+    gauge.start()
+    before.clear()
+    gauge.stop()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_nothing_is_nothing():
+    assert seen(lambda: None).requested == Rise(0, 0)
+
+
+def test_tensors_that_share_memory_with_others_are_not_allocations():
+    x = torch.ones(4, 4)
+    assert seen(lambda: (x.t(), x[1:], x.view(16), x.detach())).allocations == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        two_live_then_one,
+        lambda: attention(False),
+        lambda: attention(True),
+        compiled_like_scratch,
+        lambda: torch.ones(100, 100, dtype=torch.bfloat16) @ torch.ones(100, 3).bfloat16(),
+    ],
+    ids=["plain", "forward", "backward", "sdpa", "bfloat16"],
+)
+def test_both_profilers_agree(body, capfd):
+    body()
+    legacy, kineto = seen(body), seen(body, KinetoProfiler)
+    assert legacy == kineto
+    assert legacy.requested.high > 0
+
+
+def test_the_legacy_profiler_prints_nothing(capfd):
+    seen(two_live_then_one)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_fifty_runs_give_one_number():
+    def body():
+        attention(True)
+
+    body()
+    assert len({seen(body) for _ in range(50)}) == 1
+
+
+def test_scratch_inside_kernels_is_seen():
+    q = torch.ones(1, 4, 256, 32)
+    out = 4 * 256 * 32 * 4
+    stretch = seen(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
+    assert stretch.requested.high > out
+
+
+def test_a_thread_that_is_started_is_a_reason_to_trust_nothing():
+    def body():
+        thread = threading.Thread(target=lambda: torch.empty(10_000))
+        thread.start()
+        thread.join()
+
+    stretch = seen(body)
+    assert (
+        stretch.problem
+        == "a thread was started, and the cpu backend sees the test's own thread only"
+    )
+
+
+def test_two_threads_are_counted():
+    def body():
+        threads = [threading.Thread(target=len, args=("",)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+            thread.join()
+
+    assert seen(body).problem.startswith("2 threads were started")
+
+
+def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
+    calls = []
+
+    def profile(*_):
+        calls.append(1)
+
+    threading.setprofile(profile)
+    try:
+        gauge = Cpu().gauge("peak")
+        gauge.start()
+        thread = threading.Thread(target=lambda: len(""))
+        thread.start()
+        thread.join()
+        gauge.stop()
+        assert threading.getprofile() is profile
+        assert calls
+    finally:
+        threading.setprofile(None)
+
+
+def test_another_profiler_is_a_reason_to_trust_nothing(capfd):
+    gauge = Cpu().gauge("peak")
+    with torch.autograd.profiler.profile(use_kineto=True):
+        gauge.start()
+        stretch = gauge.stop()
+    assert stretch.problem == "another profiler is running on this thread"
+    assert stretch.requested is None
+
+
+class InBackward(torch.autograd.Function):
+    """Calls something in its backward pass."""
+
+    @staticmethod
+    def forward(ctx, x, call):
+        ctx.call = call
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.call()
+        return grad * 2, None
+
+
+BACKWARD = "a region began or ended inside a backward function"
+
+
+def test_a_stretch_that_ends_inside_a_backward_function_is_not_measured():
+    gauge = Cpu().gauge("peak")
+    inside = []
+
+    def call():
+        inside.append(gauge.stop())
+        gauge.start()
+
+    x = torch.ones(10, requires_grad=True)
+    gauge.start()
+    InBackward.apply(x, call).sum().backward()
+    whole = gauge.stop()
+    assert [stretch.problem for stretch in inside] == [BACKWARD]
+    assert whole.problem is None
+    assert whole.requested.high > 0
+
+
+def test_nor_is_one_that_begins_there(capfd):
+    gauge = Cpu().gauge("peak")
+    x = torch.ones(10, requires_grad=True)
+    InBackward.apply(x, gauge.start).sum().backward()
+    assert gauge.stop().problem == BACKWARD
+    assert seen(two_live_then_one).requested == Rise(6000, 0)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_refused_allocation_says_what_was_asked_for_and_where():
+    line = raises.__code__.co_firstlineno + 1
+    with pytest.raises(RuntimeError) as refused:
+        raises()
+    text = f"tried to allocate 1024.0 TiB at test_cpu.py:{line}"
+    assert Cpu().out_of_memory(refused.value) == text
+
+
+def raises():
+    torch.empty(2**50, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shape mismatch"), ValueError("x")])
+def test_other_errors_are_not_out_of_memory(error):
+    assert Cpu().out_of_memory(error) is None
+
+
+def test_priming_leaves_nothing_allocated():
+    assert Cpu().prime() == 0
+
+
+def test_threads_is_a_symbol():
+    assert open_backend("").symbols == {"threads": torch.get_num_threads()}
+
+
+def test_a_device_number_is_refused():
+    with pytest.raises(BackendUnavailable, match="'cpu' takes no device number, got '1'"):
+        open_backend("1")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "chosen"),
+    [((), LegacyProfiler), (("_enable_profiler_legacy",), KinetoProfiler)],
+)
+def test_the_fallback_is_kineto(monkeypatch, lacking, chosen):
+    for name in lacking:
+        monkeypatch.delattr(torch._C._autograd, name)
+    assert default_profiler() is chosen
+
+
+def test_a_torch_with_neither_profiler_is_refused(monkeypatch):
+    for name in ("_enable_profiler_legacy", "_enable_profiler"):
+        monkeypatch.delattr(torch._C._autograd, name)
+    with pytest.raises(BackendUnavailable, match=r"backend 'cpu' knows no profiler of torch"):
+        default_profiler()
+
+
+def test_the_private_functions_are_still_those_we_know():
+    """Tells when torch changes what ``profilers.py`` stands on."""
+    event = torch._C._autograd.ProfilerEvent
+    assert {"cpu_memory_usage", "name", "kind"} <= set(dir(event))
+    assert hasattr(torch._C._autograd, "_enable_record_function")
+    assert hasattr(torch._C, "_storage_Use_Count")
+    assert torch._C._current_autograd_node() is None

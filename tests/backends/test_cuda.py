@@ -1,0 +1,234 @@
+"""The CUDA backend's protocol against a scripted ``torch.cuda``; on a device, see tests/gpu."""
+
+import pytest
+import torch
+
+from pytest_attnmem.backends import Rise
+from pytest_attnmem.backends.cuda import Cuda, open_backend
+from pytest_attnmem.errors import BackendUnavailable
+
+
+class ScriptedCuda:
+    """``torch.cuda`` as far as the backend uses it, with a log of what was called."""
+
+    def __init__(self, *, available=True, count=2, capability=(9, 0), allocator="native"):
+        self.calls = []
+        self.available, self.count = available, count
+        self.capability, self.allocator = capability, allocator
+        self.initialized = False
+        self.level = self.peak = self.made = 0
+
+    def allocate(self, nbytes):
+        self.made += nbytes > 0
+        self.level += nbytes
+        self.peak = max(self.peak, self.level)
+
+    def is_available(self):
+        return self.available
+
+    def device_count(self):
+        return self.count
+
+    def current_device(self):
+        return 1
+
+    def get_device_capability(self, index):
+        return self.capability
+
+    def get_allocator_backend(self):
+        return self.allocator
+
+    def init(self):
+        self.calls.append("init")
+        self.initialized = True
+
+    def memory_allocated(self, index):
+        return self.level
+
+    def memory_stats(self, index):
+        self.calls.append(f"memory_stats({index})")
+        if not self.initialized:
+            return {}
+        requested = self.allocator == "native"
+        return {
+            "allocation.all.allocated": self.made,
+            "requested_bytes.all.current": self.level * requested,
+            "requested_bytes.all.peak": self.peak * requested,
+            "allocated_bytes.all.current": self.level,
+            "allocated_bytes.all.peak": self.peak,
+            "reserved_bytes.all.current": self.level,
+            "reserved_bytes.all.peak": self.peak,
+        }
+
+    def reset_peak_memory_stats(self, index):
+        self.calls.append(f"reset_peak_memory_stats({index})")
+        self.peak = self.level
+
+    def synchronize(self, index):
+        self.calls.append(f"synchronize({index})")
+
+    def empty_cache(self):
+        self.calls.append("empty_cache")
+
+
+def opened(cuda, argument="", exercise=None):
+    backend = open_backend(argument, cuda)
+    return Cuda(backend._index, cuda, exercise or (lambda device, dtype: None))
+
+
+def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
+    cuda = ScriptedCuda()
+    backend = opened(cuda, "0")
+    backend.prime()
+    cuda.allocate(5000)
+    cuda.calls.clear()
+    gauge = backend.gauge("peak")
+    gauge.start()
+    cuda.allocate(700)
+    cuda.allocate(-700)
+    stretch = gauge.stop()
+    assert cuda.calls == [
+        "synchronize(0)",
+        "reset_peak_memory_stats(0)",
+        "memory_stats(0)",
+        "synchronize(0)",
+        "memory_stats(0)",
+    ]
+    assert stretch.requested == stretch.allocated == Rise(700, 0)
+    assert stretch.allocations == 1
+    assert stretch.problem is None
+
+
+def test_priming_exercises_each_type_and_reports_what_stays():
+    cuda = ScriptedCuda()
+    seen = []
+
+    def exercise(device, dtype):
+        assert cuda.initialized
+        seen.append((device, dtype))
+        if dtype is torch.float32:
+            cuda.allocate(2 * 8_519_680)  # a workspace for each of the two threads
+
+    assert opened(cuda, "0", exercise).prime() == 17_039_360
+    assert seen == [
+        ("cuda:0", torch.float32),
+        ("cuda:0", torch.float16),
+        ("cuda:0", torch.bfloat16),
+    ]
+    assert cuda.calls[-1] == "synchronize(0)"
+
+
+def test_priming_passes_over_a_type_that_the_device_lacks():
+    def exercise(device, dtype):
+        if dtype is torch.bfloat16:
+            raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
+
+    assert opened(ScriptedCuda(), "0", exercise).prime() == 0
+
+
+def test_an_allocator_that_was_never_initialised_is_unmeasured():
+    gauge = opened(ScriptedCuda()).gauge("peak")
+    gauge.start()
+    assert gauge.stop().problem == "the allocator of the device keeps no statistics"
+
+
+def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are_not():
+    cuda = ScriptedCuda(allocator="cudaMallocAsync")
+    backend = opened(cuda)
+    backend.prime()
+    gauge = backend.gauge("peak")
+    gauge.start()
+    cuda.allocate(512)
+    stretch = gauge.stop()
+    assert stretch.requested is None
+    assert stretch.allocated == Rise(512, 512)
+    assert (
+        stretch.missing
+        == "requested bytes are not counted under cudaMallocAsync; metric='allocated' is"
+    )
+
+
+def test_a_replayed_graph_allocates_nothing():
+    backend = opened(ScriptedCuda())
+    backend.prime()
+    gauge = backend.gauge("peak")
+    gauge.start()
+    assert gauge.stop().allocations == 0
+
+
+def test_a_reset_that_does_not_take_is_a_problem():
+    cuda = ScriptedCuda()
+    backend = opened(cuda)
+    backend.prime()
+    cuda.allocate(100)
+    cuda.allocate(-100)
+    cuda.reset_peak_memory_stats = lambda index: None
+    gauge = backend.gauge("peak")
+    gauge.start()
+    assert gauge.stop().problem.endswith("could not be reset")
+
+
+def test_reserved_begins_with_an_empty_cache():
+    cuda = ScriptedCuda()
+    gauge = opened(cuda).gauge("reserved")
+    gauge.start()
+    assert cuda.calls[:2] == ["synchronize(1)", "empty_cache"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "kinds"), [((9, 0), ("sm90", "cuda")), ((12, 0), ("sm120", "cuda"))]
+)
+def test_kinds_are_the_compute_capability_then_cuda(capability, kinds):
+    assert opened(ScriptedCuda(capability=capability)).kinds == kinds
+
+
+def test_kinds_of_rocm(monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", "6.2")
+    assert opened(ScriptedCuda()).kinds == ("rocm", "cuda")
+
+
+@pytest.mark.parametrize(("argument", "device"), [("", "cuda:1"), ("0", "cuda:0")])
+def test_the_device_is_the_number_asked_for_or_the_current_one(argument, device):
+    assert open_backend(argument, ScriptedCuda()).device == device
+
+
+@pytest.mark.parametrize("argument", ["2", "x", "-1"])
+def test_a_device_that_is_not_there(argument):
+    text = f"backend 'cuda' has no device '{argument}'; expected a number below 2"
+    with pytest.raises(BackendUnavailable, match=text):
+        open_backend(argument, ScriptedCuda())
+
+
+@pytest.mark.parametrize(
+    ("built", "why"),
+    [
+        (None, "was built without CUDA"),
+        ("13.0", r"no device is visible \(see nvidia-smi and CUDA_VISIBLE_DEVICES\)"),
+    ],
+)
+def test_no_cuda(monkeypatch, built, why):
+    monkeypatch.setattr(torch.version, "cuda", built)
+    monkeypatch.setattr(torch.version, "hip", None)
+    with pytest.raises(BackendUnavailable, match=f"backend 'cuda' cannot measure here: .*{why}"):
+        open_backend("", ScriptedCuda(available=False))
+
+
+def test_out_of_memory_says_what_was_asked_for():
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has …")
+    assert opened(ScriptedCuda()).out_of_memory(error) == "tried to allocate 20.00 GiB"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (torch.OutOfMemoryError("another wording"), "an allocation was refused"),
+        (RuntimeError("Tried to allocate 1 GiB of wisdom"), None),
+    ],
+)
+def test_out_of_memory_in_other_words(error, text):
+    assert opened(ScriptedCuda()).out_of_memory(error) == text
+
+
+def test_torch_cuda_has_all_that_the_stand_in_has():
+    names = {name for name in vars(ScriptedCuda) if not name.startswith("_")} - {"allocate"}
+    assert all(hasattr(torch.cuda, name) for name in names)
