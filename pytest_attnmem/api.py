@@ -1,0 +1,289 @@
+"""The functions a test calls: measure, region, check, compare; with pytest or without."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from . import inputs
+from .attribution import Exceeded, attributed
+from .backends import Backend
+from .budget import BudgetSpec, parse, resolve
+from .comparison import Comparison, Ratio, Saving, hold
+from .errors import BudgetError
+from .instrument import Instrument, ready
+from .measure import unseen, window
+from .measurement import METRICS, Measurement
+from .region import Region
+from .shape import AttentionShape, Source, gather
+from .verdict import Outcome, Verdict, judge
+
+#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
+#: that counts.
+Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
+
+
+class AttnMem:
+    """Measures, and holds measurements to limits: what the ``attnmem`` fixture is."""
+
+    def __init__(
+        self,
+        instrument: Callable[[str | None], Instrument] = lambda name: ready(name or "auto"),
+        sources: tuple[Source, ...] = (),
+        keep: Keeper | None = None,
+        strict: bool = False,
+        explaining: bool = True,
+        enforcing: bool = True,
+    ) -> None:
+        self._instrument = instrument
+        self._sources = [*sources]
+        self._keep = keep
+        self._strict = strict
+        self._explaining = explaining
+        self._enforcing = enforcing
+        self._names: Counter[str] = Counter()
+        self.exceeded: list[Exceeded] = []
+        """What was over, for whoever can run the test once more."""
+        self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
+
+    def __repr__(self) -> str:
+        return "<attnmem>"
+
+    def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
+        if kwargs.get("device") is None:
+            kwargs["device"] = self._instrument(None).backend.device
+        bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
+        tensors = inputs.qkv(*args, **kwargs)
+        self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
+        return tensors
+
+    def learn(self, source: Source) -> None:
+        """Take in symbols that became known."""
+        self._sources.append(source)
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[dict[str, Measurement]]:
+        """Measure what the regions of a test hold, and leave no trace of it; nothing raises."""
+        sources = len(self._sources)
+        self._traced = {}
+        self._names.clear()
+        try:
+            yield self._traced
+        finally:
+            self._traced = None
+            self._names.clear()
+            del self._sources[sources:]
+
+    def shape(self, *sources: Source) -> AttentionShape:
+        """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
+        return gather([*sources, *self._sources])
+
+    def measure(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        warmup: int = 0,
+        backend: str | None = None,
+        **kwargs: Any,
+    ) -> Measurement:
+        """Measure one call ``fn(*args, **kwargs)``, after ``warmup`` calls that are not measured.
+
+        What it returns is alive at the end, counted in ``retained_bytes``, and kept as ``result``.
+        Running out of memory is a result (``out_of_memory``); other errors are raised.
+
+        Raises:
+            BackendUnavailable: the backend cannot measure here.
+        """
+        __tracebackhide__ = True
+        instrument = self._instrument(backend)
+        for _ in range(warmup):
+            fn(*args, **kwargs)
+        measurement, result = instrument.run(lambda: fn(*args, **kwargs))
+
+        def trace() -> Measurement:
+            with unseen():  # by the window of the test that this may be in
+                return instrument.run(lambda: fn(*args, **kwargs), trace=True)[0]
+
+        return replace(measurement, result=result, trace=trace)
+
+    def region(
+        self,
+        name: str,
+        limit: Any = None,
+        *,
+        metric: str = "peak",
+        tolerance: Any = 0,
+        exact: bool = False,
+        backend: str | None = None,
+        **symbols: Any,
+    ) -> Region:
+        """Measure the body of a ``with``; over ``limit`` it raises there.
+
+        Regions nest and repeat; each is a row of the report. ``region.measurement`` is filled in
+        at the end.
+
+        Raises:
+            BudgetExceeded: at the end, if the region was over its limit.
+            BudgetError: the limit cannot be read, or a symbol of it has no value.
+        """
+        __tracebackhide__ = True
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        spec = _spec("region", limit, options, symbols)
+        instrument = self._instrument(backend)
+        opened = window(instrument.backend, metric, workspace=instrument.workspace_bytes)
+
+        def judged(unique: str, measurement: Measurement) -> Verdict | None:
+            __tracebackhide__ = True
+            return self._judge_region(unique, measurement, spec, instrument.backend)
+
+        return Region(self._unique(name), opened, judged)
+
+    def check(
+        self,
+        measurement: Measurement,
+        limit: Any,
+        *,
+        metric: str = "peak",
+        tolerance: Any = 0,
+        exact: bool = False,
+        name: str = "check",
+        **symbols: Any,
+    ) -> Verdict:
+        """Hold a measurement to a limit.
+
+        Raises:
+            BudgetExceeded: it is over.
+            BudgetError: the limit cannot be read, or a symbol of it has no value.
+        """
+        __tracebackhide__ = True
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        spec = _spec("check", limit, options, symbols)
+        shape = self.shape(Source("check", symbols), _device(measurement))
+        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
+        return self._conclude(self._unique(name), verdict, measurement, shape)
+
+    def compare(
+        self,
+        new: Callable[[], Any],
+        base: Callable[[], Any],
+        *,
+        max_ratio: Ratio | None = None,
+        min_saving: Saving | None = None,
+        metric: str = "peak",
+        warmup: int = 0,
+        backend: str | None = None,
+    ) -> Comparison:
+        """Run both and hold ``new`` to ``base``; without a number, ``new`` may not need more.
+
+        ``max_ratio`` bounds new / base; ``min_saving`` bounds base - new from below: a size, a
+        formula, or a share of base (``"40%"``, ``0.4``). Both are held where both are given.
+
+        Raises:
+            BudgetExceeded: ``new`` needs too much.
+            BudgetError: a number that cannot be read.
+        """
+        __tracebackhide__ = True
+        if metric not in METRICS:
+            raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+        reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
+        measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
+        shape = self.shape()
+        bound = (max_ratio, min_saving)
+        verdict = hold(measured, reference, bound, metric, _caller(), shape)
+        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
+        return Comparison(measured, reference, verdict, metric)
+
+    def _judge_region(
+        self, name: str, measurement: Measurement, spec: BudgetSpec, backend: Backend
+    ) -> Verdict | None:
+        __tracebackhide__ = True
+        if self._traced is not None:
+            self._traced[name] = measurement
+            return None
+        shape = self.shape(Source("the region", spec.symbols), _device(measurement))
+        if spec.limits or measurement.out_of_memory is not None:
+            verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
+            return self._conclude(name, verdict, measurement, shape, backend)
+        if self._keep is not None and self._enforcing:
+            self._keep(name, None, measurement, shape)
+        return None
+
+    def _conclude(
+        self,
+        name: str,
+        verdict: Verdict,
+        measurement: Measurement,
+        shape: AttentionShape,
+        backend: Backend | None = None,
+    ) -> Verdict:
+        __tracebackhide__ = True
+        if self._traced is not None or not self._enforcing:
+            return verdict
+        over = verdict.outcome is Outcome.OVER
+        if over and self._explaining:
+            verdict = attributed(verdict, measurement.trace)
+        if self._keep is not None:
+            verdict = self._keep(name, verdict, measurement, shape) or verdict
+        over = verdict.outcome is Outcome.OVER
+        if over or (self._strict and verdict.outcome is Outcome.NOT_ENFORCED):
+            exceeded = Exceeded(name, verdict, shape.symbols, backend)
+            self.exceeded.append(exceeded)
+            raise exceeded.error
+        return verdict
+
+    def _unique(self, name: str) -> str:
+        self._names[name] += 1
+        return name if self._names[name] == 1 else f"{name} #{self._names[name]}"
+
+
+def _device(measurement: Measurement) -> Source:
+    return Source(f"the {measurement.backend} backend", measurement.symbols)
+
+
+def _spec(what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]) -> BudgetSpec:
+    """The budget of a region or a check, which know fewer options than the marker."""
+    for name in ("backend", "device", "warmup"):
+        if name in symbols:
+            raise BudgetError(f"a {what} takes no {name}")
+    return replace(parse((limit,), {**options, **symbols}), where=_caller())
+
+
+def _caller() -> str:
+    """The line that called into this file."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def measure(
+    fn: Callable[..., Any],
+    *args: Any,
+    warmup: int = 0,
+    backend: str | None = None,
+    **kwargs: Any,
+) -> Measurement:
+    """:meth:`AttnMem.measure` on the default backend, or the one named."""
+    return AttnMem().measure(fn, *args, warmup=warmup, backend=backend, **kwargs)
+
+
+def region(name: str, limit: Any = None, **options: Any) -> Region:
+    """:meth:`AttnMem.region` on the default backend, or the one named."""
+    return AttnMem().region(name, limit, **options)
+
+
+def check(measurement: Measurement, limit: Any, **options: Any) -> Verdict:
+    """:meth:`AttnMem.check`, for a measurement made anywhere."""
+    return AttnMem().check(measurement, limit, **options)
+
+
+def compare(new: Callable[[], Any], base: Callable[[], Any], **options: Any) -> Comparison:
+    """:meth:`AttnMem.compare` on the default backend, or the one named."""
+    return AttnMem().compare(new, base, **options)

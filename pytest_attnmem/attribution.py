@@ -1,0 +1,74 @@
+"""Who held the memory: one more run of what was over, under a tracker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from .backends import Backend
+from .errors import AttnMemError, BudgetExceeded
+from .explain import explain
+from .measurement import Measurement
+from .units import format_size
+from .verdict import Verdict, with_held
+
+
+@dataclass(slots=True)
+class Exceeded:
+    """A limit that was not kept, and the error that says so."""
+
+    name: str
+    verdict: Verdict
+    symbols: Mapping[str, int]
+    backend: Backend | None
+    """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
+    error: BudgetExceeded = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.error = BudgetExceeded(self._text())
+
+    def attribute(self, trace: Callable[[], Measurement]) -> None:
+        """Tell the error, already raised, what was held at the peak."""
+        self.verdict = attributed(self.verdict, trace)
+        self.error.args = (self._text(),)
+
+    def _text(self) -> str:
+        return f"{self.name}: {explain(self.verdict, self.symbols)}"
+
+
+def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:
+    """The verdict with what was held at the peak, from one more run; or with why that is unknown.
+
+    The tracker sees the tensors of a program. What kernels keep for themselves, and what a
+    compiler saved that the tracker's eager run did not, is told as the difference.
+    """
+    measured = verdict.measurement
+    if measured is None or measured.out_of_memory is not None:
+        return verdict
+    try:
+        traced = (trace or _untraceable)()
+    except AttnMemError as error:
+        why = str(error)
+    except Exception as error:
+        why = f"the second run raised {type(error).__name__}: {error}"
+    else:
+        metric = verdict.budget.metric if verdict.budget else "peak"
+        held = traced.left if metric == "retained" else traced.held
+        note = _difference(measured, traced, "retained" if metric == "retained" else "peak")
+        return with_held(verdict, replace(traced, held=held, held_note=note))
+    note = " ".join(f"what was held is not known: {why}".split())
+    return with_held(verdict, replace(measured, held_note=note[:200]))
+
+
+def _untraceable() -> Measurement:
+    raise AttnMemError("only what measure was given can run once more by itself")
+
+
+def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
+    """What the tracker did not see, in one line; empty where it saw everything."""
+    all_of_it, seen = measured.value(metric), traced.value(metric)
+    if all_of_it is None or seen is None or all_of_it == seen:
+        return ""
+    if all_of_it > seen:
+        return f"and {format_size(all_of_it - seen)} that is no tensor's: scratch inside kernels"
+    return f"the second run, eager and without scratch, held {format_size(seen)}"

@@ -1,0 +1,101 @@
+"""Two measurements, one held to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .budget import Budget, parse, resolve
+from .errors import BudgetError
+from .measurement import Measurement
+from .shape import AttentionShape
+from .tolerance import parse_tolerance
+from .units import format_size
+from .verdict import Verdict, judge
+
+#: What ``max_ratio`` and ``min_saving`` may be.
+Ratio = int | float | Fraction
+Saving = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two measurements held to one another."""
+
+    new: Measurement
+    base: Measurement
+    verdict: Verdict
+    metric: str
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """New over base, exactly; ``None`` where either is unknown or base is nothing."""
+        new, base = self.new.value(self.metric), self.base.value(self.metric)
+        return Fraction(new, base) if new is not None and base else None
+
+
+def hold(
+    new: Measurement,
+    base: Measurement,
+    bound: tuple[Ratio | None, Saving | None],
+    metric: str,
+    where: str,
+    shape: AttentionShape,
+) -> Verdict:
+    """The verdict on ``new`` where ``bound`` says how it must compare with ``base``.
+
+    Raises:
+        BudgetError: the bound cannot be read.
+    """
+    before = base.value(metric)
+    problem = _problem(base, metric)
+    if before is None or problem:
+        absent = f"the base {problem}"
+        return judge(new, Budget(None, where=where, metric=metric, absent=absent))
+    limit, text = _bound(before, *bound, shape)
+    return judge(new, Budget(limit, text, where=where, metric=metric))
+
+
+def _problem(base: Measurement, metric: str) -> str:
+    """Why nothing can be held to ``base``, as a predicate; empty where it can."""
+    if base.out_of_memory is not None:
+        return "ran out of memory"
+    if base.unmeasured is not None:
+        return f"was not measured: {base.unmeasured}"
+    if base.value(metric) is None:
+        missing = f": {base.missing}" if base.missing else ""
+        return f"was not measured: {metric} is not measured on {base.backend}{missing}"
+    return "" if base.allocations else "was not measured: nothing was allocated"
+
+
+def _bound(
+    base: int,
+    max_ratio: float | Fraction | None,
+    min_saving: int | str | float | None,
+    shape: AttentionShape,
+) -> tuple[int, str]:
+    """The most that may be needed where ``base`` was, and how that came about."""
+    if max_ratio is None and min_saving is None:
+        max_ratio = 1
+    limits: list[tuple[int, str]] = []
+    if max_ratio is not None:
+        if isinstance(max_ratio, bool) or not isinstance(max_ratio, (int, float, Fraction)):
+            raise BudgetError(f"max_ratio={max_ratio!r} is not a number")
+        if not 0 <= max_ratio < 2**63:
+            raise BudgetError(f"max_ratio={max_ratio!r} is not a ratio; expected 0 or more")
+        ratio = Fraction(repr(max_ratio)) if isinstance(max_ratio, float) else Fraction(max_ratio)
+        limits.append((int(base * ratio), f"{max_ratio}x base {format_size(base)}"))
+    if min_saving is not None:
+        saving = _saving(base, min_saving, shape)
+        if saving > max(base, 0):
+            raise BudgetError(f"min_saving={min_saving!r} is more than base, {format_size(base)}")
+        limits.append((max(base - saving, 0), f"base {format_size(base)} less {min_saving}"))
+    return min(limits)
+
+
+def _saving(base: int, saving: int | str | float, shape: AttentionShape) -> int:
+    try:
+        return parse_tolerance(saving).allowance(base)
+    except BudgetError:
+        spec = parse((saving,), {})
+        return resolve(spec, shape, ()).limit_bytes or 0

@@ -1,0 +1,62 @@
+"""Inputs for attention, which no measurement counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import BudgetError
+from .measure import pause
+
+if TYPE_CHECKING:
+    import torch
+
+
+def qkv(
+    B: int,
+    H: int,
+    N: int,
+    d: int,
+    *,
+    Hkv: int | None = None,
+    M: int | None = None,
+    dv: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    requires_grad: bool = False,
+    seed: int = 0,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Normal random q [B, H, N, d], k [B, Hkv, M, d] and v [B, Hkv, M, dv], the same each time.
+
+    ``Hkv`` is ``H``, ``M`` is ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made
+    inside a window they are not counted, nor is their death.
+
+    Raises:
+        BudgetError: a size that is not a positive whole number, or heads that do not divide.
+    """
+    import torch
+
+    Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
+    sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise BudgetError(f"qkv needs {name} to be a whole number >= 1, got {size!r}")
+    if H % Hkv:
+        raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
+    with pause() as keep:
+        generator = torch.Generator(device or "cpu").manual_seed(seed)
+
+        def make(heads: int, length: int, width: int) -> torch.Tensor:
+            tensor = torch.randn(
+                B, heads, length, width, generator=generator, dtype=dtype, device=device or "cpu"
+            )
+            keep(tensor.untyped_storage())
+            return tensor.requires_grad_(requires_grad)
+
+        return make(H, N, d), make(Hkv, M, d), make(Hkv, M, dv)
+
+
+def shape_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The symbols that a call of :func:`qkv` with these arguments fixes."""
+    names = ("B", "H", "N", "d", "Hkv", "M", "dv", "dtype")
+    known = {name: arguments[name] for name in names if arguments.get(name) is not None}
+    return {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known

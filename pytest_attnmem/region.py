@@ -1,0 +1,49 @@
+"""A measured stretch of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from .measure import Window
+from .measurement import Measurement
+from .verdict import Verdict
+
+
+class Region:
+    """The ``with`` of :meth:`AttnMem.region`; ``measurement`` is filled in when it ends."""
+
+    def __init__(
+        self,
+        name: str,
+        window: AbstractContextManager[Window],
+        judge: Callable[[str, Measurement], Verdict | None],
+    ) -> None:
+        self.name = name
+        self.measurement: Measurement | None = None
+        self.verdict: Verdict | None = None
+        self._window = window
+        self._judge = judge
+
+    def __repr__(self) -> str:
+        return f"<region {self.name!r}>"
+
+    def __enter__(self) -> Region:
+        self._opened = self._window.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        __tracebackhide__ = True
+        try:
+            self._window.__exit__(kind, error, traceback)
+        finally:
+            self.measurement = self._opened.measurement
+            ran_out = self._opened.out_of_memory is not None
+            if self.measurement is not None and (error is None or ran_out):
+                self.verdict = self._judge(self.name, self.measurement)

@@ -1,0 +1,61 @@
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.attribution import attributed
+from pytest_attnmem.budget import Budget
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.explain import explain
+from pytest_attnmem.measurement import Held
+from pytest_attnmem.verdict import judge
+
+PEAK, LEFT = (
+    Held(1024, (256,), "float32", "empty", "a.py:1"),
+    Held(256, (64,), "float32", "ones", "a.py:2"),
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "held", "title"), [("peak", PEAK, "at the peak"), ("retained", LEFT, "at the end")]
+)
+def test_what_is_named_is_what_the_metric_counts(seen, metric, held, title):
+    verdict = judge(seen, Budget(1, metric=metric))
+    verdict = attributed(verdict, lambda: replace(seen, held=(PEAK,), left=(LEFT,)))
+    assert verdict.measurement.held == (held,)
+    assert f"  held {title} (1 tensor):" in explain(verdict, {}).splitlines()
+    assert verdict.measurement.held_note == ""
+
+
+@pytest.mark.parametrize(
+    ("second", "note"),
+    [
+        (1000, "and 24 B that is no tensor's: scratch inside kernels"),
+        (2048, "the second run, eager and without scratch, held 2.0 KiB"),
+    ],
+)
+def test_a_second_run_that_differs_is_told(seen, second, note):
+    verdict = attributed(judge(seen, Budget(1)), lambda: replace(seen, peak_bytes=second))
+    assert verdict.measurement.held_note == note
+
+
+def fail(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ValueError("no\nmore"), "the second run raised ValueError: no more"),
+        (AttnMemError("it cannot run twice"), "it cannot run twice"),
+    ],
+)
+def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, why):
+    verdict = judge(seen, Budget(1))
+    told = attributed(verdict, lambda: fail(error))
+    assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
+    assert told.measurement.held_note == f"what was held is not known: {why}"
+
+
+def test_what_ran_out_of_memory_is_not_run_again(seen):
+    verdict = judge(replace(seen, out_of_memory="tried to allocate 1 GiB"), Budget(1))
+    assert attributed(verdict, lambda: fail(AssertionError)) == verdict
