@@ -1,0 +1,208 @@
+"""Running one test inside its windows, and what follows from what they saw."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Generator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from . import errors
+from .attribution import attributed
+from .budget import Budget, BudgetSpec, resolve
+from .errors import AttnMemError
+from .explain import explain
+from .measure import Window, window
+from .measurement import Measurement
+from .plan import Plan, arguments, where
+from .rows import Rows
+from .second_run import SecondRun, rewind
+from .settings import MARKER, Settings
+from .shape import AttentionShape, Source
+from .verdict import Outcome, Verdict, judge, not_enforced
+
+
+class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
+    """A test broke its budget: a failure of its own, with no traceback to read."""
+
+    __module__ = "builtins"  # so that the summary says "BudgetExceeded: peak …"
+
+    def __init__(self, text: str) -> None:
+        pytest.fail.Exception.__init__(self, text, pytrace=False)
+
+
+class Enforcement:
+    """One test, measured and judged."""
+
+    def __init__(self, item: pytest.Item, plan: Plan, rows: Rows, settings: Settings) -> None:
+        self._item = item
+        self._plan = plan
+        self._rows = rows
+        self._strict = settings.strict
+        self._explaining = settings.explain == "auto"
+        self._over = False
+
+    def run(self) -> Generator[None, object, object]:
+        """Run the test's body, at the ``yield``, inside a window for each of its budgets.
+
+        Raises:
+            BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit look for it.
+        """
+        self._plan.memory.learn(arguments(self._item))
+        windows: list[Window] = []
+        result: object = None
+        error: BaseException | None = None
+        try:
+            self._warm_up()
+            with ExitStack() as stack:
+                for spec, instrument in self._plan.budgets:
+                    opened = window(
+                        instrument.backend, spec.metric, workspace=instrument.workspace_bytes
+                    )
+                    windows.append(stack.enter_context(opened))
+                result = yield
+        except (KeyboardInterrupt, SystemExit, pytest.exit.Exception):
+            raise
+        except BaseException as raised:
+            error = raised
+        self._conclude(windows, error)
+        return result
+
+    def _warm_up(self) -> None:
+        for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
+            with self._plan.memory.rehearsal():
+                self._item.runtest()
+                rewind(self._item)
+
+    def _conclude(self, windows: list[Window], error: BaseException | None) -> None:
+        cause = error or _kept_by_unittest(self._item)
+        measurements = [self._measurement(opened, cause) for opened in windows]
+        second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
+        if self._explaining and cause is not None:
+            self._explain_regions(second)
+        text = "\n".join(self._judge_all(measurements, cause, second))
+        ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
+        if text and (error is None or ran_out):
+            if cause is not error and ran_out:
+                self._item._excinfo = None  # type: ignore[attr-defined]
+            elif cause is not error:  # what unittest keeps will be reported in place of ours
+                self._item.add_report_section("call", "memory budget", text)
+            if self._over:
+                raise BudgetExceeded(text) from None
+            raise pytest.fail.Exception(text, pytrace=False) from None
+        if error is not None:
+            if text:
+                self._item.add_report_section("call", "memory budget", text)
+            raise error
+
+    def _judge_all(
+        self,
+        measurements: list[Measurement | None],
+        cause: BaseException | None,
+        second: SecondRun,
+    ) -> list[str]:
+        """Keep a row for each budget; the texts of those that fail the test."""
+        failures = []
+        if self._plan.blocked:
+            verdict = not_enforced(self._plan.blocked)
+            self._rows.keep("", verdict, None, AttentionShape({}))
+            return [explain(verdict, {})] if self._strict and cause is None else []
+        for place, (spec, instrument) in enumerate(self._plan.budgets):
+            measurement = measurements[place] if place < len(measurements) else None
+            if self._plan.default and measurement is not None and not measurement.allocations:
+                continue  # a limit for whatever allocates says nothing of a test that does not
+            shape = self._shape(spec, measurement)
+            try:
+                verdict = self._judge(spec, measurement, shape, cause)
+            except AttnMemError as wrong:
+                verdict = self._not_enforced(spec, measurement, str(wrong), cause)
+                if not self._plan.default and cause is None:
+                    failures.append(f"{MARKER}: {wrong}   {self._place(spec)}")
+            if verdict.outcome is Outcome.OVER and self._explaining:
+                verdict = attributed(verdict, partial(second.whole, instrument.backend))
+            verdict = self._rows.keep("", verdict, measurement, shape) or verdict
+            unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
+            self._over = self._over or verdict.outcome is Outcome.OVER
+            if verdict.outcome is Outcome.OVER or (unproven and not failures):
+                failures.append(explain(verdict, shape.symbols))
+        return failures
+
+    def _judge(
+        self,
+        spec: BudgetSpec,
+        measurement: Measurement | None,
+        shape: AttentionShape,
+        cause: BaseException | None,
+    ) -> Verdict:
+        if measurement is None or (cause is not None and spec.metric == "retained"):
+            return self._not_enforced(spec, measurement, "", cause)  # a traceback retains much
+        budget = resolve(spec, shape, measurement.kinds)
+        if cause is None:
+            verdict = judge(measurement, budget)
+        else:  # the body did not come to its end: it may be over by now, but never within
+            verdict = judge(measurement, replace(budget, exact=False))
+        if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
+            return replace(verdict, budget=replace(budget, where=self._place(spec)))
+        if cause is not None:
+            return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=_why(cause))
+        return verdict
+
+    def _not_enforced(
+        self,
+        spec: BudgetSpec,
+        measurement: Measurement | None,
+        reason: str,
+        cause: BaseException | None,
+    ) -> Verdict:
+        why = reason if cause is None else _why(cause)
+        budget = Budget(None, spec.text, metric=spec.metric)
+        return replace(not_enforced(why), measurement=measurement, budget=budget)
+
+    def _place(self, spec: BudgetSpec) -> str:
+        if self._plan.default:
+            return "--attnmem-default"
+        return where(self._item, self._plan.nodes[spec.metric], spec.metric)
+
+    def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
+        """What the window saw; and that memory ran out, where unittest caught the error in it."""
+        measurement = opened.measurement
+        if measurement is None or cause is None or opened.out_of_memory is not None:
+            return measurement
+        for _, instrument in self._plan.budgets:
+            asked = instrument.backend.out_of_memory(cause)
+            if asked is not None and instrument.backend.device == measurement.device:
+                traceback.clear_frames(cause.__traceback__)
+                return replace(measurement, out_of_memory=asked)
+        return measurement
+
+    def _shape(self, spec: BudgetSpec, measurement: Measurement | None) -> AttentionShape:
+        if measurement is None:
+            return AttentionShape({})
+        device = Source(f"the {measurement.backend} backend", measurement.symbols)
+        return self._plan.memory.shape(Source("the marker", spec.symbols), device)
+
+    def _explain_regions(self, second: SecondRun) -> None:
+        """Tell the errors that regions raised what was held: only the whole test can run again."""
+        for exceeded in self._plan.memory.exceeded:
+            backend = exceeded.backend
+            if exceeded.verdict.outcome is Outcome.OVER and backend is not None:
+                exceeded.attribute(partial(second.region, exceeded.name, backend))
+                shape = AttentionShape(exceeded.symbols)
+                self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
+
+
+def _why(cause: BaseException | None) -> str:
+    if isinstance(cause, pytest.skip.Exception):
+        return f"skipped: {' '.join(str(cause.msg).split())}"
+    if isinstance(cause, pytest.xfail.Exception):
+        return f"xfailed: {' '.join(str(cause.msg).split())}"
+    return f"the test failed: {type(cause).__name__}"
+
+
+def _kept_by_unittest(item: pytest.Item) -> BaseException | None:
+    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
+    kept = getattr(item, "_excinfo", None)
+    return kept[-1].value if kept else None

@@ -1,0 +1,1 @@
+"""Reports: a summary as text of one kind or another."""

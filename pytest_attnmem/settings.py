@@ -1,0 +1,154 @@
+"""The options: one table gives the command line, the ini file and the values.
+
+Imported by the plugin in every session, so nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .errors import AttnMemError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .backends import Opener
+    from .budget import BudgetSpec
+
+MARKER = "memory_budget"
+
+#: Tests that use one of these measure parts of themselves, marked or not.
+FIXTURES = frozenset({"attnmem", "qkv"})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option, ``--attnmem-NAME`` and ``attnmem_NAME``."""
+
+    name: str
+    kind: str
+    """``flag``, ``text``, ``path`` or ``choice``."""
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+OPTIONS = (
+    Option("report", "flag", False, "print a table of every budget and region"),
+    Option(
+        "backend",
+        "text",
+        "auto",
+        "measure with this backend: auto, cuda, cuda:1, accelerator, cpu",
+        metavar="NAME",
+    ),
+    Option("json", "path", None, "write the results to this file", metavar="PATH"),
+    Option(
+        "default",
+        "text",
+        None,
+        "hold tests without a marker to this limit, such as '2 GiB'",
+        metavar="LIMIT",
+    ),
+    Option("strict", "flag", False, "fail what a budget could not be enforced for"),
+    Option(
+        "explain",
+        "choice",
+        "auto",
+        "run a test that is over its budget once more to see who holds memory: auto or off",
+        choices=("auto", "off"),
+    ),
+    Option("disable", "flag", False, "measure and enforce nothing; markers stay valid"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options' values: command line over ini file over default."""
+
+    report: bool
+    backend: str
+    json: Path | None
+    default: BudgetSpec | None
+    strict: bool
+    explain: str
+    disable: bool
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Tell pytest of every option; none takes an optional value, which would swallow a path."""
+    group = parser.getgroup("attnmem", "memory budgets (attnmem)")
+    for option in OPTIONS:
+        # The default is None, or a value in the ini file would never be looked at.
+        keywords: dict[str, Any] = {"dest": f"attnmem_{option.name}", "default": None}
+        if option.kind == "flag":
+            keywords["action"] = "store_true"
+        elif option.choices:
+            keywords["choices"] = option.choices
+        else:
+            keywords["metavar"] = option.metavar
+        shown = f" (default: {option.default})" if option.default else ""
+        group.addoption(f"--attnmem-{option.name}", help=option.help + shown, **keywords)
+        kind = "bool" if option.kind == "flag" else "string"
+        parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
+
+
+def read_settings(config: pytest.Config, openers: Mapping[str, Opener]) -> Settings:
+    """The values in force; ``openers`` are of backends besides our own.
+
+    Raises:
+        AttnMemError: a value is not one of the option's.
+    """
+    values = {option.name: _value(config, option, openers) for option in OPTIONS}
+    if values["strict"] and values["disable"]:
+        raise AttnMemError(
+            "attnmem: strict and disable contradict each other; strict fails what is not enforced"
+        )
+    return Settings(**values)
+
+
+def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener]) -> Any:
+    value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), "--attnmem-"
+    if value is None:
+        value, base, source = _ini(config, option), config.rootpath, "attnmem_"
+    if value is None or value == "":
+        return option.default
+    source += option.name
+    if option.choices and value not in option.choices:
+        raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
+    if option.kind == "path":
+        return _file(base / value, source)
+    try:
+        if option.name == "default":
+            from .budget import parse
+
+            return parse((value,), {})
+        if option.name == "backend" and value != option.default:
+            from .backends import BACKENDS, check_name
+
+            check_name(value, {**BACKENDS, **openers})
+    except AttnMemError as error:
+        raise AttnMemError(f"{source}: {error}") from error
+    return value
+
+
+def _ini(config: pytest.Config, option: Option) -> Any:
+    try:
+        return config.getini(f"attnmem_{option.name}")
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise AttnMemError(f"attnmem_{option.name}: {error}") from error
+
+
+def _file(path: Path, source: str) -> Path:
+    if path.is_dir():
+        raise AttnMemError(f"{source}: {path} is a directory; name a file in it")
+    if path.suffix == ".py":  # most likely a test that was meant to be run
+        raise AttnMemError(f"{source}: {path.name} would be overwritten; give a file to write")
+    if not path.parent.is_dir():
+        raise AttnMemError(f"{source}: there is no directory {path.parent}; create it first")
+    return path

@@ -1,0 +1,92 @@
+"""A backend whose numbers the tests of a suite dictate. Suites import it from their own folder."""
+
+from dataclasses import replace
+
+from pytest_attnmem.backends import Rise, Stretch
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.measurement import Held
+
+
+class Memory:
+    """The device: a level that tests move, and what the gauge that is on saw of it."""
+
+    def __init__(self):
+        self.level = 0
+        self.problem = None
+        self.missing = ""
+        self.start()
+
+    def take(self, nbytes):
+        self.level += nbytes
+        self.allocations += 1
+        self.alive.append(Held(nbytes, (nbytes,), "uint8", "take", "model.py:7", "forward"))
+        if self.level > self.high:
+            self.high = self.level
+            self.held = tuple(enumerate(self.alive))
+
+    def give(self, nbytes):
+        self.level -= nbytes
+        self.alive = [held for held in self.alive if held.nbytes != nbytes]
+
+    def use(self, nbytes):
+        """Needed for a moment: the peak rises, and nothing is retained."""
+        self.take(nbytes)
+        self.give(nbytes)
+
+    def start(self):
+        self.origin = self.high = self.level
+        self.allocations = 0
+        self.alive = []
+        self.held = ()
+
+    def stop(self):
+        if self.problem:
+            return Stretch(None, None, None, 0, self.problem)
+        rise = Rise(self.high - self.origin, self.level - self.origin)
+        requested = None if self.missing else rise
+        seen = (requested, rise, None, self.allocations)
+        left = tuple(enumerate(self.alive))
+        return Stretch(*seen, missing=self.missing, held=self.held, left=left)
+
+
+class OutOfMemory(Exception):
+    pass
+
+
+class Untraced:
+    """Numbers alone."""
+
+    def start(self):
+        memory.start()
+
+    def stop(self):
+        return replace(memory.stop(), held=(), left=())
+
+
+class Scripted:
+    name = device = "scripted"
+    kinds = ("scripted",)
+    symbols = {"lanes": 8}  # noqa: RUF012  # as the protocol has it
+
+    def prime(self):
+        return 96
+
+    def gauge(self, metric):
+        return Untraced()
+
+    def tracer(self):
+        return memory
+
+    def out_of_memory(self, error):
+        return str(error) if isinstance(error, OutOfMemory) else None
+
+
+memory = Memory()
+
+
+def absent(argument):
+    raise BackendUnavailable("backend 'absent' cannot measure here: nobody built one")
+
+
+def pytest_attnmem_register_backends():
+    return {"scripted": lambda argument: Scripted(), "absent": absent}

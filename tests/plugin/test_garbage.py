@@ -1,0 +1,291 @@
+"""Garbage collection: nothing dies by chance in a window, and nothing is kept for good."""
+
+import gc
+import json
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _nothing_frozen(_quick_collections):
+    """As in a session of one's own; the folder's other tests freeze what is theirs."""
+    gc.unfreeze()
+    yield
+    assert gc.get_freeze_count() == 0
+    assert gc.isenabled()
+
+
+def test_automatic_collection_is_off_in_the_body_and_on_around_it(scripted):
+    scripted.write("""
+import gc
+import pytest
+from scripted import memory
+
+@pytest.fixture
+def around():
+    assert gc.isenabled()
+    yield
+    assert gc.isenabled()
+
+@pytest.mark.memory_budget(10)
+def test_marked(around):
+    assert not gc.isenabled()
+    memory.use(10)
+
+@pytest.mark.memory_budget(10)
+def test_over(around): memory.use(11)
+
+@pytest.mark.memory_budget(10)
+def test_failing(around): raise ValueError
+
+def test_unmarked(): assert gc.isenabled()
+""")
+    assert scripted.run().outcomes == {"passed": 2, "failed": 2}
+
+
+def test_collection_that_was_off_stays_off(scripted):
+    scripted.write("""
+import gc
+import pytest
+from scripted import memory
+
+@pytest.fixture
+def off():
+    gc.disable()
+    yield
+    assert not gc.isenabled()
+    gc.enable()
+
+@pytest.mark.memory_budget(10)
+def test_marked(off): memory.use(10)
+""")
+    assert scripted.run().outcomes == {"passed": 1}
+
+
+def test_what_is_frozen_is_thawed_at_the_end(scripted):
+    scripted.write("""
+import gc
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(10)
+def test_marked():
+    assert gc.get_freeze_count() > 0
+    memory.use(10)
+""")
+    assert scripted.run().outcomes == {"passed": 1}
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
+def test_what_is_frozen_is_thawed_when_the_session_is_cut_short(scripted, end):
+    scripted.write(f"""
+import pytest
+
+@pytest.mark.memory_budget(10)
+def test_marked(): {end}
+""")
+    scripted.run()
+    assert gc.get_freeze_count() == 0
+    assert gc.isenabled()
+
+
+def test_what_somebody_else_froze_stays_frozen(scripted):
+    scripted.write("""
+import gc
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(10)
+def test_marked(): memory.use(10)
+
+def test_frozen(): assert gc.get_freeze_count() > 0
+""")
+    gc.freeze()
+    try:
+        assert scripted.run().outcomes == {"passed": 2}
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+@pytest.fixture
+def run_forgetting(suite):
+    """Runs a suite without pytester's recorder and without reruns, which keep every failure."""
+
+    def run():
+        before = set(sys.modules)
+        absent = ("cacheprovider", "hypothesispytest", "asyncio", "rerunfailures")
+        options = ["-q", "-s", *(f"-pno:{plugin}" for plugin in absent)]
+        code = pytest.main([*options, f"--rootdir={suite.path}", "--attnmem-json=rows.json"])
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
+        results = json.loads((suite.path / "rows.json").read_text("utf-8"))["results"]
+        return code, [row["outcome"] for row in results]
+
+    return run
+
+
+CYCLES = """
+import weakref
+import pytest
+import torch
+
+class Node:
+    def __init__(self):
+        self.tensor = torch.ones(1 << 16)
+        self.itself = self
+
+refs = []
+
+def make():
+    node = Node()
+    refs.append(weakref.ref(node.tensor))
+    return node
+"""
+
+
+def test_tensors_in_cycles_of_an_earlier_test_do_not_disturb(suite):
+    suite.write(
+        CYCLES
+        + """
+def test_unmarked(): make()
+
+@pytest.mark.memory_budget("256 KiB", exact=True)
+def test_first():
+    assert refs[0]() is None
+    make()
+
+@pytest.mark.memory_budget("256 KiB", exact=True)
+def test_second():
+    assert refs[1]() is None
+    make()
+"""
+    )
+    assert suite.run().outcomes == {"passed": 3}
+
+
+@pytest.mark.parametrize("marked", ["", '@pytest.mark.memory_budget("1 MiB")'])
+def test_tensors_of_an_earlier_failure_do_not_disturb(suite, run_forgetting, marked):
+    suite.write(
+        CYCLES
+        + f"""
+{marked}
+@pytest.mark.xfail(strict=True)
+def test_failing():
+    node = make()
+    raise ValueError
+
+@pytest.mark.memory_budget("256 KiB", exact=True)
+def test_first():
+    torch.ones(1 << 16)
+
+@pytest.mark.memory_budget("256 KiB", exact=True)
+def test_second():
+    assert refs[0]() is None
+    torch.ones(1 << 16)
+"""
+    )
+    code, outcomes = run_forgetting()
+    assert code == pytest.ExitCode.OK
+    assert outcomes[-2:] == ["within", "within"]
+
+
+def test_the_fixtures_of_a_module_become_collectable(suite, run_forgetting):
+    suite.write(
+        CYCLES
+        + """
+@pytest.fixture(scope="module")
+def node(): yield make()
+
+@pytest.mark.memory_budget("1 MiB")
+@pytest.mark.parametrize("n", range(3))
+def test_it(node, n): torch.ones(16)
+""",
+        "test_a.py",
+    )
+    suite.write(
+        """
+import test_a
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 MiB")
+def test_it():
+    torch.ones(16)
+    assert test_a.refs[0]() is None
+""",
+        "test_b.py",
+    )
+    assert run_forgetting() == (pytest.ExitCode.OK, ["within"] * 4)
+
+
+def test_what_fixtures_and_results_held_is_gone_with_the_test(suite, run_forgetting):
+    suite.write("""
+import weakref
+import pytest
+import torch
+
+refs = []
+
+@pytest.fixture
+def weights():
+    weights = torch.ones(64)
+    refs.append(weakref.ref(weights))
+    return weights
+
+@pytest.mark.memory_budget("1 MiB")
+def test_marked(weights): weights + 1
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.memory_budget("1 B")
+def test_over(weights, attnmem):
+    measured = attnmem.measure(weights.clone)
+    refs.append(weakref.ref(measured.result))
+    attnmem.check(measured, "1 B")
+
+@pytest.mark.memory_budget("1 MiB")
+def test_next():
+    torch.ones(64)
+    assert [ref() for ref in refs] == [None] * len(refs) and len(refs) >= 3
+""")
+    code, _ = run_forgetting()
+    assert code == pytest.ExitCode.OK
+
+
+def test_a_cycle_that_the_body_makes_lives_to_the_end_of_it(suite):
+    suite.write(
+        CYCLES
+        + """
+@pytest.mark.memory_budget("512 KiB", exact=True)
+def test_it():
+    make()
+    make()
+
+@pytest.mark.memory_budget("512 KiB", metric="retained", exact=True)
+def test_retained():
+    make()
+    make()
+"""
+    )
+    assert suite.run().outcomes == {"passed": 2}
+
+
+def test_fifty_runs_of_one_test_need_the_same(suite):
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("2*N*N*itemsize + 4", exact=True, itemsize=4)
+@pytest.mark.parametrize("run", range(50))
+@pytest.mark.parametrize("N", [64])
+def test_it(N, run):
+    x = torch.ones(N, N)
+    y = x * 2
+    del x
+    y.sum()
+    torch.ones(N, N)
+""")
+    ran = suite.run()
+    assert len({row["peak_bytes"] for row in ran.rows}) == 1

@@ -1,0 +1,199 @@
+"""Every option, on the command line and in the ini file."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.budget import parse
+from pytest_attnmem.settings import OPTIONS, Option, Settings
+
+#: Option → two texts for its value, and the values in force that they stand for; of a flag, what
+#: the ini file may say. An option that is missing here fails the tests below.
+VALUES = {
+    "report": ("true", True, "false", False),
+    "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
+    "json": ("a.json", Path("a.json"), "b.json", Path("b.json")),
+    "default": ("1 KiB", parse(("1 KiB",), {}), "2*N", parse(("2*N",), {})),
+    "strict": ("true", True, "false", False),
+    "explain": ("off", "off", "auto", "auto"),
+    "disable": ("true", True, "false", False),
+}
+
+each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+
+
+def in_force(suite, *arguments):
+    """The settings of a session with that ini file and command line."""
+    suite.write(
+        """
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    from pytest_attnmem.fixtures import SESSION
+    pytest.settings = session.config.stash[SESSION].settings
+""",
+        "conftest.py",
+    )
+    suite.write("def test_it(): pass")
+    ran = suite.run(*arguments, json_file=None)
+    assert ran.result.ret == pytest.ExitCode.OK
+    settings = pytest.settings
+    del pytest.settings
+    if settings.json is not None:
+        settings = replace(settings, json=settings.json.relative_to(suite.path))
+    return settings
+
+
+def argument(option: Option, text):
+    return f"--attnmem-{option.name}" + ("" if option.kind == "flag" else f"={text}")
+
+
+@each_option
+def test_by_default(suite, option):
+    assert getattr(in_force(suite), option.name) == option.default
+
+
+@each_option
+def test_on_the_command_line(suite, option):
+    text, value, *_ = VALUES[option.name]
+    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+
+
+@each_option
+def test_in_the_ini_file(suite, option):
+    for text, value in (VALUES[option.name][:2], VALUES[option.name][2:]):
+        suite.ini[f"attnmem_{option.name}"] = text
+        assert getattr(in_force(suite), option.name) == value
+
+
+@each_option
+def test_the_command_line_is_over_the_ini_file(suite, option):
+    text, value, other, _ = VALUES[option.name]
+    suite.ini[f"attnmem_{option.name}"] = other
+    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+
+
+@pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.kind != "flag"])
+def test_an_empty_value_in_the_ini_file_is_none(suite, name):
+    option = next(option for option in OPTIONS if option.name == name)
+    suite.ini[f"attnmem_{option.name}"] = ""
+    assert getattr(in_force(suite), option.name) == option.default
+
+
+@each_option
+def test_help_tells_of_it_on_the_command_line_and_in_the_ini_file(suite, option):
+    text = " ".join(suite.run("--help", json_file=None).text.split())
+    assert f"--attnmem-{option.name}" in text
+    assert text.count(option.help) == 2
+    assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
+
+
+@each_option
+def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, option):
+    path = suite.write("def test_it(): pass")
+    text = VALUES[option.name][0]
+    before = (
+        [argument(option, text)] if option.kind == "flag" else [f"--attnmem-{option.name}", text]
+    )
+    ran = suite.run(*before, str(path), json_file=None)
+    assert ran.outcomes == {"passed": 1}
+    if option.kind != "flag":
+        ran = suite.run(f"--attnmem-{option.name}", json_file=None)
+        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+        assert f"argument --attnmem-{option.name}: expected one argument" in ran.result.stderr.str()
+
+
+def test_every_setting_is_an_option():
+    assert [field.name for field in fields(Settings)] == [option.name for option in OPTIONS]
+
+
+BAD = {
+    "an unknown backend": (
+        "backend",
+        "gpu",
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu",
+    ),
+    "a size in other units": (
+        "default",
+        "64 MB",
+        "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes); MB is used for both"
+        " 10**6 and 2**20",
+    ),
+    "no formula": (
+        "default",
+        "B.real",
+        "cannot read formula \"B.real\" at column 2: found '.', expected an operator; a formula is"
+        " arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, numbers and sizes like"
+        " 64 MiB",
+    ),
+    "a file in no folder": (
+        "json",
+        "nowhere/a.json",
+        "there is no directory {path}/nowhere; create it first",
+    ),
+    "a folder": ("json", ".", "{path} is a directory; name a file in it"),
+    "a test": ("json", "test_suite.py", "test_suite.py would be overwritten; give a file to write"),
+}
+
+
+@pytest.mark.parametrize("place", ["command line", "ini"])
+@pytest.mark.parametrize(("name", "text", "message"), BAD.values(), ids=BAD)
+def test_a_bad_value_is_one_line_and_exit_code_4(suite, place, name, text, message):
+    path = suite.write("def test_it(): pass")
+    arguments = []
+    if place == "ini":
+        suite.ini[f"attnmem_{name}"] = text
+    else:
+        arguments = [f"--attnmem-{name}", text]
+    ran = suite.run(*arguments, json_file=None)
+    source = f"attnmem_{name}" if place == "ini" else f"--attnmem-{name}"
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines == [f"ERROR: {source}: {message.format(path=suite.path)}", ""]
+    assert path.read_text() == "def test_it(): pass"
+
+
+def test_a_choice_that_is_none_is_refused_on_the_command_line(suite):
+    ran = suite.run("--attnmem-explain=always", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "argument --attnmem-explain: invalid choice: 'always'" in ran.result.stderr.str()
+
+
+def test_a_choice_that_is_none_is_refused_in_the_ini_file(suite):
+    suite.ini["attnmem_explain"] = "always"
+    ran = suite.run(json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines == ["ERROR: attnmem_explain: 'always' is not one of auto, off", ""]
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_named(suite):
+    suite.ini["attnmem_report"] = "maybe"
+    ran = suite.run(json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines == ["ERROR: attnmem_report: invalid truth value 'maybe'", ""]
+
+
+def test_strict_and_disable_contradict_each_other(suite):
+    ran = suite.run("--attnmem-strict", "--attnmem-disable", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines == [
+        "ERROR: attnmem: strict and disable contradict each other; strict fails what is not"
+        " enforced",
+        "",
+    ]
+
+
+def test_a_file_in_the_ini_file_is_relative_to_the_rootdir(suite, monkeypatch):
+    suite.write("def test_it(): pass", "sub/test_sub.py")
+    suite.ini["attnmem_json"] = "a.json"
+    monkeypatch.chdir(suite.path / "sub")
+    suite.run(json_file=None)
+    assert (suite.path / "a.json").is_file()
+
+
+def test_a_file_on_the_command_line_is_relative_to_the_working_directory(suite, monkeypatch):
+    suite.write("def test_it(): pass", "sub/test_sub.py")
+    monkeypatch.chdir(suite.path / "sub")
+    suite.run("--attnmem-json=a.json", json_file=None)
+    assert (suite.path / "sub" / "a.json").is_file()

@@ -1,0 +1,172 @@
+"""pytest's own options, with budgets: ``-x``, ``--pdb``, ``-p no:terminal``, ``--junit-xml``."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+SUITE = """
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_over(): memory.use(101)
+
+@pytest.mark.memory_budget(100)
+def test_within(): memory.use(100)
+"""
+
+#: A debugger that asks nobody.
+DEBUGGER = """
+import pdb
+
+class Quiet(pdb.Pdb):
+    def interaction(self, *args):
+        print("the debugger is on")
+        self.set_continue()
+"""
+
+
+def test_stopping_at_the_first_failure(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run("-x", "--attnmem-strict")
+    assert ran.outcomes == {"failed": 1}
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert [row["outcome"] for row in ran.rows] == ["over"]
+    assert ran.line == (
+        "attnmem: 1 budget, 0 within, 1 over, 0 not enforced (--attnmem-report for the table)"
+    )
+
+
+def test_a_broken_budget_is_a_failure_to_the_cache(scripted):
+    scripted.write(SUITE)
+    scripted.run("-pcacheprovider")
+    ran = scripted.run("-pcacheprovider", "--lf")
+    assert [row["nodeid"] for row in ran.rows] == ["test_suite.py::test_over"]
+
+
+def test_the_debugger_opens_on_a_broken_budget(scripted):
+    scripted.write(DEBUGGER, "quiet.py")
+    scripted.write(SUITE)
+    ran = scripted.run("--pdb", "--pdbcls=quiet:Quiet")
+    assert ran.outcomes == {"failed": 1, "passed": 1}
+    assert ran.text.count("the debugger is on") == 1
+    assert "peak 101 B exceeds budget 100 B by 1 B on scripted" in ran.result.outlines
+    assert ran.row("test_over")["held"] != []
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_under_the_debugger_a_unittest_is_torn_down_as_often_as_it_is_set_up(scripted, warmup):
+    scripted.write(DEBUGGER, "quiet.py")
+    scripted.write(f"""
+import unittest
+import pytest
+from scripted import memory
+
+steps = []
+
+class TestIt(unittest.TestCase):
+    def setUp(self): steps.append("set up")
+    def tearDown(self): steps.append("tear down")
+
+    @pytest.mark.memory_budget(100, warmup={warmup})
+    def test_over(self): memory.use(101)
+
+def test_steps(): assert steps == ["set up", "tear down"] * {2 + warmup}
+""")
+    ran = scripted.run("--pdb", "--pdbcls=quiet:Quiet")
+    assert ran.outcomes == {"failed": 1, "passed": 1}
+    assert ran.text.count("the debugger is on") == 1
+
+
+def test_a_breakpoint_in_a_body_opens_the_debugger(scripted):
+    scripted.write(DEBUGGER, "quiet.py")
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_it():
+    breakpoint()
+    memory.use(100)
+""")
+    ran = scripted.run("--pdbcls=quiet:Quiet")
+    assert ran.outcomes == {"passed": 1}
+    assert ran.text.count("the debugger is on") == 1
+    assert ran.outcome("test_it") == "within"
+
+
+def test_without_a_terminal_the_file_is_written_and_the_exit_code_is_the_same(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run("-pno:terminal", "--attnmem-report", shown=())
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert ran.text == ""
+    assert [row["outcome"] for row in ran.rows] == ["over", "within"]
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+def test_junit_has_the_failure_and_the_row(scripted, family):
+    scripted.ini["junit_family"] = family
+    scripted.write(SUITE)
+    ran = scripted.run("--junit-xml=junit.xml")
+    cases = {
+        case.get("name"): case
+        for case in ElementTree.parse(scripted.path / "junit.xml").iter("testcase")
+    }
+    failure = cases["test_over"].find("failure")
+    assert failure.get("message").splitlines()[:2] == [
+        "BudgetExceeded: peak 101 B exceeds budget 100 B by 1 B on scripted",
+        "  budget    100 B   test_suite.py:5",
+    ]
+    for test, case in cases.items():
+        (shown,) = case.findall("properties/property")
+        assert shown.get("name") == "attnmem"
+        assert json.loads(shown.get("value")) == ran.row(test)
+
+
+def test_tests_can_be_selected_by_the_marker(scripted):
+    scripted.write(SUITE + "\ndef test_unmarked(): pass\n")
+    assert scripted.run("-m", "not memory_budget").outcomes == {"passed": 1, "deselected": 2}
+
+
+def test_collecting_only_measures_nothing(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run("--collect-only", "--attnmem-strict", "--attnmem-report")
+    assert ran.result.ret == pytest.ExitCode.OK
+    assert ran.rows == []
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_plans_and_setups_run_no_body(scripted, option):
+    scripted.write(SUITE)
+    ran = scripted.run(option)
+    assert ran.result.ret == pytest.ExitCode.OK
+    assert "INTERNALERROR" not in ran.text
+
+
+def test_warnings_as_errors_find_nothing_to_complain_of(suite):
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 KiB")
+def test_over(qkv):
+    q, k, v = qkv(1, 2, 32, 8, requires_grad=True)
+    (q @ k.mT).softmax(-1).sum().backward()
+""")
+    ran = suite.run("-Werror")
+    assert ran.outcomes == {"failed": 1}
+    assert ran.short("test_over").startswith("FAILED: BudgetExceeded: peak ")
+
+
+def test_the_thread_of_a_timeout_is_not_the_tests(suite):
+    pytest.importorskip("pytest_timeout")
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.timeout(60, method="thread", func_only=True)
+@pytest.mark.memory_budget("1 KiB", exact=True)
+def test_it(): torch.ones(256)
+""")
+    assert suite.run().outcome("test_it") == "within"

@@ -1,0 +1,380 @@
+"""What becomes of a budget when the test fails, is skipped, or is expected to fail."""
+
+import pytest
+
+
+def test_an_expected_failure_may_be_a_broken_budget(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.xfail(strict=True, reason="regression")
+@pytest.mark.memory_budget(100)
+def test_over(): memory.use(101)
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.memory_budget(100)
+def test_within(): memory.use(100)
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"xfailed": 1, "failed": 1}
+    assert ran.short("test_over") == "XFAIL: regression"
+    assert ran.report("test_within") == ["[XPASS(strict)] "]
+    assert ran.outcome("test_over") == "over: peak 101 B exceeds budget 100 B by 1 B on scripted"
+    assert ran.outcome("test_within") == "within"
+
+
+def test_a_unittest_may_be_expected_to_break_its_budget(scripted):
+    scripted.write("""
+import unittest
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+class TestIt(unittest.TestCase):
+    @pytest.mark.xfail(strict=True, reason="regression")
+    def test_over(self): memory.use(101)
+
+    @pytest.mark.xfail(strict=True)
+    def test_within(self): memory.use(100)
+
+    @unittest.expectedFailure
+    def test_unexpected_success(self): memory.use(101)
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"xfailed": 1, "failed": 2}
+    assert ran.short("TestIt::test_over") == "XFAIL: regression"
+    assert ran.report("TestIt.test_within") == ["[XPASS(strict)] "]
+    assert ran.short("TestIt::test_unexpected_success") == "FAILED: Failed: Unexpected success"
+    assert "peak 101 B exceeds budget 100 B by 1 B on scripted" in ran.report(
+        "TestIt.test_unexpected_success"
+    )
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcomes"),
+    [("pytest_attnmem.BudgetExceeded", {"xfailed": 1}), ("ValueError", {"failed": 1})],
+    ids=["the budget's", "another"],
+)
+def test_an_expected_failure_can_be_of_the_budget_alone(scripted, raised, outcomes):
+    scripted.write(f"""
+import pytest
+import pytest_attnmem
+from scripted import memory
+
+@pytest.mark.xfail(raises={raised}, strict=True)
+@pytest.mark.memory_budget(100)
+def test_over(): memory.use(101)
+""")
+    assert scripted.run().outcomes == outcomes
+
+
+def test_a_budget_that_cannot_be_read_is_no_broken_budget(scripted):
+    scripted.write("""
+import pytest
+import pytest_attnmem
+
+@pytest.mark.xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
+@pytest.mark.memory_budget("64 MB")
+def test_setup(): pass
+
+@pytest.mark.xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
+@pytest.mark.memory_budget("N")
+def test_call(qkv): pass
+""")
+    assert scripted.run().outcomes == {"failed": 1, "errors": 1}
+
+
+SKIPS = {
+    "marker": ('@pytest.mark.skip(reason="no")', "pass", "no"),
+    "condition": ('@pytest.mark.skipif(True, reason="no")', "pass", "no"),
+    "fixture": ('@pytest.mark.usefixtures("unavailable")', "pass", "not here"),
+    "body": ("", 'pytest.skip("no")', "no"),
+    "body, over": ("", 'memory.use(101); pytest.skip("no")', "no"),
+    "importorskip": (
+        "",
+        'pytest.importorskip("attnmem_nowhere")',
+        "could not import 'attnmem_nowhere': No module named 'attnmem_nowhere'",
+    ),
+    "not run": ("@pytest.mark.xfail(run=False)", "memory.use(101)", "[NOTRUN]"),
+}
+
+
+@pytest.mark.parametrize(("decorator", "body", "reason"), SKIPS.values(), ids=SKIPS)
+def test_a_skipped_test_is_not_enforced_and_says_why(scripted, decorator, body, reason):
+    scripted.write(f"""
+import pytest
+from scripted import memory
+
+@pytest.fixture
+def unavailable(): pytest.skip("not here")
+
+{decorator}
+@pytest.mark.memory_budget(100)
+def test_it(): {body}
+""")
+    ran = scripted.run()
+    assert set(ran.outcomes) <= {"skipped", "xfailed"}
+    assert ran.outcome("test_it") == f"not enforced: skipped: {reason}"
+    assert ran.line == (
+        "attnmem: 1 budget, 0 within, 0 over, 1 not enforced (--attnmem-report for the table)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "reason"),
+    [('@unittest.skip("no")', "pass", "no"), ("", 'self.skipTest("no")', "no")],
+    ids=["decorator", "body"],
+)
+def test_a_skipped_unittest_is_not_enforced_and_says_why(scripted, decorator, body, reason):
+    scripted.write(f"""
+import unittest
+import pytest
+
+class TestIt(unittest.TestCase):
+    {decorator}
+    @pytest.mark.memory_budget(100)
+    def test_it(self): {body}
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"skipped": 1}
+    assert ran.outcome("TestIt::test_it") == f"not enforced: skipped: {reason}"
+
+
+def test_a_body_that_gives_up_expecting_to_fail_is_not_enforced(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use(1)
+    pytest.xfail("one day")
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"xfailed": 1}
+    assert ran.outcome("test_it") == "not enforced: xfailed: one day"
+
+
+def test_a_body_that_fails_was_not_measured_to_its_end(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_peak():
+    memory.use(1)
+    raise ValueError("wrong weights")
+
+@pytest.mark.memory_budget(100, exact=True)
+def test_exact():
+    memory.use(1)
+    raise ValueError("wrong weights")
+
+@pytest.mark.memory_budget(100, metric="retained")
+def test_retained():
+    memory.take(101)
+    raise ValueError("wrong weights")
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": 3}
+    for test, metric in (
+        ("test_peak", "peak"),
+        ("test_exact", "peak"),
+        ("test_retained", "retained"),
+    ):
+        assert ran.outcome(test, metric=metric) == "not enforced: the test failed: ValueError"
+        assert ran.short(test) == "FAILED: ValueError: wrong weights"
+    assert "Captured memory budget" not in ran.text
+
+
+BODIES = {
+    "functions": "def test_it():",
+    "unittest": "import unittest\n\nclass TestIt(unittest.TestCase):\n  def test_it(self):",
+    "asyncio": "@pytest.mark.asyncio\nasync def test_it():",
+}
+
+
+@pytest.mark.parametrize("head", BODIES.values(), ids=BODIES)
+def test_a_body_that_fails_while_over_keeps_its_traceback_and_says_so(scripted, head):
+    scripted.write(f"""
+import pytest
+from scripted import memory
+
+pytestmark = pytest.mark.memory_budget(100)
+
+{head}
+    memory.use(101)
+    raise ValueError("wrong weights")
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": 1}
+    (row,) = ran.rows
+    assert row["outcome"] == "over"
+    test = row["nodeid"].partition("::")[2]
+    assert ran.short(test) == "FAILED: ValueError: wrong weights"
+    lines = ran.report(test.replace("::", "."))
+    assert any(line.startswith(">") and "raise ValueError" in line for line in lines)
+    start = next(i for i, line in enumerate(lines) if "Captured memory budget call" in line)
+    assert lines[start + 1 : start + 3] == [
+        "peak 101 B exceeds budget 100 B by 1 B on scripted",
+        "  budget    100 B   test_suite.py:5",
+    ]
+
+
+def test_running_out_of_memory_is_over_with_what_was_asked_for(scripted):
+    scripted.write("""
+import pytest
+from scripted import OutOfMemory, memory
+
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.take(60)
+    raise OutOfMemory("tried to allocate 1 EiB")
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": 1}
+    assert ran.report("test_it") == [
+        "out of memory on scripted: tried to allocate 1 EiB with 60 B held; budget 100 B",
+        "  budget    100 B   test_suite.py:5",
+    ]
+    assert ran.outcome("test_it") == (
+        "over: out of memory on scripted: tried to allocate 1 EiB with 60 B held; budget 100 B"
+    )
+
+
+OUT_OF_MEMORY = """
+import weakref
+import pytest
+import torch
+import unittest
+
+class Cell: pass
+
+refs = []
+
+def forward():
+    weights = torch.ones(256)
+    refs.append(weakref.ref(weights))
+    return torch.empty(2**60, dtype=torch.uint8)
+
+class TestIt(unittest.TestCase):
+    @pytest.mark.memory_budget("64 KiB")
+    def test_unittest(self): forward()
+
+@pytest.mark.memory_budget("64 KiB")
+def test_function(): forward()
+
+@pytest.mark.asyncio
+@pytest.mark.memory_budget("64 KiB")
+async def test_async(): forward()
+
+def test_region(attnmem):
+    with attnmem.region("forward", "64 KiB"):
+        forward()
+
+def test_what_the_frames_held_is_gone():
+    assert [ref() for ref in refs] == [None] * 4
+"""
+
+
+def test_running_out_of_memory_lets_go_of_what_the_frames_held(suite):
+    suite.write(OUT_OF_MEMORY)
+    ran = suite.run()
+    assert ran.outcomes == {"failed": 4, "passed": 1}
+    ran_out = (
+        "out of memory on cpu: tried to allocate 1048576.0 TiB at test_suite.py:14 with 1.0 KiB"
+        " held; budget 64.0 KiB"
+    )
+    for test in ("test_function", "test_async", "TestIt::test_unittest"):
+        assert ran.short(test) == f"FAILED: BudgetExceeded: {ran_out}"
+        assert ran.outcome(test) == f"over: {ran_out}"
+    assert ran.short("test_region") == f"FAILED: pytest_attnmem.BudgetExceeded: forward: {ran_out}"
+    assert ran.outcome("test_region", "forward") == f"over: {ran_out}"
+
+
+def test_running_out_of_memory_that_the_body_expects_is_the_bodys_business(suite):
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("64 KiB")
+def test_it():
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        torch.empty(2**60, dtype=torch.uint8)
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1}
+    assert ran.outcome("test_it") == "not enforced: nothing was allocated"
+
+
+def test_a_body_that_allocates_nothing_is_not_enforced(scripted):
+    scripted.write("""
+import pytest
+
+@pytest.mark.memory_budget(100)
+def test_positive(): pass
+
+@pytest.mark.memory_budget(0)
+def test_zero(): pass
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_positive") == "not enforced: nothing was allocated"
+    assert ran.outcome("test_zero") == "within"
+
+
+def test_a_body_that_starts_a_thread_is_not_enforced_on_the_cpu(suite):
+    suite.write("""
+import threading
+import pytest
+import torch
+
+def work(): torch.ones(4096)
+
+@pytest.mark.memory_budget("1 KiB")
+def test_one():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+@pytest.mark.memory_budget("1 KiB")
+def test_none(): torch.ones(64)
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_one") == (
+        "not enforced: a thread was started, and the cpu backend sees the test's own thread only"
+    )
+    assert ran.outcome("test_none") == "within"
+
+
+def test_an_interrupt_ends_the_session(scripted):
+    scripted.write("""
+import pytest
+
+@pytest.mark.memory_budget(100)
+def test_it(): raise KeyboardInterrupt
+
+def test_next(): pass
+""")
+    ran = scripted.run()
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert ran.rows == []
+    assert "INTERNALERROR" not in ran.text
+
+
+def test_subtests_are_reported_and_the_test_is_measured_as_one(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_it(subtests):
+    for used in (10, 20):
+        with subtests.test(used=used):
+            memory.use(used)
+""")
+    ran = scripted.run()
+    assert ran.outcome("test_it") == "within"
+    assert ran.row("test_it")["peak_bytes"] == 20

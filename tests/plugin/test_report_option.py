@@ -1,0 +1,203 @@
+"""What a session prints and writes: the line, ``--attnmem-report`` and ``--attnmem-json``."""
+
+import json
+import re
+
+import pytest
+
+SUITE = """
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget("2*B*N", B=2)
+@pytest.mark.parametrize("N", [1024])
+def test_within(N): memory.use(3 * N)
+
+@pytest.mark.memory_budget(2048)
+def test_over(): memory.use(3072)
+
+@pytest.mark.memory_budget(2048)
+def test_nothing(): pass
+
+@pytest.mark.memory_budget(4096, metric="retained")
+def test_retained(): memory.take(1024)
+
+def test_region(attnmem):
+    with attnmem.region("part"):
+        memory.use(512)
+"""
+
+
+def test_a_session_with_budgets_ends_with_one_line(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run()
+    assert ran.line == (
+        "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced (--attnmem-report for the table)"
+    )
+    assert "memory budgets" not in ran.text
+
+
+def test_one_budget_is_not_several(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(10)
+def test_it(): memory.use(10)
+""")
+    assert scripted.run().line == (
+        "attnmem: 1 budget, 1 within, 0 over, 0 not enforced (--attnmem-report for the table)"
+    )
+
+
+def test_the_table_is_sorted_by_share_of_budget_in_one_unit(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run("--attnmem-report")
+    lines = ran.result.outlines
+    start = next(i for i, line in enumerate(lines) if line.strip("= ") == "memory budgets")
+    end = lines.index(ran.line)
+    table = [re.split(r" {2,}", line.strip()) for line in lines[start + 1 : end]]
+    assert table[0] == [
+        "test", "shape", "backend", "budget KiB", "peak KiB", "used %", "Δ baseline", "outcome",
+    ]  # fmt: skip
+    assert table[2:7] == [
+        ["test_suite.py::test_over", "scripted", "2.0", "3.0", "150.0", "over"],
+        [
+            "test_suite.py::test_within[1024]",
+            "B=2 N=1024",
+            "scripted",
+            "4.0",
+            "3.0",
+            "75.0",
+            "within",
+        ],
+        ["test_suite.py::test_retained", "scripted", "4.0", "1.0 (retained)", "25.0", "within"],
+        ["test_suite.py::test_nothing", "scripted", "2.0", "0.0", "0.0", "not enforced"],
+        ["test_suite.py::test_region [part]", "scripted", "-", "0.5", "measured"],
+    ]
+    assert lines[start + 8 : end] == [
+        "",
+        "session peak  3.0 KiB in test_suite.py::test_over",
+        "workspace     96 B on scripted, primed once and part of no result",
+        "not enforced  test_suite.py::test_nothing: nothing was allocated",
+    ]
+    assert ran.line == "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced"
+
+
+def test_a_table_of_nothing_is_not_printed(scripted):
+    scripted.write("def test_it(): pass")
+    ran = scripted.run("--attnmem-report")
+    assert "memory budgets" not in ran.text
+    assert "attnmem:" not in ran.text
+
+
+def test_the_file_has_a_row_for_each_budget_and_region(scripted):
+    scripted.write(SUITE)
+    scripted.run(json_file="out.json")
+    data = json.loads((scripted.path / "out.json").read_text("utf-8"))
+    assert list(data) == ["schema", "environment", "results", "growth", "summary"]
+    assert data["schema"] == 1
+    assert data["growth"] == []
+    assert data["summary"] == {
+        "budgets": 4,
+        "within": 2,
+        "over": 1,
+        "not_enforced": 1,
+        "measured": 1,
+        "session_peak_bytes": 3072,
+    }
+    assert {"python", "torch", "cuda", "device", "compute_capability", "allocator"} <= set(
+        data["environment"]
+    )
+    row = next(row for row in data["results"] if "within" in row["nodeid"])
+    assert row.pop("duration_s") >= 0
+    assert row == {
+        "nodeid": "test_suite.py::test_within[1024]",
+        "region": "",
+        "outcome": "within",
+        "reason": "",
+        "metric": "peak",
+        "backend": "scripted",
+        "device": "scripted",
+        "shape": {"B": 2, "N": 1024, "M": 1024},
+        "budget": "2*B*N",
+        "limit_bytes": 4096,
+        "peak_bytes": 3072,
+        "allocated_bytes": 3072,
+        "reserved_bytes": None,
+        "retained_bytes": 0,
+        "baseline_bytes": None,
+        "workspace_bytes": 96,
+        "allocations": 1,
+        "held": [],
+    }
+
+
+def test_the_file_is_written_when_there_is_nothing_to_tell(suite):
+    suite.write("def test_it(): pass")
+    ran = suite.run()
+    assert ran.rows == []
+    assert ran.summary == {
+        "budgets": 0,
+        "within": 0,
+        "over": 0,
+        "not_enforced": 0,
+        "measured": 0,
+        "session_peak_bytes": None,
+    }
+
+
+def test_a_file_that_cannot_be_written_fails_the_session_and_says_so(suite):
+    suite.write("""
+import os
+from pathlib import Path
+
+def test_it(): Path("out.json").mkdir()
+""")
+    ran = suite.run("--attnmem-json=out.json", json_file=None)
+    assert ran.outcomes == {"passed": 1}
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert f"attnmem: cannot write {suite.path}/out.json: Is a directory" in ran.result.outlines
+    assert "INTERNALERROR" not in ran.text
+
+
+def test_a_property_of_the_same_name_is_somebody_elses(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(10)
+def test_marked(record_property):
+    record_property("attnmem", "hello")
+    record_property("attnmem", 3)
+    memory.use(10)
+
+def test_unmarked(record_property): record_property("attnmem", {"nodeid": 1})
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"passed": 2}
+    assert [row["outcome"] for row in ran.rows] == ["within"]
+
+
+def test_reasons_are_one_line_and_any_text(scripted):
+    scripted.write("""
+import pytest
+
+@pytest.fixture
+def broken(): pytest.fail("no\\n  driver")
+
+@pytest.mark.memory_budget(10)
+def test_setup(broken): pass
+
+@pytest.mark.memory_budget(10)
+def test_body(): pytest.skip("no\\n  driver")
+
+@pytest.mark.skip(reason="no\\udcff driver")
+@pytest.mark.memory_budget(10)
+def test_marked(): pass
+""")
+    ran = scripted.run("--attnmem-report", shown=())
+    assert ran.outcome("test_setup") == "not enforced: setup failed: no driver"
+    assert ran.outcome("test_body") == "not enforced: skipped: no driver"
+    assert ran.outcome("test_marked") == "not enforced: skipped: no\udcff driver"
+    assert "INTERNALERROR" not in ran.text

@@ -1,0 +1,104 @@
+"""With pytest-rerunfailures, the worst attempt at a budget counts."""
+
+import pytest
+
+pytest.importorskip("pytest_rerunfailures")
+
+#: The body of the n-th attempt.
+ATTEMPTS = """
+import pytest
+from scripted import memory
+
+attempts = []
+
+@pytest.fixture
+def careless():
+    yield
+    assert len(attempts) > 1, "not torn down"
+
+@pytest.mark.memory_budget(100)
+def test_it({fixture}):
+    attempts.append(1)
+    if len(attempts) == 1:
+        {first}
+    else:
+        {then}
+"""
+
+OVER = "over: peak 101 B exceeds budget 100 B by 1 B on scripted"
+
+CASES = {
+    "over, then within": ("memory.use(101)", "memory.use(1)", {"rerun": 2, "failed": 1}, OVER),
+    "over, then failing": (
+        "memory.use(101)",
+        "raise ValueError",
+        {"rerun": 2, "failed": 1},
+        OVER,
+    ),
+    "failing, then within": (
+        "raise ValueError",
+        "memory.use(1)",
+        {"rerun": 1, "passed": 1},
+        "within",
+    ),
+    "failing, then over": ("raise ValueError", "memory.use(101)", {"rerun": 2, "failed": 1}, OVER),
+    "over, then skipped": (
+        "memory.use(101)",
+        "pytest.skip('later')",
+        {"rerun": 1, "skipped": 1},
+        OVER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "outcomes", "outcome"), CASES.values(), ids=CASES)
+def test_the_worst_attempt_counts(scripted, first, then, outcomes, outcome):
+    scripted.write(ATTEMPTS.format(fixture="", first=first, then=then))
+    ran = scripted.run("--reruns=2")
+    assert ran.outcomes == outcomes
+    assert len(ran.rows) == 1
+    assert ran.outcome("test_it").removesuffix(" (in an earlier attempt)") == outcome
+
+
+def test_what_an_earlier_attempt_needed_is_reported(scripted):
+    scripted.write(ATTEMPTS.format(fixture="", first="memory.use(101)", then="memory.use(1)"))
+    ran = scripted.run("--reruns=1")
+    assert ran.report("test_it")[:2] == [
+        "peak 101 B exceeds budget 100 B by 1 B on scripted (in an earlier attempt)",
+        "  budget    100 B   test_suite.py:12",
+    ]
+    assert ran.row("test_it")["peak_bytes"] == 101
+    assert ran.line == (
+        "attnmem: 1 budget, 0 within, 1 over, 0 not enforced (--attnmem-report for the table)"
+    )
+
+
+def test_a_teardown_that_fails_once_leaves_one_row(scripted):
+    body = "memory.use(1)"
+    scripted.write(ATTEMPTS.format(fixture="careless", first=body, then=body))
+    ran = scripted.run("--reruns=1")
+    assert ran.outcomes == {"passed": 2, "rerun": 1}
+    assert ran.outcome("test_it") == "within"
+
+
+def test_a_flaky_test_that_ends_within_satisfies_strict(scripted):
+    scripted.write(ATTEMPTS.format(fixture="", first="raise ValueError", then="memory.use(1)"))
+    ran = scripted.run("--reruns=1", "--attnmem-strict")
+    assert ran.result.ret == pytest.ExitCode.OK
+
+
+def test_regions_of_each_attempt_have_the_same_names(scripted):
+    scripted.write("""
+from scripted import memory
+
+attempts = []
+
+def test_it(attnmem):
+    attempts.append(1)
+    with attnmem.region("part", 10):
+        memory.use(len(attempts))
+    assert len(attempts) == 2
+""")
+    ran = scripted.run("--reruns=1")
+    assert ran.row("test_it", "part")["peak_bytes"] == 2
+    assert len(ran.rows) == 1

@@ -1,0 +1,114 @@
+"""With pytest-xdist the controller reports what the workers measured, as if it had itself."""
+
+import pytest
+
+pytest.importorskip("xdist")
+
+SUITE = """
+import pytest
+from scripted import memory
+
+pytestmark = pytest.mark.memory_budget("2*lanes")
+
+@pytest.mark.parametrize("N", [1, 2, 3])
+def test_within(N): memory.use(N)
+
+def test_over(): memory.use(17)
+
+@pytest.mark.memory_budget("64 MB")
+def test_bad(): pass
+
+@pytest.mark.memory_budget("B.real")
+def test_worse(): pass
+
+@pytest.mark.memory_budget(1, backend="absent")
+def test_elsewhere(): pass
+
+@pytest.mark.skip(reason="later")
+def test_skipped(): pass
+
+def test_region(attnmem):
+    with attnmem.region("part"):
+        memory.use(3)
+
+@pytest.mark.xfail(strict=True)
+def test_regression(): memory.use(18)
+"""
+
+
+def rows(ran):
+    """All that one run has in common with another."""
+    return [{**row, "duration_s": None} for row in ran.rows]
+
+
+def test_the_same_rows_as_without(scripted):
+    scripted.write(SUITE)
+    alone = scripted.run("--attnmem-report")
+    spread = scripted.run("--attnmem-report", "-n2")
+    assert "INTERNALERROR" not in spread.text
+    assert alone.outcomes == spread.outcomes
+    assert alone.outcomes == {"passed": 4, "failed": 1, "errors": 3, "skipped": 1, "xfailed": 1}
+    assert rows(alone) == rows(spread)
+    assert alone.summary == spread.summary
+    assert alone.line == spread.line
+
+    def table(ran):
+        lines = ran.result.outlines
+        start = next(i for i, line in enumerate(lines) if "memory budgets" in line)
+        return lines[start : lines.index(ran.line)]
+
+    assert table(alone) == table(spread)
+    assert spread.report("ERROR at setup of test_bad")[-1].startswith(
+        "memory_budget: cannot parse size '64 MB'"
+    )
+
+
+def test_the_file_says_where_the_tests_ran(suite):
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 KiB", exact=True)
+def test_it(): torch.ones(256)
+""")
+    alone, spread = suite.run(), suite.run("-n1")
+    assert spread.outcome("test_it") == "within"
+    assert spread.environment == alone.environment
+
+
+def test_the_worst_attempt_counts_under_xdist_and_strict_is_kept(scripted):
+    pytest.importorskip("pytest_rerunfailures")
+    scripted.write("""
+import pytest
+from scripted import memory
+
+attempts = []
+
+@pytest.mark.memory_budget(100)
+def test_flaky():
+    attempts.append(1)
+    memory.use(102 - len(attempts))
+
+@pytest.mark.skip(reason="later")
+@pytest.mark.memory_budget(100)
+def test_skipped(): pass
+
+@pytest.mark.memory_budget(100)
+def test_within(): memory.use(100)
+""")
+    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict")
+    assert ran.outcomes == {"passed": 1, "failed": 1, "skipped": 1, "rerun": 1}
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert [(row["nodeid"].partition("::")[2], row["outcome"]) for row in ran.rows] == [
+        ("test_flaky", "over"),
+        ("test_skipped", "not enforced"),
+        ("test_within", "within"),
+    ]
+    assert "attnmem: 1 test was not enforced (--attnmem-strict)" in ran.text
+
+
+def test_a_bad_option_is_one_line_and_no_internal_error(suite):
+    suite.write(SUITE)
+    ran = suite.run("-n2", "--attnmem-default=64 MB")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0].startswith("ERROR: --attnmem-default: cannot parse size '64 MB'")

@@ -1,0 +1,156 @@
+"""The line and the table, as they are printed."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.record import Record
+from pytest_attnmem.report.terminal import render_line, render_table
+from pytest_attnmem.summary import summarise
+from pytest_attnmem.verdict import Outcome
+
+WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
+KIB = 1024
+
+ROW = Record(
+    "a.py::test_a",
+    outcome=WITHIN,
+    backend="cpu",
+    device="cpu",
+    shape={"B": 1, "N": 64, "M": 64},
+    limit_bytes=4 * KIB,
+    peak_bytes=3 * KIB,
+    workspace_bytes=512,
+)
+SKIPPED = Record("a.py::test_b", outcome=NOT_ENFORCED, reason="skipped: no GPU")
+ONLY_MEASURED = Record(
+    "a.py::test_c", "x", metric="retained", retained_bytes=1, peak_bytes=5, device="cuda:0"
+)
+
+
+def table(*rows: Record) -> list[str]:
+    """The lines of the table alone."""
+    lines = render_table(summarise(rows))
+    return [line.rstrip() for line in lines[: lines.index("")]]
+
+
+def notes(*rows: Record) -> list[str]:
+    """The lines under it."""
+    lines = render_table(summarise(rows))
+    return lines[lines.index("") + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "hint", "line"),
+    [
+        (
+            [WITHIN, OVER, WITHIN, NOT_ENFORCED, None],
+            True,
+            "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced (--attnmem-report for the table)",
+        ),
+        ([WITHIN], False, "attnmem: 1 budget, 1 within, 0 over, 0 not enforced"),
+        ([None], False, "attnmem: 0 budgets, 0 within, 0 over, 0 not enforced"),
+    ],
+    ids=["several", "one", "only measured"],
+)
+def test_line(outcomes: list[Outcome | None], hint: bool, line: str) -> None:
+    rows = [Record(f"test_{place}", outcome=outcome) for place, outcome in enumerate(outcomes)]
+    assert render_line(summarise(rows), hint) == line
+
+
+def test_the_table() -> None:
+    assert table(SKIPPED, ROW, ONLY_MEASURED) == [
+        "test              shape     backend      budget KiB         peak KiB    used %"
+        "    Δ baseline  outcome",
+        "----------------  --------  ---------  ------------  ---------------  --------"
+        "  ------------  ------------",
+        "a.py::test_a      B=1 N=64  cpu                 4.0              3.0      75.0"
+        "                within",
+        "a.py::test_b                                      -                -"
+        "                          not enforced",
+        "a.py::test_c [x]            cuda:0                -  <0.1 (retained)"
+        "                          measured",
+    ]
+
+
+def test_the_notes_under_the_table() -> None:
+    assert notes(SKIPPED, ROW, ONLY_MEASURED) == [
+        "session peak  3.0 KiB in a.py::test_a",
+        "workspace     512 B on cpu, primed once and part of no result",
+        "workspace     0 B on cuda:0, primed once and part of no result",
+        "not enforced  a.py::test_b: skipped: no GPU",
+    ]
+
+
+def test_where_nothing_was_measured_there_is_no_peak_and_no_workspace() -> None:
+    assert notes(SKIPPED) == ["not enforced  a.py::test_b: skipped: no GPU"]
+
+
+def test_rows_are_sorted_by_share_of_the_budget() -> None:
+    rows = [replace(ROW, nodeid=f"test_{peak}", peak_bytes=peak) for peak in (100, 5000, 4096)]
+    assert [line.split()[0] for line in table(*rows)[2:]] == ["test_5000", "test_4096", "test_100"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "unit", "shown"),
+    [
+        ([1023], "B", ["1023"]),
+        ([1536], "KiB", ["1.5"]),
+        ([0, 0, 2 * KIB], "KiB", ["2.0", "0.0", "0.0"]),
+        ([KIB, 3 * KIB, 5 * KIB**3], "KiB", ["5242880.0", "3.0", "1.0"]),
+        ([1, KIB**2, 5 * KIB**3], "MiB", ["5120.0", "1.0", "<0.1"]),
+        ([], "B", []),
+    ],
+    ids=["bytes", "one", "nothing aside", "one large", "apart", "none"],
+)
+def test_the_typical_size_decides_on_the_unit_of_both_columns(
+    sizes: list[int], unit: str, shown: list[str]
+) -> None:
+    rows = [Record(f"{2**40 - size}", peak_bytes=size, device="cpu") for size in sizes]
+    header, _, *lines = table(*rows)
+    assert f"budget {unit}" in header
+    assert f"peak {unit}" in header
+    assert [line.split()[3] for line in lines] == shown
+
+
+@pytest.mark.parametrize(
+    ("baseline", "shown"), [(3 * KIB, "+0 B"), (0, "+3,072 B"), (5 * KIB, "-2,048 B")]
+)
+def test_the_change_from_the_baseline_is_exact(baseline: int, shown: str) -> None:
+    assert f"  {shown}  within" in table(replace(ROW, baseline_bytes=baseline))[-1]
+
+
+def test_symbols_that_say_nothing_of_their_own_are_left_out() -> None:
+    shape = {"H": 8, "Hkv": 2, "N": 4, "M": 9, "d": 3, "dv": 3, "itemsize": 4, "window": 5}
+    assert "  H=8 Hkv=2 N=4 M=9 d=3 itemsize=4 window=5  " in table(replace(ROW, shape=shape))[-1]
+
+
+def test_a_long_name_keeps_its_end() -> None:
+    row = replace(ROW, nodeid="a" * 80 + "::test[8]")
+    assert table(row)[-1].startswith("…" + "a" * (63 - len("::test[8]")) + "::test[8]  ")
+    exactly = replace(ROW, nodeid="a" * 64)
+    assert table(exactly)[-1].startswith("a" * 64 + "  ")
+
+
+@pytest.mark.parametrize(
+    ("nodeids", "shown"),
+    [
+        (["tests/a/x.py::test", "tests/b/x.py::test"], ["a/x.py::test", "b/x.py::test"]),
+        (["tests/aa/x.py::test", "tests/ab/x.py::test"], ["aa/x.py::test", "ab/x.py::test"]),
+        (["tests/x.py::test[a/b]"], ["x.py::test[a/b]"]),
+        (["tests/x.py::test", "x.py::test"], ["tests/x.py::test", "x.py::test"]),
+    ],
+    ids=["folders", "half a name", "a slash in an id", "none"],
+)
+def test_the_folder_that_all_tests_are_in_is_left_out(nodeids: list[str], shown: list[str]) -> None:
+    rows = [replace(ROW, nodeid=nodeid) for nodeid in nodeids]
+    assert [line.split()[0] for line in table(*rows)[2:]] == shown
+
+
+def test_names_that_look_like_numbers_stay_as_they_are() -> None:
+    assert table(replace(ROW, nodeid="1e3"))[-1].startswith("1e3  ")
+
+
+def test_no_rows_is_an_empty_table() -> None:
+    assert len(table()) == 2
+    assert notes() == []

@@ -1,0 +1,363 @@
+"""The rules of the design that a linter does not know, read from the package's source."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import pytest_attnmem
+
+ROOT = Path(str(pytest_attnmem.__file__)).parent
+FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
+
+#: The files that know pytest, or one of these. A new one is to be listed here, so that no other
+#: comes to know it.
+PLUGIN = frozenset(
+    {
+        *("enforce.py", "fixtures.py", "hookspecs.py", "plan.py", "plugin.py", "reporter.py"),
+        *("rows.py", "second_run.py", "session.py", "settings.py"),
+    }
+)
+#: Folders of files that know torch.
+TORCH = ("backends", "kernels", "nulldevice")
+#: What must wait until something is measured or printed.
+HEAVY = frozenset({"torch", "numpy", "tabulate"})
+
+MAX_LINES = 300
+VAGUE = frozenset(
+    {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "tools"}
+)
+
+#: Per thread, because what it mirrors is: allocator events are told to the thread that listens.
+ALLOWED_STATE = frozenset({("measure.py", "_RUNNING")})
+MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
+MUTABLE_TYPES = frozenset(
+    {"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"}
+    | {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "local", "count", "cycle", "iter"}
+)
+CHANGING = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "popitem", "clear", "update", "setdefault"}
+    | {"add", "discard", "sort", "reverse"}
+)
+
+Check = Callable[[str, str], Iterator[str]]
+
+
+def nodes(tree: ast.AST, at_import: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node of a module, and whether it runs when the module is imported."""
+    for node in ast.iter_child_nodes(tree):
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            inside = True
+        yield node, at_import
+        yield from nodes(node, at_import and not inside)
+
+
+def imports(path: str, source: str) -> Iterator[tuple[str, bool]]:
+    """What a file imports, our own modules as ``.backends.cpu``, and whether it does at once."""
+    for node, at_import in nodes(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, at_import) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield str(node.module), at_import
+        elif isinstance(node, ast.ImportFrom):
+            base = [*PurePosixPath(path).parts[: -node.level], *(node.module or "").split(".")]
+            names = [""] if node.module else [alias.name for alias in node.names]
+            yield from (
+                ("." + ".".join(part for part in [*base, name] if part), at_import)
+                for name in names
+            )
+
+
+def own(name: str) -> str:
+    """Our own modules as ``.budget``, by whatever name they are imported."""
+    return name.removeprefix("pytest_attnmem") if name.startswith("pytest_attnmem.") else name
+
+
+def wrong_imports(path: str, source: str) -> Iterator[str]:
+    """Core knows neither pytest nor torch, the plugin no torch, and backends no pytest."""
+    folder = path.partition("/")[0]
+    heart_of_torch = folder in TORCH and path != "backends/__init__.py"
+    for name, at_import in imports(path, source):
+        top, module = name.partition(".")[0], own(name)
+        if top in ("pytest", "_pytest", "pluggy") and path not in PLUGIN:
+            yield f"{path} imports {name}"
+        if f"{module[1:]}.py" in PLUGIN and module[0] == "." and path not in PLUGIN:
+            yield f"{path} imports {name}, which is of the plugin"
+        if top in HEAVY and at_import and not heart_of_torch:
+            yield f"{path} imports {name} at once"
+        if top == "torch" and path in PLUGIN:
+            yield f"{path} imports {name}"
+        ours = module[0] == "." and module.split(".")[1] in TORCH and module != ".backends"
+        if ours and at_import and folder not in TORCH:
+            yield f"{path} imports {name} at once, and torch with it"
+
+
+def vague_names(path: str, source: str) -> Iterator[str]:
+    """A name that would fit any file fits none."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    for vague in sorted(
+        VAGUE.intersection(*[{word for part in parts for word in part.split("_")}])
+    ):
+        yield f"{path} is called {vague}"
+
+
+def long_files(path: str, source: str) -> Iterator[str]:
+    """Nobody reads a file that is longer."""
+    lines = len(source.splitlines())
+    if lines > MAX_LINES:
+        yield f"{path} has {lines} lines"
+
+
+def undocumented(path: str, source: str) -> Iterator[str]:
+    """Every module says what it is for."""
+    if not ast.get_docstring(ast.parse(source)):
+        yield f"{path} has no docstring"
+
+
+def forbidden_statements(path: str, source: str) -> Iterator[str]:
+    """Pytest would rewrite an assert, and nothing here runs text as code."""
+    for node, _ in nodes(ast.parse(source)):
+        if isinstance(node, ast.Assert):
+            yield f"{path}:{node.lineno} asserts"
+        if isinstance(node, ast.Name) and node.id in ("eval", "exec", "__import__"):
+            yield f"{path}:{node.lineno} uses {node.id}"
+
+
+def mutable_state(path: str, source: str) -> Iterator[str]:
+    """State lives in pytest's stashes and in objects, not in modules and classes.
+
+    Kernels keep fragments of their models in dicts, as constants: those may not be changed.
+    """
+    tree = ast.parse(source)
+    constants = path.startswith("kernels/")
+    for node, at_import in nodes(tree):
+        if isinstance(node, ast.Global):
+            yield f"{path}:{node.lineno} has a global {', '.join(node.names)}"
+        if isinstance(node, ast.FunctionDef) and _remembers(node):
+            yield f"{path}:{node.lineno} {node.name} remembers its results"
+        if not (at_import and isinstance(node, ast.Assign | ast.AnnAssign) and node.value):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for name in (target.id for target in targets if isinstance(target, ast.Name)):
+            if name == "__all__" or (path, name) in ALLOWED_STATE:
+                continue
+            fragment = constants and isinstance(node.value, ast.Dict | ast.DictComp)
+            if fragment and (line := _changed(name, tree)):
+                yield f"{path}:{line} changes {name}"
+            if _is_mutable(node.value, tree) and not fragment:
+                yield f"{path}:{node.lineno} {name} can change"
+
+
+def _remembers(function: ast.FunctionDef) -> bool:
+    return any("cache" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def _is_mutable(value: ast.expr, tree: ast.Module) -> bool:
+    if isinstance(value, ast.Tuple):
+        return any(_is_mutable(element, tree) for element in value.elts)
+    if not isinstance(value, ast.Call):
+        return isinstance(value, MUTABLE)
+    maker = ast.unparse(value.func).rpartition(".")[2].partition("[")[0]
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if maker in classes:
+        frozen = [ast.unparse(line) for line in classes[maker].decorator_list]
+        return not any("frozen=True" in line for line in frozen)
+    return maker in MUTABLE_TYPES
+
+
+def _changed(name: str, tree: ast.Module) -> int:
+    """The line on which something changes the dict of this name, or 0."""
+    for node, _ in nodes(tree):
+        changed: ast.AST | None = None
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            changed = node.value
+        if isinstance(node, ast.AugAssign):
+            changed = node.target
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            changed = node.func.value if node.func.attr in CHANGING else None
+        if isinstance(changed, ast.Name) and changed.id == name:
+            return changed.lineno
+    return 0
+
+
+CHECKS = (
+    wrong_imports,
+    vague_names,
+    long_files,
+    undocumented,
+    forbidden_statements,
+    mutable_state,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_package_keeps_the_rule(check: Check) -> None:
+    assert [found for path, source in sorted(FILES.items()) for found in check(path, source)] == []
+
+
+def test_the_package_was_read() -> None:
+    assert {"api.py", "plugin.py", "report/json.py", "backends/cpu.py"} <= set(FILES)
+    assert set(FILES) >= PLUGIN
+    assert {path for path, _ in ALLOWED_STATE} <= set(FILES)
+
+
+def test_every_file_of_the_plugin_knows_pytest() -> None:
+    knows = {
+        path
+        for path, source in FILES.items()
+        if any(name == "pytest" or f"{name[1:]}.py" in PLUGIN for name, _ in imports(path, source))
+    }
+    assert knows == PLUGIN
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("budget.py", "import pytest", "budget.py imports pytest"),
+        ("budget.py", "def f():\n  from pytest import mark", "budget.py imports pytest"),
+        ("budget.py", "import torch.nn as nn", "budget.py imports torch.nn at once"),
+        ("budget.py", "try:\n  import numpy\nfinally: pass", "budget.py imports numpy at once"),
+        ("budget.py", "class A:\n  import torch", "budget.py imports torch at once"),
+        ("report/html.py", "from tabulate import tabulate", "report/html.py imports tabulate at"
+         " once"),
+        ("budget.py", "from .plan import x", "budget.py imports .plan, which is of the plugin"),
+        ("report/html.py", "from ..rows import x", "report/html.py imports .rows, which is of the"
+         " plugin"),
+        ("budget.py", "from . import hookspecs", "budget.py imports .hookspecs, which is of the"
+         " plugin"),
+        ("budget.py", "from pytest_attnmem.rows import x", "budget.py imports pytest_attnmem.rows,"
+         " which is of the plugin"),
+        ("budget.py", "from .backends.cpu import Cpu", "budget.py imports .backends.cpu at once,"
+         " and torch with it"),
+        ("budget.py", "from .kernels import KERNELS", "budget.py imports .kernels at once, and"
+         " torch with it"),
+        ("plugin.py", "def f():\n  import torch", "plugin.py imports torch"),
+        ("backends/cpu.py", "def f():\n  import pytest", "backends/cpu.py imports pytest"),
+        ("backends/__init__.py", "import torch", "backends/__init__.py imports torch at once"),
+        ("kernels/x.py", "from .. import plan", "kernels/x.py imports .plan, which is of the"
+         " plugin"),
+    ],
+)  # fmt: skip
+def test_a_wrong_import_is_found(path: str, source: str, found: str) -> None:
+    assert list(wrong_imports(path, source)) == [found]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("budget.py", "def f():\n  import torch"),
+        ("budget.py", "if TYPE_CHECKING:\n  import torch"),
+        ("budget.py", "if typing.TYPE_CHECKING:\n  from .backends.cpu import Cpu"),
+        ("budget.py", "from .backends import Backend\nimport pytest_attnmem\nimport torchless"),
+        ("budget.py", "def f():\n  from .kernels import KERNELS"),
+        ("plugin.py", "import pytest\nfrom . import hookspecs\nfrom .plan import x"),
+        ("backends/cpu.py", "import torch\nfrom .tracker import Tracker\nfrom ..errors import E"),
+    ],
+)
+def test_a_right_import_is_not(path: str, source: str) -> None:
+    assert list(wrong_imports(path, source)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("utils.py", "utils.py is called utils"),
+        ("report/common.py", "report/common.py is called common"),
+        ("window_manager.py", "window_manager.py is called manager"),
+        ("helpers/budget.py", "helpers/budget.py is called helpers"),
+    ],
+)
+def test_a_vague_name_is_found(path: str, found: str) -> None:
+    assert list(vague_names(path, "")) == [found]
+    assert list(vague_names("commonly/utility.py", "")) == []
+
+
+def test_a_long_file_is_found() -> None:
+    assert list(long_files("api.py", "x\n" * 301)) == ["api.py has 301 lines"]
+    assert list(long_files("api.py", "x\n" * 300)) == []
+
+
+def test_a_module_without_a_docstring_is_found() -> None:
+    assert list(undocumented("api.py", "x = 1")) == ["api.py has no docstring"]
+    assert list(undocumented("api.py", "'''Text.'''")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("x = 1\nassert x", "api.py:2 asserts"),
+        ("def f():\n  def g():\n    assert 0", "api.py:3 asserts"),
+        ("x = eval('1')", "api.py:1 uses eval"),
+        ("f = exec", "api.py:1 uses exec"),
+        ("__import__('os')", "api.py:1 uses __import__"),
+    ],
+)
+def test_a_forbidden_statement_is_found(source: str, found: str) -> None:
+    assert list(forbidden_statements("api.py", source)) == [found]
+
+
+def test_a_statement_that_only_looks_like_it_is_not() -> None:
+    assert list(forbidden_statements("api.py", "model.eval()\nx = 'assert eval'")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("X = []", "api.py:1 X can change"),
+        ("X: dict[str, int] = {}", "api.py:1 X can change"),
+        ("X = Y = {1}", "api.py:1 X can change|api.py:1 Y can change"),
+        ("X = {i: 1 for i in 'ab'}", "api.py:1 X can change"),
+        ("X = (i for i in 'ab')", "api.py:1 X can change"),
+        ("X = list('ab')", "api.py:1 X can change"),
+        ("X = collections.defaultdict(int)", "api.py:1 X can change"),
+        ("X = dict[str, int]()", "api.py:1 X can change"),
+        ("X = (1, [])", "api.py:1 X can change"),
+        ("if True:\n  X = []", "api.py:2 X can change"),
+        ("class A:\n  X = []", "api.py:2 X can change"),
+        ("class A: pass\nX = A()", "api.py:2 X can change"),
+        ("@dataclass\nclass A: pass\nX = A()", "api.py:3 X can change"),
+        ("X = 0\ndef f():\n  global X\n  X = 1", "api.py:3 has a global X"),
+        ("@lru_cache\ndef f(): pass", "api.py:2 f remembers its results"),
+        ("@functools.cache\ndef f(): pass", "api.py:2 f remembers its results"),
+    ],
+)
+def test_mutable_state_is_found(source: str, found: str) -> None:
+    assert "|".join(mutable_state("api.py", source)) == found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "X = (1, 'a', None)",
+        "X = frozenset({1})",
+        "X = MappingProxyType({'a': 1})",
+        "X = re.compile('a')",
+        "X: int\n__all__ = ['f']",
+        "def f():\n  x = []\n  return x",
+        "@dataclass(frozen=True, slots=True)\nclass A: pass\nX = A()",
+        "X = pytest.StashKey[dict[str, int]]()",
+        "class A:\n  x: list[int] = field(default_factory=list)",
+    ],
+)
+def test_what_cannot_change_is_not(source: str) -> None:
+    assert list(mutable_state("api.py", source)) == []
+
+
+def test_one_name_is_allowed_to_be_state_where_it_is() -> None:
+    source = "class _Running(threading.local): pass\n_RUNNING = _Running()"
+    assert list(mutable_state("measure.py", source)) == []
+    assert list(mutable_state("api.py", source)) == ["api.py:2 _RUNNING can change"]
+
+
+@pytest.mark.parametrize(
+    "change", ["X['b'] = 1", "del X['a']", "X |= {}", "X.update(b=1)", "def f():\n  X.pop('a')"]
+)
+def test_a_kernels_constants_may_be_dicts_that_nothing_changes(change: str) -> None:
+    source = "X = {'a': 'N*d'}\nY = {**X}\n"
+    assert list(mutable_state("kernels/flash.py", source)) == []
+    line = 4 if "def" in change else 3
+    assert list(mutable_state("kernels/flash.py", source + change)) == [
+        f"kernels/flash.py:{line} changes X"
+    ]
