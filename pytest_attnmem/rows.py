@@ -15,7 +15,9 @@ from .reporter import PROPERTY
 from .shape import AttentionShape
 from .verdict import Outcome, Verdict, not_enforced
 
+#: By region and metric.
 _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()
+_WRITTEN = pytest.StashKey[dict[tuple[str, str], tuple[str, str]]]()
 
 
 class Rows:
@@ -24,6 +26,7 @@ class Rows:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._over = item.stash.setdefault(_OVER, {})
+        self._written = item.stash.setdefault(_WRITTEN, {})
 
     def keep(
         self,
@@ -51,17 +54,15 @@ class Rows:
 
     def keep_unmeasured(self, reason: str) -> None:
         """Add a row for a test that did not come to be measured, unless it has one."""
-        if not any(True for _ in read(self._item.user_properties)):
+        if not self._written:
             self.keep("", not_enforced(reason), None, AttentionShape({}))
 
     def _write(self, row: Record) -> None:
-        properties = self._item.user_properties
-        same = [  # an earlier attempt's
-            place for place, known in _rows(properties) if _key(known) == _key(row)
-        ]
-        for place in reversed(same):
-            del properties[place]
-        properties.append((PROPERTY, json.dumps(to_dict(row))))
+        properties, key = self._item.user_properties, (row.region, row.metric)
+        if key in self._written:  # by an earlier attempt, or before it was known what was held
+            properties.remove(self._written[key])
+        self._written[key] = (PROPERTY, json.dumps(to_dict(row)))
+        properties.append(self._written[key])
 
 
 def _without_result(verdict: Verdict) -> Verdict:
@@ -73,17 +74,9 @@ def _without_result(verdict: Verdict) -> Verdict:
 
 def read(properties: list[tuple[str, object]]) -> Iterator[Record]:
     """The rows among a report's user properties."""
-    return (row for _, row in _rows(properties))
-
-
-def _rows(properties: list[tuple[str, object]]) -> Iterator[tuple[int, Record]]:
-    for place, (name, value) in enumerate(properties):
+    for name, value in properties:
         if name == PROPERTY:
             try:
-                yield place, from_dict(json.loads(str(value)))
+                yield from_dict(json.loads(str(value)))
             except (AttnMemError, ValueError):  # somebody else's, of the same name
                 continue
-
-
-def _key(row: Record) -> tuple[str, str]:
-    return row.region, row.metric

@@ -4,7 +4,7 @@ They are told of each of its events, scratch inside kernels included. The legacy
 least by far and prints nothing; it is deprecated, so Kineto's stands ready behind the same two
 functions. Both see the thread that starts them, and no other.
 
-This is the one place that uses these private APIs (known from torch 2.6 to 2.13).
+This is the one place that uses these private APIs (written against torch 2.13).
 """
 
 from __future__ import annotations
@@ -138,5 +138,5 @@ def default_profiler() -> type[Profiler]:
     if hasattr(_autograd, "_enable_profiler"):
         return KinetoProfiler
     raise BackendUnavailable(
-        f"backend 'cpu' knows no profiler of torch {torch.__version__}; torch 2.6 to 2.13 are known"
+        f"backend 'cpu' knows no profiler of torch {torch.__version__}; 2.13 is known"
     )
