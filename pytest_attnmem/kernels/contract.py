@@ -1,0 +1,47 @@
+"""What every kernel asks of its inputs, checked before anything is allocated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> None:
+    """See that q is [B, H, N, d], k [B, H, M, d], v [B, H, M, dv], and that ``mask`` fits.
+
+    All are of one floating dtype and on one device. A mask is bool, True where a key may be seen,
+    or of q's dtype, to be added to the scores; it broadcasts to [B, H, N, M].
+
+    Raises:
+        ValueError: one of them is not so; the text states what it must be, then what it is.
+    """
+    if q.dim() != 4 or q.shape[3] < 1:
+        raise ValueError(f"q must have shape [B, H, N, d] with d >= 1, got {list(q.shape)}")
+    B, H, N, d = q.shape
+    if k.dim() != 4 or k.shape != (B, H, k.shape[2], d) or k.shape[2] < 1:
+        raise ValueError(
+            f"k must have shape [B, H, M, d] = [{B}, {H}, M, {d}] with M >= 1, got {list(k.shape)}"
+        )
+    M = k.shape[2]
+    if v.dim() != 4 or v.shape[:3] != (B, H, M):
+        raise ValueError(
+            f"v must have shape [B, H, M, dv] = [{B}, {H}, {M}, dv], got {list(v.shape)}"
+        )
+    if not q.is_floating_point():
+        raise ValueError(f"q must be of a floating dtype, got {q.dtype}")
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            raise ValueError(f"{name} must be of q's dtype, {q.dtype}, got {tensor.dtype}")
+    for name, tensor in (("k", k), ("v", v), ("mask", q if mask is None else mask)):
+        if tensor.device != q.device:
+            raise ValueError(f"{name} must be on q's device, {q.device}, got {tensor.device}")
+    if mask is None:
+        return
+    if mask.dtype not in (torch.bool, q.dtype):
+        raise ValueError(f"mask must be of torch.bool or q's dtype, {q.dtype}, got {mask.dtype}")
+    # Sizes are compared from the last; a mask of fewer dimensions is broadcast over the first.
+    fits = zip(reversed(mask.shape), (M, N, H, B), strict=False)
+    if mask.dim() > 4 or any(size not in (1, full) for size, full in fits):
+        raise ValueError(
+            f"mask must broadcast to [B, H, N, M] = [{B}, {H}, {N}, {M}], got {list(mask.shape)}"
+        )

@@ -1,0 +1,112 @@
+"""Linear attention: a feature map in place of the softmax, and a d×dv state in place of scores."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, eps: float = 1e-6
+) -> Tensor:
+    """``φ(q) @ (φ(k).T @ v) / (φ(q) @ φ(k).T.sum() + eps)`` with φ = elu + 1 → [B, H, N, dv].
+
+    Every query sees every key, through a state whose size does not depend on M. All sums are in
+    the dtype of the inputs: those of float16 overflow near ``M*d`` = 65504.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Must be False; ``linear_causal`` is the causal one.
+        eps: Added to the sum of weights, which is 0 where all features are.
+
+    Raises:
+        ValueError: the inputs do not fit together, or ``causal`` is asked for.
+
+    Katharopoulos et al., Transformers are RNNs: Fast Autoregressive Transformers with Linear
+    Attention, 2020 (arXiv 2006.16236).
+    """
+    check_inputs(q, k, v)
+    if causal:
+        raise ValueError("causal must be False in linear, got True; linear-causal is the one")
+    phi_k = F.elu(k).add_(1)  # [B, H, M, d]
+    state = phi_k.mT @ v  # [B, H, d, dv]
+    total = phi_k.sum(2).unsqueeze(-1)  # [B, H, d, 1]
+    del phi_k
+    phi_q = F.elu(q).add_(1)  # [B, H, N, d]
+    # A factor, because a division keeps four outputs' worth of temporaries in its backward pass.
+    factor = (phi_q @ total).add_(eps).reciprocal_()  # [B, H, N, 1]
+    return (phi_q @ state).mul_(factor)  # [B, H, N, dv]
+
+
+_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
+_OUT, _ROW = "B*H*N*dv*itemsize", "B*H*N*itemsize"
+_STATE, _TOTAL = "B*H*d*dv*itemsize", "B*H*d*itemsize"
+
+# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+_ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
+_EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
+
+
+def _forward(phi_k: dict[str, str]) -> tuple[Phase, ...]:
+    """The phases of the body, given what is kept of the features of k for backward."""
+    sums = {"state": _STATE, "total": _TOTAL}
+    rows = {**phi_k, **sums, "phi_q": _Q}
+    return (
+        Phase("features of k", {"phi_k": _K}, _ONE),
+        Phase("state, total", {"phi_k": _K, **sums}),
+        Phase("features of q", rows, _ONE),
+        Phase("factor", {**rows, "factor": _ROW}, _EPS),
+        Phase("out", {**rows, "factor": _ROW, "out": _OUT}),
+    )
+
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_SAVED = {"phi_k": _K, "state": _STATE, "total": _TOTAL, "phi_q": _Q, "factor": _ROW, **_LOSS}
+_BOTH = {"phi_k": _K, "total": _TOTAL, "phi_q": _Q, **_LOSS}
+_DQ = {"state gradient": _STATE, "phi_q gradient": _Q}
+_BACKWARD = (
+    Phase(
+        "factor backward",
+        {
+            **_SAVED,
+            "numerator": _OUT,
+            "numerator gradient": _OUT,
+            "products": _OUT,
+            "factor gradient": _ROW,
+        },
+    ),
+    Phase(
+        "numerator backward",
+        {**_SAVED, "numerator gradient": _OUT, "factor gradient": _ROW, **_DQ},
+    ),
+    Phase(
+        "reciprocal backward",
+        {**_BOTH, **_DQ, "factor": _ROW, "factor gradient": _ROW, "products": f"3*{_ROW}"},
+    ),
+    Phase(
+        "norm backward",
+        {**_BOTH, **_DQ, "norm gradient": _ROW, "total gradient": _TOTAL, "its addend": _Q},
+    ),
+    Phase(
+        "state backward",
+        {
+            "phi_k": _K,
+            **_LOSS,
+            "state gradient": _STATE,
+            "total gradient": _TOTAL,
+            "q gradient": _Q,
+            "v gradient": _V,
+            "phi_k gradient": _K,
+        },
+    ),
+)
+
+MODEL = KernelModel(
+    forward=MemoryModel("linear forward", _forward({})),
+    training=MemoryModel("linear training", _forward({"phi_k": _K}) + _BACKWARD),
+)

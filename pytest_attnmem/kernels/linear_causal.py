@@ -1,0 +1,157 @@
+"""Causal linear attention by cumulative sums: a d×dv state for every position, O(N·d·dv)."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
+    """Linear attention of query i to the keys 0 … i, with features φ = elu + 1 → [B, H, N, dv].
+
+    The state that sums up those keys is there for every i at once: where d·dv > N that is more
+    memory than the scores would take. All sums are in the dtype of the inputs: those of float16
+    overflow near ``N*d`` = 65504.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
+        v: [B, H, M, dv].
+        causal: Must be True; ``linear`` is the bidirectional one.
+        eps: Added to the sum of weights, which is 0 where all features are.
+
+    Raises:
+        ValueError: the inputs do not fit together, or ``causal`` is False.
+
+    Katharopoulos et al., Transformers are RNNs: Fast Autoregressive Transformers with Linear
+    Attention, 2020 (arXiv 2006.16236).
+    """
+    check_inputs(q, k, v)
+    if not causal:
+        raise ValueError("causal must be True in linear-causal, got False; linear is the one")
+    N, M = q.shape[2], k.shape[2]
+    if M > N:
+        k = k[:, :, :N]
+    phi_k = F.elu(k).add_(1)  # [B, H, min(N, M), d]
+    if M < N:
+        phi_k = F.pad(phi_k, (0, 0, 0, N - M))  # [B, H, N, d]
+    if M != N:
+        v = F.pad(v, (0, 0, 0, N - M))  # [B, H, N, dv]; a copy, which M > N needs in the product
+    state = phi_k.unsqueeze(-1) @ v.unsqueeze(-2)  # [B, H, N, d, dv]
+    state.cumsum_(2)
+    total = phi_k.cumsum(2).unsqueeze(-1)  # [B, H, N, d, 1]
+    del phi_k, v
+    phi_q = F.elu(q).add_(1).unsqueeze(-2)  # [B, H, N, 1, d]
+    # A factor, because a division keeps four outputs' worth of temporaries in its backward pass.
+    factor = (phi_q @ total).add_(eps).reciprocal_()  # [B, H, N, 1, 1]
+    return (phi_q @ state).mul_(factor).squeeze(-2)  # [B, H, N, dv]
+
+
+_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
+_OUT, _ROW = "B*H*N*dv*itemsize", "B*H*N*itemsize"
+_STATE = "B*H*N*d*dv*itemsize"
+_FIRST = "B*H*min(N, M)*d*itemsize"
+_SHORT, _UNEQUAL = "min(1, max(0, N - M))", "min(1, max(N - M, M - N))"  # 0 or 1
+
+# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+_ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
+_EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
+
+_KV = {"phi_k": _Q, "fitted v": f"{_UNEQUAL}*{_OUT}"}
+
+
+def _forward(kept: dict[str, str]) -> tuple[Phase, ...]:
+    """The phases of the body, given what is kept of k and v for backward."""
+    rows = {**kept, "state": _STATE, "total": _Q, "phi_q": _Q}
+    return (
+        Phase("features of k", {"phi_k": _FIRST}, _ONE),
+        Phase("padding", {"phi_k": _FIRST, "padded phi_k": f"{_SHORT}*{_Q}"}),
+        Phase("state", {**_KV, "state": _STATE}),
+        Phase("total", {**_KV, "state": _STATE, "total": _Q}),
+        Phase("features of q", rows, _ONE),
+        Phase("factor", {**rows, "factor": _ROW}, _EPS),
+        Phase("out", {**rows, "factor": _ROW, "out": _OUT}),
+    )
+
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_KEPT = {**_KV, "total": _Q, "phi_q": _Q, **_LOSS}
+_SAVED = {**_KEPT, "state": _STATE, "factor": _ROW}
+_BACKWARD = (
+    Phase(
+        "factor backward",
+        {
+            **_SAVED,
+            "numerator": _OUT,
+            "numerator gradient": _OUT,
+            "products": _OUT,
+            "factor gradient": _ROW,
+        },
+    ),
+    Phase(
+        "numerator backward",
+        {
+            **_SAVED,
+            "numerator gradient": _OUT,
+            "factor gradient": _ROW,
+            "state gradient": _STATE,
+            "phi_q gradient": _Q,
+        },
+    ),
+    Phase(
+        "reciprocal backward",
+        {
+            **_KEPT,
+            "state gradient": _STATE,
+            "phi_q gradient": _Q,
+            "factor": _ROW,
+            "factor gradient": _ROW,
+            "products": f"3*{_ROW}",
+        },
+    ),
+    Phase(
+        "norm backward",
+        {
+            **_KEPT,
+            "state gradient": _STATE,
+            "phi_q gradient": _Q,
+            "its addend": _Q,
+            "norm gradient": _ROW,
+            "total gradient": _Q,
+        },
+    ),
+    Phase(
+        "cumsum backward",
+        {
+            **_KV,
+            **_LOSS,
+            "q gradient": _Q,
+            "phi_k gradient": _Q,
+            "state gradient": _STATE,
+            # Of one position it is the gradient itself.
+            "flipped, summed, flipped back": f"min(1, N - 1)*3*{_STATE}",
+        },
+    ),
+    Phase(
+        "v gradient",
+        {
+            **_LOSS,
+            "q gradient": _Q,
+            "phi_k gradient": _Q,
+            "gradient of N values": _OUT,
+            "v gradient": f"{_UNEQUAL}*{_V}",
+        },
+    ),
+    Phase(
+        "k gradient",
+        {**_LOSS, "q gradient": _Q, "v gradient": _V, "phi_k gradient": _Q, "k gradient": _K},
+    ),
+)
+
+MODEL = KernelModel(
+    forward=MemoryModel("linear-causal forward", _forward({})),
+    training=MemoryModel("linear-causal training", _forward(_KV) + _BACKWARD),
+)

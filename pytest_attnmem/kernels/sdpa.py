@@ -1,0 +1,232 @@
+"""PyTorch's own ``scaled_dot_product_attention``, pinned to one of its backends.
+
+flash: Dao, FlashAttention-2, 2023 (arXiv:2307.08691) · efficient: Rabe and Staats, Self-attention
+Does Not Need O(n²) Memory, 2021 (arXiv:2112.05682) · math: Vaswani et al., 2017 (arXiv:1706.03762).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def flash(
+    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    """The flash backend, of the CPU or of CUDA: O(N) memory, and dv = d.
+
+    q [B, H, N, d], k and v [B, H, M, d] → out [B, H, N, d].
+
+    Raises:
+        ValueError: shapes or dtypes do not fit together.
+        RuntimeError: the backend refuses these inputs; the text says why.
+    """
+    return _attention(SDPBackend.FLASH_ATTENTION, q, k, v, causal, scale)
+
+
+def efficient(
+    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    """The memory-efficient backend, on CUDA: O(N) memory.
+
+    q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
+    """
+    return _attention(SDPBackend.EFFICIENT_ATTENTION, q, k, v, causal, scale)
+
+
+def cudnn(
+    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    """cuDNN's backend, on CUDA. Its workspace is cuDNN's secret, so there is no model of it.
+
+    q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
+    """
+    return _attention(SDPBackend.CUDNN_ATTENTION, q, k, v, causal, scale)
+
+
+def math(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The math backend, on any device: scores and weights in full, of float32 at least.
+
+    q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. ``mask`` broadcasts to
+    [B, H, N, M]: bool, True where a key may be seen, or of q's dtype, added to the scores; not
+    together with ``causal``. A query that may see nothing gets zeros. Raises as :func:`flash`.
+    """
+    return _attention(SDPBackend.MATH, q, k, v, causal, scale, mask)
+
+
+def _attention(
+    backend: SDPBackend,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    scale: float | None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    check_inputs(q, k, v, mask)
+    if causal and mask is not None:
+        raise ValueError("causal and mask exclude each other in sdpa; make causal a part of mask")
+    name, device = backend.name.removesuffix("_ATTENTION").lower(), q.device.type
+    if backend is not SDPBackend.MATH and device not in ("cpu", "cuda"):
+        # There PyTorch does not look at what was asked for.
+        raise RuntimeError(f"sdpa has no choice of backends on {device}, and {name} was asked for")
+    # The reasons for a refusal come as warnings.
+    with sdpa_kernel(backend), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            return F.scaled_dot_product_attention(
+                q, k, v, attn_mask=mask, is_causal=causal, scale=scale
+            )
+        except RuntimeError as error:
+            if not str(error).startswith(("No available kernel", "No viable backend")):
+                raise
+    texts = (str(warning.message).partition("(Triggered")[0].strip() for warning in caught)
+    reasons = "; ".join(text for text in texts if text and not text.endswith("because:"))
+    raise RuntimeError(f"sdpa's {name} backend refuses: {reasons or f'there is none on {device}'}")
+
+
+_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
+_OUT = {"out": "B*H*N*dv*itemsize"}
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_GRADS = {"q gradient": _Q, "k gradient": _K, "v gradient": _V, **_LOSS}
+
+# Half types compute in float32, from copies: "half" is 1 for them.
+_WIDE, _HALF = "max(itemsize, 4)", "max(0, 4//itemsize - 1)"
+
+
+def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> KernelModel:
+    """A kernel that keeps out and ``lse`` for backward, which needs ``backward`` on the CPU."""
+    kept = {**_OUT, "lse": lse}
+    # Fused kernels make gradients as [B, N, H, d]; autograd copies each to its input's layout.
+    copy = f"max({_Q}*min(1, (H-1)*(N-1)), max({_K}, {_V})*min(1, (H-1)*(M-1)))"
+    return KernelModel(
+        MemoryModel(f"{name} forward", (forward,)),
+        MemoryModel(
+            f"{name} training",
+            (
+                Phase("attention", kept, forward.scratch),
+                Phase("backward", {**kept, **_GRADS}, {"cpu": backward}),
+                Phase("gradients kept", {**_GRADS, "copy of one": copy}),
+            ),
+        ),
+    )
+
+
+# The CPU's kernel gives each thread a tile of scores, this many rows by columns.
+_ROWS = "min(N, 32 + 32*min(1, N//192) + 192*min(1, N//768))"
+_TILE = f"{_ROWS}*min(M, 512)"
+_CPU_LSE = f"B*H*N*{_WIDE}"
+
+FLASH = _fused(
+    "sdpa flash",
+    _CPU_LSE,
+    Phase(
+        "attention",
+        {**_OUT, "lse": _CPU_LSE},
+        {
+            "cpu": {
+                "tiles of threads": f"threads*({_TILE} + {_ROWS}*(d + 2))*{_WIDE}",
+                "half tiles of threads": f"threads*{_TILE}*itemsize*{_HALF}",
+            }
+        },
+    ),
+    {
+        # The gradient from sum() has no strides; the kernel wants them, unless it is one number.
+        "contiguous gradient": f"{_OUT['out']}*min(1, B*H*N*d - 1)",
+        "tiles of threads": f"threads*2*{_TILE}*{_WIDE}",
+        "half tiles of threads": f"threads*2*{_TILE}*itemsize*{_HALF}",
+        "row sums": f"{_ROWS}*{_WIDE}",  # of the calling thread; the backend sees no other
+    },
+)
+
+# Without gradients there is no lse, and with them its rows are padded to 32.
+EFFICIENT = _fused("sdpa efficient", "B*H*32*ceil(N/32)*4", Phase("attention", _OUT), {})
+
+# Math computes with these: q, k, v and so on at full width.
+_QW, _KW, _VW = (f"B*H*{size}*{_WIDE}" for size in ("N*d", "M*d", "M*dv"))
+_OUTW, _SCORES = f"B*H*N*dv*{_WIDE}", f"B*H*N*M*{_WIDE}"
+_COPIES = {
+    f"wide {name}": f"{size}*{_HALF}" for name, size in zip("qkv", (_QW, _KW, _VW), strict=True)
+}
+_SCALED = {"scaled q": _QW, "scaled k": _KW}
+_SCALARS = {"cpu": {"scale": "8", "its copy": f"min({_WIDE}, 8 - {_WIDE})"}}
+_BIAS = {"bias": "mask*itemsize"}  # mask: how many elements a bool mask has
+
+
+def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
+    """The phases of math's forward; ``kept`` is what is alive only because backward wants it."""
+    q_scaled = {**_COPIES, **_BIAS, "scaled q": _QW}
+    causal = {"causal bias": f"causal*N*M*{_WIDE}"}
+    held = {**q_scaled, **causal}
+    weights = {**held, **kept, "weights": _SCORES}
+    narrow = {"narrow weights": f"B*H*N*M*itemsize*{_HALF}"}
+    return (
+        Phase("mask to bias", {**_BIAS, "0 and -inf": "min(1, mask)*2*itemsize"}),
+        Phase("scale q", q_scaled, _SCALARS),
+        Phase("tril", {**q_scaled, "ones": "causal*N*M", "tril": "causal*N*M"}),
+        Phase("to bias", {**held, "tril": "causal*N*M", "0 and -inf": f"causal*2*{_WIDE}"}),
+        Phase("scale k", {**held, "scaled k": _KW}, _SCALARS),
+        Phase("scores", {**held, "scaled k": _KW, "scores": _SCORES}),
+        Phase(
+            "softmax",
+            {**weights, "scores": _SCORES},
+            {"cpu": {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": _WIDE}},
+        ),
+        Phase("out", {**weights, **narrow, "wide out": _OUTW}),
+        Phase(
+            "narrow out", {**weights, **narrow, "wide out": _OUTW, "out": f"{_OUT['out']}*{_HALF}"}
+        ),
+    )
+
+
+_GRAD_V = {"wide v gradient": _VW, **_LOSS}
+_WEIGHTS_GRAD = {"weights": _SCORES, "weights gradient": _SCORES, **_GRAD_V}
+_QK_GRADS = {"scaled q gradient": _QW, "scaled k gradient": _KW, **_GRAD_V}
+_MATH_BACKWARD = (
+    Phase(
+        "out.sum()",
+        {**_SCALED, **_OUT, "weights": _SCORES, "wide v": _COPIES["wide v"], "loss": "itemsize"},
+    ),
+    Phase(
+        "weights gradient",
+        {
+            **_SCALED,
+            **_WEIGHTS_GRAD,
+            "wide v": _COPIES["wide v"],
+            "wide gradient": f"{_OUTW}*{_HALF}",
+        },
+        # The product copies the gradient from sum(), which has no strides, a head at a time,
+        # unless all is too small for a library call.
+        {"cpu": {"gradient of one head": f"N*dv*{_WIDE}*(1 - {_HALF})*min(1, N*M*dv//400)"}},
+    ),
+    Phase("softmax backward", {**_SCALED, **_WEIGHTS_GRAD, "scores gradient": _SCORES}),
+    Phase("scores backward", {**_SCALED, **_QK_GRADS, "scores gradient": _SCORES}),
+    Phase("scale k backward", {**_QK_GRADS, "wide k gradient": _KW}, _SCALARS),
+    Phase("scale q backward", {**_QK_GRADS, "wide q gradient": _QW}, _SCALARS),
+    # k's and q's gradients follow v's to a half type, with less alive.
+    Phase("narrow v gradient", {**_QK_GRADS, "v gradient": f"{_V}*{_HALF}"}),
+)
+_NO_MASK = {"causal": 0, "mask": 0}
+
+MATH = KernelModel(
+    MemoryModel("sdpa math forward", _math_forward({}), _NO_MASK),
+    MemoryModel("sdpa math training", _math_forward({"scaled k": _KW}) + _MATH_BACKWARD, _NO_MASK),
+)

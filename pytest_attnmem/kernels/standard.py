@@ -1,0 +1,173 @@
+"""Softmax attention as it is written on a whiteboard, scores and weights in full.
+
+Vaswani et al., Attention Is All You Need, 2017 (arXiv:1706.03762), section 3.2.1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    return_weights: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """``softmax(scale * q @ k.T) @ v`` → out [B, H, N, dv], and the weights [B, H, N, M] if asked.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees the keys 0 … i only.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
+            added to the scores. A query that may see nothing gets zeros, as do its weights.
+        return_weights: Return ``(out, weights)``.
+
+    Raises:
+        ValueError: shapes or dtypes do not fit together.
+    """
+    check_inputs(q, k, v, mask)
+    N, M = q.shape[2], k.shape[2]
+    scores = q @ k.mT  # [B, H, N, M]
+    scores.mul_(q.shape[3] ** -0.5 if scale is None else scale)
+    if causal:
+        future = torch.ones(N, M, dtype=torch.bool, device=q.device).triu_(1)  # [N, M]
+        scores.masked_fill_(future, -torch.inf)
+        del future
+    if mask is not None:
+        if mask.dtype == torch.bool:
+            scores = torch.where(mask, scores, -torch.inf)  # [B, H, N, M]
+        else:
+            scores.add_(mask)
+    weights = scores.softmax(-1)  # [B, H, N, M]
+    if mask is not None:
+        blind = scores.detach().amax(-1, keepdim=True).isneginf()  # [B, H, N, 1]
+        # Softmax of no keys at all is 0/0. Its weights become zero behind autograd's back: that
+        # saves a second score matrix, and from zero weights backward computes zero gradients.
+        weights.data.masked_fill_(blind, 0)
+        del blind
+    out = weights @ v  # [B, H, N, dv]
+    return (out, weights) if return_weights else out
+
+
+_SCORES = "B*H*N*M*itemsize"
+_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
+_OUT = "B*H*N*dv*itemsize"
+_FUTURE = {"future": "causal*N*M"}
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+
+# On the CPU a scale is a double, and float32 is multiplied by a copy of it in its own dtype.
+_SCALE = {"scale": "8"}
+_COPIED = {"scale": "8", "its copy": "min(itemsize, 8 - itemsize)"}
+# The gradient from sum() has no strides. The product copies a head of it at a time into a proper
+# matrix, unless all is too small for a library call.
+_HEAD = {"gradient of one head": "N*dv*itemsize * min(1, N*M*dv//400)"}
+
+
+def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]:
+    """The phases of the body, given what is kept of the causal mask and the scale for backward."""
+    scores = {"scores": _SCORES, **future}
+    both = {**scores, "weights": _SCORES}
+    cpu = {"cpu": scale}
+    return (
+        Phase("scores = q @ k.mT", {"scores": _SCORES}),
+        Phase("scores.mul_(scale)", {"scores": _SCORES}, {"cpu": _COPIED}),
+        Phase("causal", {"scores": _SCORES, **_FUTURE}, cpu),
+        Phase(
+            "mask",
+            {**scores, "masked": f"min(1, mask)*{_SCORES}", "-inf": "min(1, mask)*itemsize"},
+            cpu,
+        ),
+        Phase("softmax", both, cpu),
+        Phase(
+            "blind queries",
+            {
+                **both,
+                "largest scores": "min(1, mask)*B*H*N*itemsize",
+                "blind": "min(1, mask)*B*H*N",
+            },
+            cpu,
+        ),
+        Phase("out = weights @ v", {**both, "out": _OUT}, cpu),
+    )
+
+
+_GRAD_V = {"v gradient": _V, **_LOSS}
+_GRADS = {**_GRAD_V, "scores gradient": _SCORES}
+_BACKWARD = (
+    Phase(
+        "out.sum()",
+        {"weights": _SCORES, "out": _OUT, **_FUTURE, "loss": "itemsize"},
+        {"cpu": _SCALE},
+    ),
+    Phase(
+        "weights gradient",
+        {"weights": _SCORES, "weights gradient": _SCORES, **_GRAD_V, **_FUTURE},
+        {"cpu": {**_SCALE, **_HEAD}},
+    ),
+    Phase(
+        "softmax backward",
+        {"weights": _SCORES, "weights gradient": _SCORES, **_GRADS, **_FUTURE},
+        {"cpu": _SCALE},
+    ),
+    Phase(
+        "mask backward",
+        {**_GRADS, **_FUTURE, "masked": f"min(1, mask)*{_SCORES}", "zero": "min(1, mask)*itemsize"},
+        {"cpu": _SCALE},
+    ),
+    Phase("causal backward", {**_GRADS, **_FUTURE, "masked": f"causal*{_SCORES}"}, {"cpu": _SCALE}),
+    Phase("scale backward", {**_GRADS, "scaled": _SCORES}, {"cpu": _COPIED}),
+    Phase("scores backward", {**_GRADS, "k.mT gradient": _K, "q gradient": _Q}),
+    Phase(
+        "k gradient",
+        {
+            **_GRAD_V,
+            "q gradient": _Q,
+            "k.mT gradient": _K,
+            # Made transposed, then copied into k's own layout if that is another.
+            "k gradient": f"{_K} * min(1, (M - 1)*(d - 1))",
+        },
+    ),
+)
+
+MODEL = KernelModel(
+    forward=MemoryModel("standard forward", _forward({}, {}), {"causal": 0, "mask": 0}),
+    training=MemoryModel(
+        "standard training", _forward(_FUTURE, _SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
+    ),
+)

@@ -1,0 +1,24 @@
+"""What the kernels without a softmax are held to: NumPy, a row at a time, no tricks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def linear_reference(q: Any, k: Any, v: Any, causal: bool, eps: float = 1e-6) -> Any:
+    """Linear attention in float64, by its weights: q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv].
+
+    ``out = w @ v / (w.sum() + eps)`` with ``w = φ(q)·φ(k)`` and φ = elu + 1; with ``causal`` a
+    query's weights for later keys are 0.
+    """
+    q, k, v = (np.asarray(x, dtype=np.float64) for x in (q, k, v))
+    weights = _features(q) @ _features(k).swapaxes(-1, -2)  # [B, H, N, M]
+    if causal:
+        weights = np.tril(weights)
+    return weights @ v / (weights.sum(-1, keepdims=True) + eps)  # [B, H, N, dv]
+
+
+def _features(x: Any) -> Any:
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
