@@ -19,7 +19,9 @@ from .units import excerpt, format_exact, parse_size
 
 Limit = int | Formula | MemoryModel | Callable[[AttentionShape], int]
 
-_KIND = re.compile(r"sm\d{2,3}|cpu|cuda|rocm|xpu|mps|default|[a-z]+")
+_KIND = re.compile(r"sm\d{2,3}|[a-z]+")
+#: Device kinds as they are written most; a backend of one's own may have others.
+_KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
 _GROWTH = re.compile(r"\s*O\s*\(")
@@ -164,13 +166,20 @@ def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
     if not limit:
         raise BudgetError("an empty dict is no budget; write {'cuda': …, 'default': …}")
     for kind in limit:
-        if not isinstance(kind, str) or not _KIND.fullmatch(kind):
-            raise BudgetError(
-                f"unknown device kind {kind!r} in the budget; expected cuda, sm90 (a compute"
-                " capability), cpu, another device type or default"
-            )
+        _check_kind(kind)
     limits = {kind: _parse_limit(value) for kind, value in limit.items()}
     return ", ".join(f"{kind}: {_describe(value)}" for kind, value in limits.items()), limits
+
+
+def _check_kind(kind: object) -> None:
+    known = isinstance(kind, str) and _KIND.fullmatch(kind)
+    close = ["cuda"] if kind == "gpu" else difflib.get_close_matches(str(kind), _KINDS, 1, 0.7)
+    if not known or (close and kind not in _KINDS):
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise BudgetError(
+            f"unknown device kind {kind!r} in the budget; expected cuda, sm90 (a compute"
+            f" capability), cpu, another device type or default{hint}"
+        )
 
 
 def _parse_limit(limit: object) -> Limit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import MappingProxyType
 
 from .errors import BudgetError
@@ -180,6 +181,6 @@ def _symbol(name: str, value: object) -> tuple[str, int | None]:
             return "itemsize", itemsize_of(value)
         except BudgetError:
             return "itemsize", None
-    if isinstance(value, int):  # a bool too: causal=True is 1
+    if isinstance(value, Integral):  # numpy's too, and a bool: causal=True is 1
         return ALIASES.get(name, name), int(value)
     return name, None

@@ -163,7 +163,8 @@ def _is_mutable(value: ast.expr, tree: ast.Module) -> bool:
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     if maker in classes:
         frozen = [ast.unparse(line) for line in classes[maker].decorator_list]
-        return not any("frozen=True" in line for line in frozen)
+        bases = [ast.unparse(base) for base in classes[maker].bases]
+        return "NamedTuple" not in bases and not any("frozen=True" in line for line in frozen)
     return maker in MUTABLE_TYPES
 
 
@@ -337,6 +338,7 @@ def test_mutable_state_is_found(source: str, found: str) -> None:
         "X: int\n__all__ = ['f']",
         "def f():\n  x = []\n  return x",
         "@dataclass(frozen=True, slots=True)\nclass A: pass\nX = A()",
+        "class A(NamedTuple): pass\nX = A()",
         "X = pytest.StashKey[dict[str, int]]()",
         "class A:\n  x: list[int] = field(default_factory=list)",
     ],

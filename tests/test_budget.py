@@ -190,6 +190,16 @@ def test_a_limit_can_be_given_by_name() -> None:
             "an empty dict is no budget; write {'cuda': …, 'default': …}",
         ),
         (
+            {"gpu": 1},
+            "unknown device kind 'gpu' in the budget; expected cuda, sm90 (a compute capability),"
+            " cpu, another device type or default; did you mean 'cuda'?",
+        ),
+        (
+            {"cdua": 1},
+            "unknown device kind 'cdua' in the budget; expected cuda, sm90 (a compute capability),"
+            " cpu, another device type or default; did you mean 'cuda'?",
+        ),
+        (
             {"SM90": 1},
             "unknown device kind 'SM90' in the budget; expected cuda, sm90 (a compute capability),"
             " cpu, another device type or default",

@@ -196,3 +196,8 @@ def test_an_unknown_dtype_is_named_with_those_known() -> None:
 
 def test_an_argument_that_is_no_dtype_gives_no_itemsize() -> None:
     assert from_arguments(dtype="float33").symbols == {}
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    sizes = {"N": np.int64(5), "B": np.uint8(2), "scale": np.float32(1)}
+    assert gather([Source("the test", sizes)]).symbols == {"B": 2, "N": 5, "M": 5}
