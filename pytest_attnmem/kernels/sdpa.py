@@ -2,6 +2,9 @@
 
 flash: Dao, FlashAttention-2, 2023 (arXiv:2307.08691) · efficient: Rabe and Staats, Self-attention
 Does Not Need O(n²) Memory, 2021 (arXiv:2112.05682) · math: Vaswani et al., 2017 (arXiv:1706.03762).
+
+The models of flash and efficient do not count the scratch of CUDA's fused kernels, of which their
+backward pass has much (aten/src/ATen/native/transformers/cuda).
 """
 
 from __future__ import annotations
@@ -171,6 +174,10 @@ _SCALARS = {"cpu": {"scale": "8", "its copy": f"min({_WIDE}, 8 - {_WIDE})"}}
 _BIAS = {"bias": "mask*itemsize"}  # mask: how many elements a bool mask has
 
 
+# What a softmax that is safe against rows of -inf needs, and nobody sees.
+_SAFE = {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": _WIDE}
+
+
 def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
     """The phases of math's forward; ``kept`` is what is alive only because backward wants it."""
     q_scaled = {**_COPIES, **_BIAS, "scaled q": _QW}
@@ -188,7 +195,7 @@ def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
         Phase(
             "softmax",
             {**weights, "scores": _SCORES},
-            {"cpu": {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": _WIDE}},
+            {"cpu": _SAFE, "cuda": _SAFE},
         ),
         Phase("out", {**weights, **narrow, "wide out": _OUTW}),
         Phase(
@@ -217,7 +224,11 @@ _MATH_BACKWARD = (
         # unless all is too small for a library call.
         {"cpu": {"gradient of one head": f"N*dv*{_WIDE}*(1 - {_HALF})*min(1, N*M*dv//400)"}},
     ),
-    Phase("softmax backward", {**_SCALED, **_WEIGHTS_GRAD, "scores gradient": _SCORES}),
+    Phase(
+        "softmax backward",
+        {**_SCALED, **_WEIGHTS_GRAD, "scores gradient": _SCORES},
+        {"cuda": {"gradient times weights": _SCORES}},  # aten/src/ATen/native/cuda/SoftMax.cu
+    ),
     Phase("scores backward", {**_SCALED, **_QK_GRADS, "scores gradient": _SCORES}),
     Phase("scale k backward", {**_QK_GRADS, "wide k gradient": _KW}, _SCALARS),
     Phase("scale q backward", {**_QK_GRADS, "wide q gradient": _QW}, _SCALARS),

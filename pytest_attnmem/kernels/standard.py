@@ -143,7 +143,8 @@ _BACKWARD = (
     Phase(
         "softmax backward",
         {"weights": _SCORES, "weights gradient": _SCORES, **_GRADS, **_FUTURE},
-        {"cpu": _SCALE},
+        # CUDA multiplies the two before it sums (aten/src/ATen/native/cuda/SoftMax.cu).
+        {"cpu": _SCALE, "cuda": {"gradient times weights": _SCORES}},
     ),
     Phase(
         "mask backward",
