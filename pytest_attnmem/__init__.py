@@ -7,10 +7,6 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import check as check
-    from .api import compare as compare
-    from .api import measure as measure
-    from .api import region as region
     from .errors import AttnMemError as AttnMemError
     from .errors import BackendUnavailable as BackendUnavailable
     from .errors import BudgetError as BudgetError
@@ -19,6 +15,10 @@ if TYPE_CHECKING:
     from .errors import SizeError as SizeError
     from .formula import Formula as Formula
     from .formula import parse_formula as parse_formula
+    from .functions import check as check
+    from .functions import compare as compare
+    from .functions import measure as measure
+    from .functions import region as region
     from .inputs import qkv as qkv
     from .measurement import Held as Held
     from .measurement import Measurement as Measurement
@@ -45,14 +45,14 @@ _HOMES = MappingProxyType(
         "MemoryModel": "model",
         "Phase": "model",
         "SizeError": "errors",
-        "check": "api",
-        "compare": "api",
+        "check": "functions",
+        "compare": "functions",
         "format_size": "units",
-        "measure": "api",
+        "measure": "functions",
         "parse_formula": "formula",
         "parse_size": "units",
         "qkv": "inputs",
-        "region": "api",
+        "region": "functions",
     }
 )
 

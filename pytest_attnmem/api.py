@@ -1,4 +1,4 @@
-"""The functions a test calls: measure, region, check, compare; with pytest or without."""
+"""What the ``attnmem`` fixture is: measure, region, check, compare and qkv."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .attribution import Exceeded, attributed
 from .backends import Backend
 from .budget import BudgetSpec, parse, resolve
 from .comparison import Comparison, Ratio, Saving, hold
-from .errors import BudgetError
+from .errors import BudgetError, SizeError
 from .instrument import Instrument, ready
 from .measure import unseen, window
 from .measurement import METRICS, Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
+from .units import parse_size
 from .verdict import Outcome, Verdict, judge
 
 #: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
@@ -48,6 +49,8 @@ class AttnMem:
         self._explaining = explaining
         self._enforcing = enforcing
         self._names: Counter[str] = Counter()
+        self.regions: list[Region] = []
+        """Those that were made, entered or not."""
         self.exceeded: list[Exceeded] = []
         """What was over, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
@@ -57,9 +60,13 @@ class AttnMem:
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
+        __tracebackhide__ = True
         if kwargs.get("device") is None:
             kwargs["device"] = self._instrument(None).backend.device
-        bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
+        try:
+            bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
+        except TypeError as error:
+            raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
         tensors = inputs.qkv(*args, **kwargs)
         self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
         return tensors
@@ -71,7 +78,7 @@ class AttnMem:
     @contextmanager
     def rehearsal(self) -> Iterator[dict[str, Measurement]]:
         """Measure what the regions of a test hold, and leave no trace of it; nothing raises."""
-        sources = len(self._sources)
+        sources, regions = len(self._sources), len(self.regions)
         self._traced = {}
         self._names.clear()
         try:
@@ -79,7 +86,7 @@ class AttnMem:
         finally:
             self._traced = None
             self._names.clear()
-            del self._sources[sources:]
+            del self._sources[sources:], self.regions[regions:]
 
     def shape(self, *sources: Source) -> AttentionShape:
         """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
@@ -102,6 +109,11 @@ class AttnMem:
             BackendUnavailable: the backend cannot measure here.
         """
         __tracebackhide__ = True
+        if not callable(fn):
+            raise BudgetError(
+                f"measure takes a function and its arguments, measure(fn, q, k, v); got a"
+                f" {type(fn).__name__}, perhaps what the function returned"
+            )
         instrument = self._instrument(backend)
         for _ in range(warmup):
             fn(*args, **kwargs)
@@ -134,6 +146,8 @@ class AttnMem:
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         __tracebackhide__ = True
+        if limit is None and _is_size(name):
+            raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = _spec("region", limit, options, symbols)
         instrument = self._instrument(backend)
@@ -143,7 +157,9 @@ class AttnMem:
             __tracebackhide__ = True
             return self._judge_region(unique, measurement, spec, instrument.backend)
 
-        return Region(self._unique(name), opened, judged)
+        region = Region(self._unique(name), opened, judged)
+        self.regions.append(region)
+        return region
 
     def check(
         self,
@@ -163,6 +179,9 @@ class AttnMem:
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         __tracebackhide__ = True
+        if not isinstance(measurement, Measurement):
+            kind = type(measurement).__name__
+            raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = _spec("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), _device(measurement))
@@ -243,6 +262,14 @@ class AttnMem:
         return name if self._names[name] == 1 else f"{name} #{self._names[name]}"
 
 
+def _is_size(text: str) -> bool:
+    try:
+        parse_size(text)
+    except SizeError:
+        return False
+    return True
+
+
 def _device(measurement: Measurement) -> Source:
     return Source(f"the {measurement.backend} backend", measurement.symbols)
 
@@ -256,34 +283,9 @@ def _spec(what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any
 
 
 def _caller() -> str:
-    """The line that called into this file."""
+    """The line that called into this package."""
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+    here = os.path.dirname(__file__)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def measure(
-    fn: Callable[..., Any],
-    *args: Any,
-    warmup: int = 0,
-    backend: str | None = None,
-    **kwargs: Any,
-) -> Measurement:
-    """:meth:`AttnMem.measure` on the default backend, or the one named."""
-    return AttnMem().measure(fn, *args, warmup=warmup, backend=backend, **kwargs)
-
-
-def region(name: str, limit: Any = None, **options: Any) -> Region:
-    """:meth:`AttnMem.region` on the default backend, or the one named."""
-    return AttnMem().region(name, limit, **options)
-
-
-def check(measurement: Measurement, limit: Any, **options: Any) -> Verdict:
-    """:meth:`AttnMem.check`, for a measurement made anywhere."""
-    return AttnMem().check(measurement, limit, **options)
-
-
-def compare(new: Callable[[], Any], base: Callable[[], Any], **options: Any) -> Comparison:
-    """:meth:`AttnMem.compare` on the default backend, or the one named."""
-    return AttnMem().compare(new, base, **options)

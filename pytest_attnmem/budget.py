@@ -123,12 +123,13 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
             f"no limit for {kinds[-1] if kinds else 'this device'}, only for"
             f" {', '.join(spec.limits)}"
             if spec.limits
-            else "no limit and no baseline"
+            else "no limit was given"
         )
         return Budget(None, absent=absent, **common)  # type: ignore[arg-type]
     limit = spec.limits[kind]
     limit_bytes, read = _evaluate(limit, shape, kinds)
     values = {name: value for name, value in shape.symbols.items() if name in read}
+    values |= {name: shape[name] for name in sorted(read & ALIASES.keys() - values.keys())}
     text = spec.text if len(spec.limits) == 1 else f"{kind}: {_describe(limit)}"
     return Budget(limit_bytes, text, values, **common)  # type: ignore[arg-type]
 
@@ -251,5 +252,5 @@ def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> 
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise BudgetError(
                 f"unknown keyword {name!r}: the limit reads no such symbol, and the options are"
-                f" {', '.join(options)}{hint}"
+                f" limit, {', '.join(options)}{hint}"
             )

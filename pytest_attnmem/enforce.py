@@ -83,7 +83,10 @@ class Enforcement:
         second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
         if self._explaining and cause is not None:
             self._explain_regions(second)
-        text = "\n".join(self._judge_all(measurements, cause, second))
+        texts = self._judge_all(measurements, cause, second)
+        if cause is None:
+            texts += self._unentered()
+        text = "\n".join(texts)
         ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
         if text and (error is None or ran_out):
             if cause is not error and ran_out:
@@ -183,6 +186,14 @@ class Enforcement:
             return AttentionShape({})
         device = Source(f"the {measurement.backend} backend", measurement.symbols)
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
+
+    def _unentered(self) -> list[str]:
+        """The texts of regions that were made and never entered, each a row; they fail the test."""
+        unentered = [region.name for region in self._plan.memory.regions if not region.entered]
+        for name in unentered:
+            verdict = not_enforced("the region was never entered")
+            self._rows.keep(name, verdict, None, AttentionShape({}))
+        return [f"region {name!r} was never entered; use it in a 'with'" for name in unentered]
 
     def _explain_regions(self, second: SecondRun) -> None:
         """Tell the errors that regions raised what was held: only the whole test can run again."""

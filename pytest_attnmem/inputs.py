@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError
@@ -9,6 +10,11 @@ from .measure import pause
 
 if TYPE_CHECKING:
     import torch
+
+#: Names of the field that torch does not have.
+_SHORT = MappingProxyType(
+    {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+)
 
 
 def qkv(
@@ -20,7 +26,7 @@ def qkv(
     Hkv: int | None = None,
     M: int | None = None,
     dv: int | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | str | None = None,
     device: str | torch.device | None = None,
     requires_grad: bool = False,
     seed: int = 0,
@@ -31,10 +37,13 @@ def qkv(
     inside a window they are not counted, nor is their death.
 
     Raises:
-        BudgetError: a size that is not a positive whole number, or heads that do not divide.
+        BudgetError: a size that is not a positive whole number, heads that do not divide, or a
+            dtype that is no floating one.
     """
+    __tracebackhide__ = True
     import torch
 
+    kind = _dtype(dtype)
     Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
     sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
     for name, size in sizes.items():
@@ -47,12 +56,24 @@ def qkv(
 
         def make(heads: int, length: int, width: int) -> torch.Tensor:
             tensor = torch.randn(
-                B, heads, length, width, generator=generator, dtype=dtype, device=device or "cpu"
+                B, heads, length, width, generator=generator, dtype=kind, device=device or "cpu"
             )
             keep(tensor.untyped_storage())
             return tensor.requires_grad_(requires_grad)
 
         return make(H, N, d), make(Hkv, M, d), make(Hkv, M, dv)
+
+
+def _dtype(dtype: torch.dtype | str | None) -> torch.dtype:
+    import torch
+
+    named = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else dtype
+    found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise BudgetError(
+            f"qkv needs a floating dtype, such as torch.float16 or 'float16', got {dtype!r}"
+        )
+    return found
 
 
 def shape_of(arguments: dict[str, Any]) -> dict[str, Any]:

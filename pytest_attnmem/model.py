@@ -108,4 +108,4 @@ def evaluate(formula: Formula, shape: AttentionShape) -> int:
         BudgetError: a symbol has no value, or two.
         FormulaError: the result is no number of bytes.
     """
-    return formula.evaluate({name: shape[name] for name in sorted(formula.symbols)})
+    return formula.evaluate(shape.read(sorted(formula.symbols)))

@@ -103,7 +103,13 @@ def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
         except AttnMemError as error:
             place = where(item, node, str(mark.kwargs.get("metric", "peak")))
             raise type(error)(f"{MARKER}: {error}   {place}") from error
-        found.setdefault(spec.metric, (spec, node))
+        closest, _ = found.setdefault(spec.metric, (spec, node))
+        if spec.limits and not closest.limits and closest.symbols:
+            raise BudgetError(
+                f"{MARKER}: {', '.join(closest.symbols)} without a limit hides the limit"
+                f" {spec.text!r} of {where(item, node, spec.metric)}; markers do not merge, so"
+                f" give the limit too   {where(item, found[spec.metric][1], spec.metric)}"
+            )
     return found
 
 
@@ -115,6 +121,8 @@ def backend_name(spec: BudgetSpec) -> str | None:
     """
     if spec.device is None:
         return spec.backend
+    if spec.device.partition(":")[0] == "gpu":
+        raise BudgetError(f"unknown device {spec.device!r}; write 'cuda', 'cuda:1' or 'cpu'")
     fitting = backend_of(spec.device)
     if spec.backend in (None, fitting.partition(":")[0]):
         return fitting

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from .errors import BudgetError
 from .measure import Window
 from .measurement import Measurement
 from .verdict import Verdict
@@ -23,6 +24,7 @@ class Region:
         self.name = name
         self.measurement: Measurement | None = None
         self.verdict: Verdict | None = None
+        self.entered = False
         self._window = window
         self._judge = judge
 
@@ -30,6 +32,10 @@ class Region:
         return f"<region {self.name!r}>"
 
     def __enter__(self) -> Region:
+        __tracebackhide__ = True
+        if self.entered:
+            raise BudgetError(f"region {self.name!r} was entered before; make one for each 'with'")
+        self.entered = True
         self._opened = self._window.__enter__()
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -97,16 +98,42 @@ class AttentionShape:
     conflicts: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> int:
-        """The value of a symbol."""
-        if name in self.conflicts:
-            raise BudgetError(self.conflicts[name])
-        if name not in self.symbols:
-            known = ", ".join(f"{n}={v}" for n, v in self.symbols.items()) or "none"
-            raise BudgetError(
-                f"symbol {name!r} has no value (known: {known}); pass it to the marker"
-                f" ({name}=…), name a test argument so, or make the inputs with qkv"
-            )
-        return self.symbols[name]
+        """The value of a symbol, by its own name or by one of the field's (``heads``)."""
+        return self.read([name])[name]
+
+    def read(self, names: Iterable[str]) -> dict[str, int]:
+        """The values of several symbols.
+
+        Raises:
+            BudgetError: some have none, all of which are named; or one has two.
+        """
+        values: dict[str, int] = {}
+        missing = []
+        for name in names:
+            symbol = name if name in self.symbols else ALIASES.get(name, name)
+            if symbol in self.conflicts:
+                raise BudgetError(self.conflicts[symbol])
+            if symbol in self.symbols:
+                values[name] = self.symbols[symbol]
+            else:
+                missing.append(name)
+        if missing:
+            raise BudgetError(self._lacking(missing))
+        return values
+
+    def _lacking(self, missing: list[str]) -> str:
+        known = ", ".join(f"{name}={value}" for name, value in self.symbols.items()) or "none"
+        quoted = ", ".join(repr(name) for name in missing)
+        which = f"symbol {quoted} has" if len(missing) == 1 else f"symbols {quoted} have"
+        keywords = ", ".join("dtype=…" if name == "itemsize" else f"{name}=…" for name in missing)
+        first, others = missing[0], {*SYMBOLS, *self.symbols} - {*missing}
+        close = [name for name in sorted(others) if name.lower() == first.lower()]
+        close = close or difflib.get_close_matches(first, sorted(others), 1, 0.75)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return (
+            f"{which} no value (known: {known}); pass {keywords} with the limit, name a test"
+            f" argument so, or make the inputs with the fixture qkv{hint}"
+        )
 
     def __getattr__(self, name: str) -> int:
         """The value of a symbol, as an attribute."""

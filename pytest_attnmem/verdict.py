@@ -86,9 +86,8 @@ def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> s
 
 
 def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
-    shown, allowed, spare = format_distinct(value, limit, limit - value)
-    return (
-        f"{budget.metric} {shown} is under the exact budget {allowed} by {spare} on"
+    return (  # in whole bytes, for pasting
+        f"{budget.metric} {value} B is under the exact budget {limit} B by {limit - value} B on"
         f" {measurement.device}: write the improvement down"
     )
 

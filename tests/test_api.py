@@ -298,7 +298,7 @@ class TestRegion:
             (1, {"warmup": 1}, "a region takes no warmup"),
             (1, {"device": "cuda"}, "a region takes no device"),
             (1, {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such symbol,"
-             " and the options are metric, tolerance, exact, backend, device, warmup;"
+             " and the options are limit, metric, tolerance, exact, backend, device, warmup;"
              " did you mean 'tolerance'?"),
         ],
         ids=["limit", "metric", "warmup", "device", "unknown"],
@@ -555,7 +555,8 @@ class TestSymbols:
     def test_inputs_that_cannot_be_made_tell_no_symbols(self, memory: AttnMem) -> None:
         with pytest.raises(BudgetError):
             memory.qkv(1, 0, 8, 16)
-        with pytest.raises(TypeError, match="missing a required argument: 'd'"):
+        text = "^qkv takes B, H, N, d and keywords: missing a required argument: 'd'$"
+        with pytest.raises(BudgetError, match=text):
             memory.qkv(1, 4, 8)
         assert memory.shape().symbols == {}
 

@@ -16,7 +16,7 @@ from pytest_attnmem.tolerance import Tolerance
 MIB = 1024**2
 SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})])
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
-OPTIONS = "metric, tolerance, exact, backend, device, warmup"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup"
 
 
 def budget(limit: object, *kinds: str, **keywords: Any) -> Budget:
@@ -108,7 +108,7 @@ def test_a_models_scratch_counts_on_its_device() -> None:
     ("limit", "absent"),
     [
         ({"cuda": 1, "sm90": 2}, "no limit for cpu, only for cuda, sm90"),
-        (None, "no limit and no baseline"),
+        (None, "no limit was given"),
     ],
     ids=["other devices", "nothing"],
 )
@@ -359,8 +359,8 @@ def test_a_callables_missing_symbol_is_told_as_such() -> None:
     ("limit", "text"),
     [
         ("B*window", "symbol 'window' has no value (known: B=2, H=3, Hkv=3, N=5, M=5, d=7, dv=7,"
-         " itemsize=4); pass it to the marker (window=…), name a test argument so, or make the"
-         " inputs with qkv"),
+         " itemsize=4); pass window=… with the limit, name a test argument so, or make the inputs"
+         " with the fixture qkv"),
         ("N**9**9", 'formula "N**9**9" has no value with N=5: N^9^9 is too large to be a number of'
          " bytes; change the formula"),
         ("N - 6", 'formula "N - 6" is negative with N=5: -1 bytes; a size cannot be, so change the'

@@ -59,8 +59,8 @@ def test_a_symbol_without_a_value_is_named_with_those_known(
     with pytest.raises(BudgetError) as error:
         _ = AttentionShape(symbols)["d"]
     assert str(error.value) == (
-        f"symbol 'd' has no value (known: {known}); pass it to the marker (d=…), name a test"
-        " argument so, or make the inputs with qkv"
+        f"symbol 'd' has no value (known: {known}); pass d=… with the limit, name a test argument"
+        " so, or make the inputs with the fixture qkv"
     )
 
 

@@ -101,8 +101,7 @@ def test_over_names_the_metric_and_the_tolerance(seen: Measurement) -> None:
 
 def test_under_an_exact_budget_asks_for_it_to_be_written_down(seen: Measurement) -> None:
     assert judge(seen, Budget(3072, exact=True)).reason == (
-        "peak 1.0 KiB is under the exact budget 3.0 KiB by 2.0 KiB on cpu: write the improvement"
-        " down"
+        "peak 1024 B is under the exact budget 3072 B by 2048 B on cpu: write the improvement down"
     )
 
 

@@ -7,7 +7,7 @@ GRAMMAR = (
     " sizes like 64 MiB"
 )
 SIZES = "write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'"
-OPTIONS = "metric, tolerance, exact, backend, device, warmup"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup"
 
 #: What stands in the marker, and all of what is said of it.
 BAD = {
@@ -23,8 +23,14 @@ BAD = {
     ),
     "an unknown symbol": (
         "'2*B*H*Q', B=1, H=2",
-        "symbol 'Q' has no value (known: B=1, H=2, Hkv=2, lanes=8); pass it to the marker (Q=…),"
-        " name a test argument so, or make the inputs with qkv",
+        "symbol 'Q' has no value (known: B=1, H=2, Hkv=2, lanes=8); pass Q=… with the limit, name a"
+        " test argument so, or make the inputs with the fixture qkv",
+    ),
+    "several unknown symbols": (
+        "'B*H*n*itemsize', B=1, N=2",
+        "symbols 'H', 'itemsize', 'n' have no value (known: B=1, N=2, M=2, lanes=8); pass H=…,"
+        " dtype=…, n=… with the limit, name a test argument so, or make the inputs with the"
+        " fixture qkv",
     ),
     "a unit of two meanings": (
         "'64 MB'",

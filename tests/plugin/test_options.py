@@ -1,6 +1,5 @@
 """Every option, on the command line and in the ini file."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def pytest_sessionstart(session):
     settings = pytest.settings
     del pytest.settings
     if settings.json is not None:
-        settings = replace(settings, json=settings.json.relative_to(suite.path))
+        settings = settings._replace(json=settings.json.relative_to(suite.path))
     return settings
 
 
@@ -106,7 +105,7 @@ def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, option):
 
 
 def test_every_setting_is_an_option():
-    assert [field.name for field in fields(Settings)] == [option.name for option in OPTIONS]
+    assert list(Settings._fields) == [option.name for option in OPTIONS]
 
 
 BAD = {

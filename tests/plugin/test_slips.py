@@ -1,0 +1,108 @@
+"""Slips that would leave a test green with nothing enforced."""
+
+
+def test_a_region_that_was_never_entered_fails_its_test(suite):
+    suite.write("""
+def test_it(attnmem):
+    region = attnmem.region("forward", "1 KiB")
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"failed": 1}
+    assert ran.short("test_it") == (
+        "FAILED: Failed: region 'forward' was never entered; use it in a 'with'"
+    )
+    assert ran.row("test_it", region="forward")["outcome"] == "not enforced"
+
+
+def test_a_region_entered_twice_says_so(suite):
+    suite.write("""
+def test_it(attnmem):
+    region = attnmem.region("forward")
+    with region: pass
+    with region: pass
+""")
+    ran = suite.run()
+    assert "region 'forward' was entered before; make one for each 'with'" in ran.text
+
+
+def test_a_size_in_the_place_of_a_regions_name(suite):
+    suite.write("""
+def test_it(attnmem):
+    with attnmem.region("64 MiB"): pass
+""")
+    assert "a region's name comes first: region('forward', '64 MiB')" in suite.run().text
+
+
+def test_symbols_without_a_limit_do_not_hide_one(suite):
+    suite.write("""
+import pytest
+
+@pytest.mark.memory_budget("B*N", B=1)
+class TestIt:
+    @pytest.mark.memory_budget(N=4)
+    def test_it(self): pass
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"errors": 1}
+    assert ran.short("TestIt::test_it") == (
+        "ERROR: Failed: memory_budget: N without a limit hides the limit 'B*N' of"
+        " test_suite.py:4; markers do not merge, so give the limit too   test_suite.py:6"
+    )
+
+
+def test_the_names_of_the_field_can_be_used_in_formulas(suite):
+    suite.write("""
+import pytest, torch
+
+@pytest.mark.memory_budget("heads*seq_len*4", exact=True)
+@pytest.mark.parametrize("seq_len", [64])
+@pytest.mark.parametrize("num_heads", [2])
+def test_it(num_heads, seq_len): torch.empty(num_heads, seq_len)
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1}
+    assert ran.row("test_it[2-64]")["limit_bytes"] == 512
+
+
+def test_what_a_function_returned_is_not_a_function(suite):
+    suite.write("""
+import torch
+
+def test_measure(attnmem): attnmem.measure(torch.ones(3))
+def test_check(attnmem): attnmem.check(12, "1 KiB")
+""")
+    text = suite.run().text
+    assert "measure takes a function and its arguments, measure(fn, q, k, v); got a Tensor" in text
+    assert "check takes what measure returned, a Measurement; got a int" in text
+
+
+def test_inputs_take_the_name_of_a_dtype(suite):
+    suite.write("""
+import pytest, torch
+
+@pytest.mark.memory_budget("itemsize", exact=True)
+def test_short(qkv):
+    q, k, v = qkv(1, 1, 2, 2, dtype="bf16")
+    assert q.dtype == torch.bfloat16
+    q.sum()
+
+def test_integers(qkv): qkv(1, 1, 2, 2, dtype=torch.int8)
+""")
+    ran = suite.run()
+    assert ran.row("test_short")["limit_bytes"] == 2
+    assert "qkv needs a floating dtype, such as torch.float16 or 'float16', got torch.int8" in (
+        ran.text
+    )
+
+
+def test_gpu_is_no_device(suite):
+    suite.write("""
+import pytest
+
+@pytest.mark.memory_budget("1 KiB", device="gpu")
+def test_it(): pass
+""")
+    assert suite.run().short("test_it") == (
+        "ERROR: Failed: memory_budget: unknown device 'gpu'; write 'cuda', 'cuda:1' or 'cpu'"
+        "   test_suite.py:4"
+    )
