@@ -25,6 +25,8 @@ from .shape import AttentionShape, Source, gather
 from .units import parse_size
 from .verdict import Outcome, Verdict, judge
 
+__tracebackhide__ = True  # pytest shows the line that called, and none of these
+
 #: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
 #: that counts.
 Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
@@ -60,7 +62,6 @@ class AttnMem:
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
-        __tracebackhide__ = True
         if kwargs.get("device") is None:
             kwargs["device"] = self._instrument(None).backend.device
         try:
@@ -108,7 +109,6 @@ class AttnMem:
         Raises:
             BackendUnavailable: the backend cannot measure here.
         """
-        __tracebackhide__ = True
         if not callable(fn):
             raise BudgetError(
                 f"measure takes a function and its arguments, measure(fn, q, k, v); got a"
@@ -145,7 +145,8 @@ class AttnMem:
             BudgetExceeded: at the end, if the region was over its limit.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        __tracebackhide__ = True
+        if not isinstance(name, str) or not name.strip():
+            raise BudgetError(f"a region needs a name, a text that is not empty; got {name!r:.40}")
         if limit is None and _is_size(name):
             raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
@@ -154,7 +155,6 @@ class AttnMem:
         opened = window(instrument.backend, metric, workspace=instrument.workspace_bytes)
 
         def judged(unique: str, measurement: Measurement) -> Verdict | None:
-            __tracebackhide__ = True
             return self._judge_region(unique, measurement, spec, instrument.backend)
 
         region = Region(self._unique(name), opened, judged)
@@ -178,7 +178,6 @@ class AttnMem:
             BudgetExceeded: it is over.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        __tracebackhide__ = True
         if not isinstance(measurement, Measurement):
             kind = type(measurement).__name__
             raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
@@ -208,7 +207,6 @@ class AttnMem:
             BudgetExceeded: ``new`` needs too much.
             BudgetError: a number that cannot be read.
         """
-        __tracebackhide__ = True
         if metric not in METRICS:
             raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
         reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
@@ -222,7 +220,6 @@ class AttnMem:
     def _judge_region(
         self, name: str, measurement: Measurement, spec: BudgetSpec, backend: Backend
     ) -> Verdict | None:
-        __tracebackhide__ = True
         if self._traced is not None:
             self._traced[name] = measurement
             return None
@@ -242,7 +239,6 @@ class AttnMem:
         shape: AttentionShape,
         backend: Backend | None = None,
     ) -> Verdict:
-        __tracebackhide__ = True
         if self._traced is not None or not self._enforcing:
             return verdict
         over = verdict.outcome is Outcome.OVER

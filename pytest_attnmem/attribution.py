@@ -40,7 +40,8 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     """The verdict with what was held at the peak, from one more run; or with why that is unknown.
 
     The tracker sees the tensors of a program. What kernels keep for themselves, and what a
-    compiler saved that the tracker's eager run did not, is told as the difference.
+    compiler saved that the tracker's eager run did not, is told as the difference. However the
+    run ends, the verdict stands.
     """
     measured = verdict.measurement
     if measured is None or measured.out_of_memory is not None:
@@ -49,8 +50,10 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         traced = (trace or _untraceable)()
     except AttnMemError as error:
         why = str(error)
-    except Exception as error:
-        why = f"the second run raised {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        why = raised(error)
     else:
         metric = verdict.budget.metric if verdict.budget else "peak"
         held = traced.left if metric == "retained" else traced.held
@@ -60,15 +63,24 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     return with_held(verdict, replace(measured, held_note=note[:200]))
 
 
+def raised(error: BaseException) -> str:
+    """How a second run ended that did not come to its end."""
+    return f"the second run raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+
+
 def _untraceable() -> Measurement:
-    raise AttnMemError("only what measure was given can run once more by itself")
+    raise AttnMemError("a region runs again only with its test")
 
 
 def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
-    """What the tracker did not see, in one line; empty where it saw everything."""
+    """What the tracker did not see, in one line; empty where it saw as much."""
     all_of_it, seen = measured.value(metric), traced.value(metric)
     if all_of_it is None or seen is None or all_of_it == seen:
         return ""
     if all_of_it > seen:
-        return f"and {format_size(all_of_it - seen)} that is no tensor's: scratch inside kernels"
+        unseen = format_size(all_of_it - seen)
+        return (
+            f"and {unseen} that the second run did not account for (scratch inside kernels, most"
+            " likely)"
+        )
     return f"the second run, eager and without scratch, held {format_size(seen)}"

@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .arithmetic import MAX_BITS
 from .errors import AttnMemError, BudgetError
 from .formula import Formula, parse_formula
 from .measurement import METRICS
 from .model import MemoryModel, evaluate
 from .shape import ALIASES, SYMBOLS, AttentionShape, itemsize_of
 from .tolerance import NONE, Tolerance, parse_tolerance
-from .units import excerpt, format_exact, parse_size
+from .units import format_exact, parse_size, shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 Limit = int | Formula | MemoryModel | Callable[[AttentionShape], int]
 
@@ -25,6 +29,7 @@ _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
 _GROWTH = re.compile(r"\s*O\s*\(")
+_MAX_NAME = 64
 _KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
 
 
@@ -41,15 +46,17 @@ def memory_budget(
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
     text, parsed = _parse_limits(limit)
-    if metric not in METRICS:
-        raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")
     if not isinstance(exact, bool):
-        raise BudgetError(f"exact={exact!r} is not a bool; write exact=True or leave it out")
+        raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
     if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
-        raise BudgetError(f"warmup={warmup!r} is not a number of runs from 0 to 1000")
+        raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
     for name, value in (("backend", backend), ("device", device)):
-        if value is not None and not isinstance(value, str):
-            raise BudgetError(f"{name}={value!r} is not a name; write {name}='cpu', for example")
+        if value is not None and not (isinstance(value, str) and len(value) <= _MAX_NAME):
+            raise BudgetError(
+                f"{name}={shown(value)} is not a name; write {name}='cpu', for example"
+            )
     _check_symbols(symbols, parsed)
     return BudgetSpec(
         text, parsed, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
@@ -149,11 +156,11 @@ def _evaluate(
     except AttnMemError:
         raise
     except Exception as error:  # the user's own code: its fault is one line of their report
-        said = excerpt(f"{type(error).__name__}: {error}", 200)
-        raise BudgetError(f"budget {name} raised {said}") from error
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BudgetError(f"budget {name} raised {shown(error, 200)}") from error
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or value >> MAX_BITS:
         raise BudgetError(
-            f"budget {name} returned {excerpt(repr(value))}; expected whole bytes, an int >= 0"
+            f"budget {name} returned {shown(value)}; expected whole bytes, an int >= 0 and"
+            f" < 2**{MAX_BITS}"
         )
     return value, frozenset(shape.symbols)
 
@@ -173,12 +180,13 @@ def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
 
 
 def _check_kind(kind: object) -> None:
-    known = isinstance(kind, str) and _KIND.fullmatch(kind)
-    close = ["cuda"] if kind == "gpu" else difflib.get_close_matches(str(kind), _KINDS, 1, 0.7)
-    if not known or (close and kind not in _KINDS):
+    word = kind if isinstance(kind, str) else ""
+    known = _KIND.fullmatch(word)
+    close = ["cuda"] if word == "gpu" else difflib.get_close_matches(word, _KINDS, 1, 0.7)
+    if not known or (close and word not in _KINDS):
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise BudgetError(
-            f"unknown device kind {kind!r} in the budget; expected cuda, sm90 (a compute"
+            f"unknown device kind {shown(kind)} in the budget; expected cuda, sm90 (a compute"
             f" capability), cpu, another device type or default{hint}"
         )
 
@@ -187,7 +195,7 @@ def _parse_limit(limit: object) -> Limit:
     if isinstance(limit, str):
         if _GROWTH.match(limit):
             raise BudgetError(
-                f"growth contracts such as {limit[:40]!r} are not enforced by this version;"
+                f"growth contracts such as {shown(limit)} are not enforced by this version;"
                 " write a size ('64 MiB') or a formula ('2*B*H*N*d*itemsize')"
             )
         if _SIZE.fullmatch(limit):
@@ -196,7 +204,11 @@ def _parse_limit(limit: object) -> Limit:
         return formula if formula.symbols else formula.evaluate({})
     if isinstance(limit, int) and not isinstance(limit, bool):
         if limit < 0:
-            raise BudgetError(f"limit {limit} is negative; a budget is 0 bytes or more")
+            raise BudgetError(f"limit {shown(limit)} is negative; a budget is 0 bytes or more")
+        if limit >> MAX_BITS:
+            raise BudgetError(
+                f"limit {shown(limit)} is too large; a budget is below 2**{MAX_BITS} bytes"
+            )
         return limit
     if isinstance(limit, (Formula, MemoryModel)):
         return limit
@@ -206,7 +218,7 @@ def _parse_limit(limit: object) -> Limit:
     if callable(limit):
         return limit
     raise BudgetError(
-        f"cannot read limit {str(limit)[:40]!r} ({type(limit).__name__}); expected a size"
+        f"cannot read limit {shown(limit)} ({type(limit).__name__}); expected a size"
         " ('64 MiB'), whole bytes, a formula, a MemoryModel, a callable or a dict by device"
     )
 
@@ -229,8 +241,11 @@ def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -
         if name == "dtype":
             itemsize_of(value)
         elif not isinstance(value, int):
+            raise BudgetError(f"symbol {name}={shown(value)} in the marker is not a whole number")
+        elif abs(value) >> MAX_BITS:
             raise BudgetError(
-                f"symbol {name}={excerpt(repr(value))} in the marker is not a whole number"
+                f"symbol {name}={shown(value)} in the marker is too large; a symbol is below"
+                f" 2**{MAX_BITS}"
             )
 
 
@@ -251,6 +266,6 @@ def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> 
             close = difflib.get_close_matches(name, [*options, *sorted(read)], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise BudgetError(
-                f"unknown keyword {name!r}: the limit reads no such symbol, and the options are"
-                f" limit, {', '.join(options)}{hint}"
+                f"unknown keyword {shown(name)}: the limit reads no such symbol, and the options"
+                f" are limit, {', '.join(options)}{hint}"
             )

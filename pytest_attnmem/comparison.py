@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
+from .arithmetic import MAX_BITS
 from .budget import Budget, parse, resolve
 from .errors import BudgetError
 from .measurement import Measurement
 from .shape import AttentionShape
 from .tolerance import parse_tolerance
-from .units import format_size
+from .units import excerpt, format_size, shown
 from .verdict import Verdict, judge
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 #: What ``max_ratio`` and ``min_saving`` may be.
 Ratio = int | float | Fraction
@@ -80,22 +85,27 @@ def _bound(
     limits: list[tuple[int, str]] = []
     if max_ratio is not None:
         if isinstance(max_ratio, bool) or not isinstance(max_ratio, (int, float, Fraction)):
-            raise BudgetError(f"max_ratio={max_ratio!r} is not a number")
-        if not 0 <= max_ratio < 2**63:
-            raise BudgetError(f"max_ratio={max_ratio!r} is not a ratio; expected 0 or more")
-        ratio = Fraction(repr(max_ratio)) if isinstance(max_ratio, float) else Fraction(max_ratio)
+            raise BudgetError(f"max_ratio={shown(max_ratio)} is not a number")
+        fine = isinstance(max_ratio, Fraction) and max_ratio.denominator >> MAX_BITS
+        if fine or not 0 <= max_ratio < 2**63:
+            raise BudgetError(
+                f"max_ratio={shown(max_ratio)} is not a ratio; expected 0 or more, below 2**63"
+            )
+        # 0.1 is what was meant, not its binary; and numpy's floats have a repr of their own.
+        ratio = Fraction(str(float(max_ratio)) if isinstance(max_ratio, float) else max_ratio)
         limits.append((int(base * ratio), f"{max_ratio}x base {format_size(base)}"))
     if min_saving is not None:
         saving = _saving(base, min_saving, shape)
         if saving > max(base, 0):
-            raise BudgetError(f"min_saving={min_saving!r} is more than base, {format_size(base)}")
-        limits.append((max(base - saving, 0), f"base {format_size(base)} less {min_saving}"))
+            raise BudgetError(
+                f"min_saving={shown(min_saving)} is more than base, {format_size(base)}"
+            )
+        less = excerpt(str(min_saving), 120)
+        limits.append((max(base - saving, 0), f"base {format_size(base)} less {less}"))
     return min(limits)
 
 
 def _saving(base: int, saving: int | str | float, shape: AttentionShape) -> int:
-    try:
+    with suppress(BudgetError):  # left before a limit is read: its error is then the only one
         return parse_tolerance(saving).allowance(base)
-    except BudgetError:
-        spec = parse((saving,), {})
-        return resolve(spec, shape, ()).limit_bytes or 0
+    return resolve(parse((saving,), {}), shape, ()).limit_bytes or 0

@@ -15,7 +15,7 @@ from .attribution import attributed
 from .budget import Budget, BudgetSpec, resolve
 from .errors import AttnMemError
 from .explain import explain
-from .measure import Window, window
+from .measure import Window, nothing_left_open, out_of_memory, window
 from .measurement import Measurement
 from .plan import Plan, arguments, where
 from .rows import Rows
@@ -57,7 +57,7 @@ class Enforcement:
         error: BaseException | None = None
         try:
             self._warm_up()
-            with ExitStack() as stack:
+            with nothing_left_open(), ExitStack() as stack:
                 for spec, instrument in self._plan.budgets:
                     opened = window(
                         instrument.backend, spec.metric, workspace=instrument.workspace_bytes
@@ -175,7 +175,7 @@ class Enforcement:
         if measurement is None or cause is None or opened.out_of_memory is not None:
             return measurement
         for _, instrument in self._plan.budgets:
-            asked = instrument.backend.out_of_memory(cause)
+            asked = out_of_memory(instrument.backend, cause)
             if asked is not None and instrument.backend.device == measurement.device:
                 traceback.clear_frames(cause.__traceback__)
                 return replace(measurement, out_of_memory=asked)

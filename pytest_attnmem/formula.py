@@ -26,6 +26,9 @@ from .expression import (
 )
 from .units import excerpt, parse_size
 
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50
 _SHOWN: Final = 120  # characters of a formula that a message quotes
@@ -259,7 +262,10 @@ class _Parser:
         self._refuse(token, f"found {found}, expected {expected}; {_GRAMMAR}")
 
     def _refuse(self, token: _Token, reason: str) -> NoReturn:
-        raise FormulaError(f"{_unreadable(self._text)} at column {token.column}: {reason}")
+        # What an operand's own parser raised has been said in the reason.
+        raise FormulaError(
+            f"{_unreadable(self._text)} at column {token.column}: {reason}"
+        ) from None
 
     def _refuse_depth(self) -> NoReturn:
         raise FormulaError(

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError
 from .measure import pause
+from .units import shown
 
 if TYPE_CHECKING:
     import torch
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 #: Names of the field that torch does not have.
 _SHORT = MappingProxyType(
@@ -40,15 +44,16 @@ def qkv(
         BudgetError: a size that is not a positive whole number, heads that do not divide, or a
             dtype that is no floating one.
     """
-    __tracebackhide__ = True
     import torch
 
     kind = _dtype(dtype)
     Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
     sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise BudgetError(f"qkv needs {name} to be a whole number >= 1, got {size!r}")
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size < 2**63:
+            raise BudgetError(
+                f"qkv needs {name} to be a whole number >= 1 and < 2**63, got {shown(size)}"
+            )
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
     with pause() as keep:
@@ -71,7 +76,7 @@ def _dtype(dtype: torch.dtype | str | None) -> torch.dtype:
     found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
         raise BudgetError(
-            f"qkv needs a floating dtype, such as torch.float16 or 'float16', got {dtype!r}"
+            f"qkv needs a floating dtype, such as torch.float16 or 'float16', got {shown(dtype)}"
         )
     return found
 

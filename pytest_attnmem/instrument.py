@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .backends import BACKENDS, Backend, Opener, open_backend
+from .errors import BackendUnavailable
 from .measure import pause, window
 from .measurement import Measurement
+from .units import excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,10 @@ class Instrument:
         """Measure one call: what was seen, and what it returned; running out of memory is seen."""
         result = opened = None
         try:
-            with window(self.backend, workspace=self.workspace_bytes, trace=trace) as opened:
+            # Reserved bytes count from an emptied cache; the other metrics do not mind.
+            with window(
+                self.backend, "reserved", workspace=self.workspace_bytes, trace=trace
+            ) as opened:
                 result = call()
         except BaseException:
             if opened is None or opened.out_of_memory is None:
@@ -40,5 +45,9 @@ def ready(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Instrument:
         BackendUnavailable: it cannot measure here.
     """
     backend = open_backend(name, openers)
-    with pause():  # of windows that are open by now
-        return Instrument(backend, backend.prime())
+    try:
+        with pause():  # of windows that are open by now
+            return Instrument(backend, backend.prime())
+    except Exception as error:  # a foreign allocator, a device without room
+        why = excerpt(f"{type(error).__name__}: {error}", 160)
+        raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error

@@ -77,6 +77,7 @@ class Window:
         self._allocations += stretch.allocations
         self._problem = self._problem or stretch.problem
         self._missing = self._missing or stretch.missing
+        self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
 
     def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
         """Those born in this window, largest first."""
@@ -112,26 +113,36 @@ class Meter:
     def __init__(self, backend: Backend, gauge: Gauge) -> None:
         self.backend = backend
         self.gauge = gauge
+        self.collecting = gc.isenabled()
         self._windows: list[Window] = []
         self._inputs: list[Any] = []
 
-    def open(self, window: Window) -> None:
+    def open(self, window: Window, metric: str) -> None:
         """Begin a window inside those that are open."""
         if self._windows:
             self._cut()
+        if metric == "reserved":
+            # Segments left by what came before would hide that this window needs them.
+            self.backend.empty_cache()
         self._windows.append(window)
         self.gauge.start()
 
-    def close(self, window: Window) -> None:
-        """End ``window`` and any left open inside it."""
-        self._cut()
-        while self._windows.pop() is not window:
-            pass
-        window.close(self.backend)
-        if self._windows:
-            self.gauge.start()
-        else:
-            self._inputs.clear()
+    def close(self, window: Window) -> bool:
+        """End ``window``, unless that was done; whether none is open any more."""
+        if window in self._windows:
+            self._cut()
+            self._windows.remove(window)
+            window.close(self.backend)
+            if self._windows:
+                self.gauge.start()
+            else:
+                self._inputs.clear()
+        return not self._windows
+
+    @property
+    def windows(self) -> list[Window]:
+        """Those that are open."""
+        return [*self._windows]
 
     @contextmanager
     def pause(self) -> Iterator[Callable[[Any], None]]:
@@ -163,22 +174,63 @@ def window(
     until it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and
     the error goes on, its frames cleared of the tensors they pinned.
     """
+    meter = _meter(backend, trace)
+    window = Window(workspace)
+    try:
+        meter.open(window, metric)
+        yield window
+    except BaseException as error:
+        window.out_of_memory = out_of_memory(backend, error)
+        if window.out_of_memory is not None:
+            traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        if meter.close(window):
+            _end(meter)
+
+
+@contextmanager
+def nothing_left_open() -> Iterator[None]:
+    """End every window that the body begins and does not end, as a generator does that is left."""
+    before = [window for meter in _RUNNING.meters for window in meter.windows]
+    try:
+        yield
+    finally:
+        for meter in [*_RUNNING.meters]:
+            left = [window for window in meter.windows if window not in before]
+            closed = [meter.close(window) for window in left]
+            if any(closed):
+                _end(meter)
+
+
+def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
+    """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        asked = backend.out_of_memory(error)
+        if asked is not None:
+            return asked
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _meter(backend: Backend, trace: bool) -> Meter:
+    """The one that runs on the backend's device, or a new one: garbage collected, and kept."""
     for meter in _RUNNING.meters:
         if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
-            with _inside(meter, workspace) as inner:
-                yield inner
-            return
-    meter = Meter(backend, backend.tracer() if trace else backend.gauge(metric))
-    collecting = gc.isenabled()
+            return meter
+    meter = Meter(backend, backend.tracer() if trace else backend.gauge())
     gc.collect()
     gc.disable()
     _RUNNING.meters.append(meter)
-    try:
-        with _inside(meter, workspace) as outer:
-            yield outer
-    finally:
+    return meter
+
+
+def _end(meter: Meter) -> None:
+    if meter in _RUNNING.meters:
         _RUNNING.meters.remove(meter)
-        if collecting:
+        if meter.collecting:
             gc.enable()
 
 
@@ -204,21 +256,6 @@ def unseen() -> Iterator[None]:
             yield
         finally:
             _RUNNING.meters = hidden
-
-
-@contextmanager
-def _inside(meter: Meter, workspace: int) -> Iterator[Window]:
-    window = Window(workspace)
-    meter.open(window)
-    try:
-        yield window
-    except BaseException as error:
-        window.out_of_memory = meter.backend.out_of_memory(error)
-        if window.out_of_memory is not None:
-            traceback.clear_frames(error.__traceback__)
-        raise
-    finally:
-        meter.close(window)
 
 
 def _in_use(storage: Any) -> bool:

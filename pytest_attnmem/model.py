@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from .errors import BudgetError
 from .formula import Formula, parse_formula
 from .shape import AttentionShape
+from .units import shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class Phase:
         for kind, terms in self.scratch.items():
             if both := sorted(self.alive.keys() & terms.keys()):
                 raise BudgetError(
-                    f"phase {self.name!r} has {both[0]!r} as a tensor and as scratch on {kind}"
+                    f"phase {shown(self.name)} has {shown(both[0])} as a tensor and as scratch on"
+                    f" {kind}"
                 )
 
     def terms(self, kinds: Iterable[str] = ()) -> dict[str, Formula]:
@@ -61,9 +66,11 @@ class MemoryModel:
     def __post_init__(self) -> None:
         names = [phase.name for phase in self.phases]
         if not names:
-            raise BudgetError(f"memory model {self.name!r} has no phase")
+            raise BudgetError(f"memory model {shown(self.name)} has no phase")
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise BudgetError(f"memory model {self.name!r} has two phases named {twice[0]!r}")
+            raise BudgetError(
+                f"memory model {shown(self.name)} has two phases named {shown(twice[0])}"
+            )
 
     def live(self, shape: AttentionShape, kinds: Iterable[str] = ()) -> dict[str, dict[str, int]]:
         """Phase → tensor → bytes, for the sizes in ``shape`` on a device of ``kinds``.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .api import AttnMem
+from .api import AttnMem, Keeper
 from .backends import backend_of
 from .budget import BudgetSpec, parse, resolve
 from .errors import AttnMemError, BackendUnavailable, BudgetError
@@ -42,9 +42,16 @@ class Plan:
 
 
 def make_plan(
-    item: pytest.Item, session: Session, keep: Any, *, wanted: bool = False
+    item: pytest.Item,
+    session: Session,
+    keep: Keeper,
+    memory: AttnMem | None = None,
+    *,
+    wanted: bool = False,
 ) -> Plan | None:
     """The plan for ``item``; ``None`` if there is nothing to measure in it, unless it is wanted.
+
+    ``memory`` is what an earlier plan of the test gave to its fixtures.
 
     Raises:
         AttnMemError: a marker cannot be read, or asks for what cannot be had.
@@ -63,7 +70,7 @@ def make_plan(
         __tracebackhide__ = True
         return session.instrument(name or (names[0] if names else settings.backend))
 
-    memory = AttnMem(
+    memory = memory or AttnMem(
         instrument,
         tuple(Source("the marker", spec.symbols) for spec in specs),
         None if settings.disable else keep,

@@ -11,14 +11,18 @@ from .errors import AttnMemError
 from .fixtures import PLAN, SESSION, attnmem, qkv
 from .reporter import Reporter, Worker
 from .session import Session
-from .settings import FIXTURES, MARKER, add_options, read_settings
+from .settings import MARKER, add_options, read_settings, wants_measuring
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from .backends import Opener
+    from .plan import Plan
 
 __all__ = ["attnmem", "qkv"]
+
+#: How many markers a test had when it was planned.
+MARKS = pytest.StashKey[int]()
 
 #: As the signature of :func:`pytest_attnmem.budget.memory_budget` has it, which is not imported
 #: before a test has the marker.
@@ -44,9 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and see that the options make sense."""
     config.addinivalue_line("markers", MARKER_LINE)
     openers: dict[str, Opener] = {}
-    for registered in config.hook.pytest_attnmem_register_backends():
-        openers |= registered
     try:
+        for found in config.hook.pytest_attnmem_register_backends():
+            from .backends import registered
+
+            openers |= registered(found)
         settings = read_settings(config, openers)
     except AttnMemError as error:
         raise pytest.UsageError(str(error)) from error
@@ -70,54 +76,67 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Plan what to measure, before fixtures are made and after skips were decided."""
     session = item.config.stash[SESSION]
-    if not (
-        session.settings.default
-        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        or item.get_closest_marker(MARKER)
-    ):
+    if not wants_measuring(item, session.settings):
         return
-    from .plan import make_plan
-    from .rows import Rows
-
-    rows = Rows(item)
-    plan, problem = None, ""
-    try:
-        plan = make_plan(item, session, rows.keep)
-    except AttnMemError as error:
-        problem = str(error)
-    if problem:
-        rows.keep_unmeasured(problem)
-        pytest.fail(problem, pytrace=False)
-    if plan is not None:
-        item.stash[PLAN] = plan
-        session.collector.settle(item.path)
+    _plan(item, session)
+    session.collector.settle(item.path)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)  # innermost: the body, and nobody's bookkeeping
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measure the body and judge it."""
+    session = item.config.stash[SESSION]
     plan = item.stash.get(PLAN, None)
+    if item.stash.get(MARKS, 0) != _marks(item):  # a fixture added one
+        plan = _plan(item, session)
     if plan is None:
         return (yield)
     from .enforce import Enforcement
     from .rows import Rows
 
-    settings = item.config.stash[SESSION].settings
-    return (yield from Enforcement(item, plan, Rows(item), settings).run())
+    return (yield from Enforcement(item, plan, Rows(item), session.settings).run())
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
-    """Let go of the test's inputs, and of what was frozen where another file's tests are next."""
+    """Let go of the test's inputs, and of what was frozen unless the next test is measured too."""
+    session = item.config.stash[SESSION]
     try:
         return (yield)
     finally:
         if PLAN in item.stash:
             item.stash[PLAN].memory.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
-        item.config.stash[SESSION].collector.thaw(unless=nextitem.path if nextitem else None)
+        again = nextitem is not None and wants_measuring(nextitem, session.settings)
+        session.collector.thaw(unless=nextitem.path if again and nextitem else None)
+
+
+def _plan(item: pytest.Item, session: Session) -> Plan | None:
+    """Make the test's plan, or fail it in one line."""
+    from .plan import make_plan
+    from .rows import Rows
+
+    rows = Rows(item)
+    earlier = item.stash.get(PLAN, None)
+    memory = earlier.memory if earlier is not None else None
+    plan, problem = None, ""
+    try:
+        plan = make_plan(item, session, rows.keep, memory)
+    except AttnMemError as error:
+        problem = str(error)
+    if problem:
+        rows.keep_unmeasured(problem)
+        pytest.fail(problem, pytrace=False)
+    item.stash[MARKS] = _marks(item)
+    if plan is not None:
+        item.stash[PLAN] = plan
+    return plan
+
+
+def _marks(item: pytest.Item) -> int:
+    return sum(1 for _ in item.iter_markers(MARKER))
 
 
 @pytest.hookimpl(wrapper=True)

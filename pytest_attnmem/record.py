@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, TypeVar
 
+from .arithmetic import MAX_BITS
 from .errors import AttnMemError
 from .measurement import METRICS, Held, Measurement
+from .units import excerpt, shown
 from .verdict import Outcome, Verdict
+
+_Made = TypeVar("_Made", "Record", Held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,7 @@ class Record:
     nodeid: str
     region: str = ""
     outcome: Outcome | None = None
-    """``None``: measured, and held to nothing."""
+    """``None``: measured, and held to nothing; not even measured, where there is a reason."""
     reason: str = ""
     metric: str = "peak"
     backend: str = ""
@@ -75,6 +80,7 @@ def record(
         measurement = verdict.measurement  # it may know by now what was held
     if measurement is not None:
         made = {name: getattr(measurement, name) for name in _MEASURED}
+        made["reason"] = measurement.unmeasured or ""
     if verdict is not None:
         made |= {"outcome": verdict.outcome, "reason": verdict.reason}
         if verdict.budget is not None:
@@ -104,11 +110,41 @@ def from_dict(data: Mapping[str, Any]) -> Record:
         known = {name: data[name] for name in Record.__slots__ if name in data}
         known["outcome"] = Outcome(data["outcome"]) if data["outcome"] else None
         known["held"] = tuple(_held_from_dict(held) for held in data["held"])
-        if known.get("metric", "peak") not in METRICS:
-            raise ValueError(f"{data['metric']!r} is no metric")
-        return Record(**known)
+        made = _checked(Record(**known))
+        if made.metric not in METRICS:
+            raise ValueError(f"{shown(made.metric)} is no metric")
+        return made
     except (KeyError, TypeError, ValueError) as error:
-        raise AttnMemError(f"not a record of attnmem: {type(error).__name__} {error}") from error
+        why = excerpt(f"{type(error).__name__} {error}", 160)
+        raise AttnMemError(f"not a record of attnmem: {why}") from error
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not abs(value) >> MAX_BITS
+
+
+#: What a field that is annotated so may be, for a report to print it.
+_FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        "str": lambda value: isinstance(value, str),
+        "int": _is_int,
+        "int | None": lambda value: value is None or _is_int(value),
+        "float": lambda value: isinstance(value, (int, float)),
+        "Mapping[str, int]": lambda value: (
+            isinstance(value, dict) and all(map(_is_int, value.values()))
+        ),
+        "tuple[int, ...]": lambda value: all(map(_is_int, value)),
+    }
+)
+
+
+def _checked(made: _Made) -> _Made:
+    """The same, unless a field of it, which came from JSON, is not what it should be."""
+    for part in fields(made):
+        value, fits = getattr(made, part.name), _FITS.get(str(part.type))
+        if fits is not None and not fits(value):
+            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
+    return made
 
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
@@ -117,11 +153,13 @@ def _held_to_dict(held: Held) -> dict[str, Any]:
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
-    return Held(
-        data["bytes"],
-        tuple(data["shape"]),
-        data["dtype"],
-        data["op"],
-        data["where"],
-        data.get("function", ""),
+    return _checked(
+        Held(
+            data["bytes"],
+            tuple(data["shape"]),
+            data["dtype"],
+            data["op"],
+            data["where"],
+            data.get("function", ""),
+        )
     )

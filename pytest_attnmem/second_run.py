@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from typing import TYPE_CHECKING
 from unittest import IsolatedAsyncioTestCase
 
 import pytest
 
+from .attribution import raised
 from .errors import AttnMemError
 from .measure import window
 from .measurement import Measurement
@@ -26,6 +38,10 @@ def rewind(item: pytest.Item) -> None:
         postponed()
     if isinstance(instance, IsolatedAsyncioTestCase):  # makes one each time it runs
         instance._asyncioRunner = None  # type: ignore[attr-defined]
+
+
+#: Fixtures from which a test reads what it printed; it will look for it again.
+_READERS = ("capsys", "capfd", "capteesys")
 
 
 class SecondRun:
@@ -48,8 +64,7 @@ class SecondRun:
         if backend.device not in self._whole:
             self._run(backend)
         if self._error is not None and not (self._failed and backend.device in self._whole):
-            kind = type(self._error).__name__
-            raise AttnMemError(f"the second run raised {kind}: {self._error}") from self._error
+            raise AttnMemError(raised(self._error)) from self._error
         return self._whole[backend.device]
 
     def region(self, name: str, backend: Backend) -> Measurement:
@@ -65,19 +80,54 @@ class SecondRun:
         return self._regions[name]
 
     def _run(self, backend: Backend) -> None:
-        # unittest's tests do not raise, they leave what went wrong here for pytest to find
-        kept = list(getattr(self._item, "_excinfo", None) or ())
         opened = None
-        with self._memory.rehearsal() as regions:
+        with _untold(self._item), self._memory.rehearsal() as regions:
             try:
                 rewind(self._item)
                 with window(backend, trace=True) as opened:
                     self._item.runtest()
-            except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+                if kept := getattr(
+                    self._item, "_excinfo", None
+                ):  # as unittest's tests do not raise
+                    self._error = kept[-1].value
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # sys.exit and a task's cancelling are no verdict either
                 self._error = error
             finally:
                 self._regions |= regions
-                if hasattr(self._item, "_excinfo"):
-                    self._item._excinfo = kept or None
         if opened is not None and opened.measurement is not None:
             self._whole[backend.device] = opened.measurement
+
+
+@contextmanager
+def _untold(item: pytest.Item) -> Iterator[None]:
+    """Keep what the test tells pytest, which it told before, out of the reports."""
+    properties = [*item.user_properties]
+    with pytest.MonkeyPatch.context() as patch, _quiet(item):
+        if hasattr(item, "addSubTest"):
+            patch.setitem(vars(item), "addSubTest", lambda *_: None)
+            patch.setitem(vars(item), "_excinfo", [])  # the failures that pytest will report
+        if subtests := getattr(item, "funcargs", {}).get("subtests"):
+            patch.setitem(vars(subtests), "test", _subtest)
+        try:
+            yield
+        finally:
+            item.user_properties[:] = properties
+
+
+@contextmanager
+def _quiet(item: pytest.Item) -> Iterator[None]:
+    """Swallow warnings, and output unless the test itself looks at it."""
+    nowhere = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace")  # has a .buffer, as stdout does
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings(record=True))
+        if not any(name.startswith(_READERS) for name in getattr(item, "fixturenames", ())):
+            stack.enter_context(redirect_stdout(nowhere))
+            stack.enter_context(redirect_stderr(nowhere))
+        yield
+
+
+def _subtest(msg: str | None = None, **kwargs: object) -> AbstractContextManager[None]:
+    """In place of pytest's: goes on after a failure, and reports nothing."""
+    return suppress(Exception, pytest.fail.Exception, pytest.skip.Exception)

@@ -77,6 +77,15 @@ class Settings(NamedTuple):
     disable: bool
 
 
+def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
+    """Whether anything of this test may be measured."""
+    return bool(
+        settings.default
+        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        or item.get_closest_marker(MARKER)
+    )
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Tell pytest of every option; none takes an optional value, which would swallow a path."""
     group = parser.getgroup("attnmem", "memory budgets (attnmem)")

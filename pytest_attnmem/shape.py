@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from types import MappingProxyType
 
+from .arithmetic import MAX_BITS
 from .errors import BudgetError
+from .units import shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 #: Batch, query heads, key/value heads, query length, key/value length, head dims, bytes an element.
 SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
@@ -68,12 +73,12 @@ def itemsize_of(dtype: object) -> int:
         BudgetError: the name is not one of :data:`ITEMSIZES`.
     """
     size = getattr(dtype, "itemsize", None)
-    if isinstance(size, int):
+    if isinstance(size, int) and not size >> MAX_BITS:
         return size
-    name = str(dtype).removeprefix("torch.")
+    name = (dtype if isinstance(dtype, str) else shown(dtype)).removeprefix("torch.")
     if name not in ITEMSIZES:
         raise BudgetError(
-            f"unknown dtype {name[:40]!r}; expected a torch dtype or one of {', '.join(ITEMSIZES)}"
+            f"unknown dtype {shown(name)}; expected a torch dtype or one of {', '.join(ITEMSIZES)}"
         )
     return ITEMSIZES[name]
 
@@ -123,7 +128,7 @@ class AttentionShape:
 
     def _lacking(self, missing: list[str]) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.symbols.items()) or "none"
-        quoted = ", ".join(repr(name) for name in missing)
+        quoted = ", ".join(map(shown, missing))
         which = f"symbol {quoted} has" if len(missing) == 1 else f"symbols {quoted} have"
         keywords = ", ".join("dtype=…" if name == "itemsize" else f"{name}=…" for name in missing)
         first, others = missing[0], {*SYMBOLS, *self.symbols} - {*missing}
@@ -176,7 +181,8 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
     """The symbols that ``sources`` give, under their own names and under the field's.
 
     Values that are not whole numbers (a tensor, a string, a scale) are no symbols and are passed
-    over. A disagreement is kept, and raised when the symbol is read: it matters only where used.
+    over, as are numbers that no size comes near. A disagreement is kept, and raised when the symbol
+    is read: it matters only where used.
     """
     found: dict[str, tuple[int, str]] = {}
     conflicts: dict[str, str] = {}
@@ -209,5 +215,6 @@ def _symbol(name: str, value: object) -> tuple[str, int | None]:
         except BudgetError:
             return "itemsize", None
     if isinstance(value, Integral):  # numpy's too, and a bool: causal=True is 1
-        return ALIASES.get(name, name), int(value)
+        number = int(value)
+        return ALIASES.get(name, name), None if abs(number) >> MAX_BITS else number
     return name, None

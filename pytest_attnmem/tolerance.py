@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from .arithmetic import MAX_BITS
 from .errors import BudgetError, SizeError
-from .units import format_exact, parse_size
+from .units import format_exact, parse_size, shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _FRACTION = re.compile(r"0?\.[0-9]+|0")
@@ -45,13 +49,15 @@ def parse_tolerance(value: object) -> Tolerance:
     """
     if isinstance(value, Tolerance):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << MAX_BITS:
         return Tolerance(nbytes=value)
     if isinstance(value, float) and 0 <= value < 1:
-        return Tolerance(share=Fraction(repr(value)))  # 0.05 is what was meant, not its binary
+        return Tolerance(
+            share=Fraction(str(float(value)))
+        )  # 0.05 is what was meant, not its binary
     if isinstance(value, str) and len(value) <= 64:
         return _parse_text(value)
-    raise BudgetError(f"cannot read tolerance {str(value)[:40]!r}; {_ACCEPTED}")
+    raise BudgetError(f"cannot read tolerance {shown(value)}; {_ACCEPTED}")
 
 
 def _parse_text(text: str) -> Tolerance:
@@ -67,7 +73,7 @@ def _parse_text(text: str) -> Tolerance:
             else:
                 sizes.append(parse_size(part))
         except SizeError as error:
-            raise BudgetError(f"cannot read tolerance {text!r}; {_ACCEPTED}") from error
+            raise BudgetError(f"cannot read tolerance {shown(text)}; {_ACCEPTED}") from error
     if len(shares) > 1 or len(sizes) > 1:
-        raise BudgetError(f"cannot read tolerance {text!r}: it has two of a kind; {_ACCEPTED}")
+        raise BudgetError(f"cannot read tolerance {shown(text)}: it has two of a kind; {_ACCEPTED}")
     return Tolerance(sum(shares, Fraction(0)), sum(sizes))

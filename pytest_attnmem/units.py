@@ -7,6 +7,9 @@ from typing import Final
 
 from .errors import SizeError
 
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _SIZE: Final = re.compile(r" *(-?)([0-9]+(?:\.[0-9]+)?)(?: *([A-Za-z]+))? *")
 _AMBIGUOUS: Final = re.compile(r"[KMGT]B", re.IGNORECASE)
@@ -16,8 +19,25 @@ _ACCEPTED: Final = f"write a number and one of {', '.join(_UNITS)}, as in '64 Mi
 
 def excerpt(text: str, limit: int = _MAX_LENGTH) -> str:
     """Return *text* as one line of at most *limit* characters of it, for quoting in a message."""
-    short = text if len(text) <= limit else text[: limit - 3] + "..."
+    short = _shortened(text, limit)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
+
+
+def shown(value: object, limit: int = _MAX_LENGTH) -> str:
+    """Return an object of the user's as one line for a message, whatever its repr does.
+
+    Text keeps its quotes where it is shortened, and an error reads as where a traceback ends.
+    """
+    try:
+        if type(value) is str:
+            return repr(_shortened(value, limit))
+        if isinstance(value, BaseException):
+            return excerpt(f"{type(value).__name__}: {value}", limit)
+        return excerpt(repr(value), limit)
+    except Exception as error:  # the user's own code, or more digits than Python writes
+        if isinstance(value, int):
+            return f"<int of {value.bit_length()} bits>"
+        return excerpt(f"<{type(value).__name__}, its repr raised {type(error).__name__}>", limit)
 
 
 def parse_size(text: str) -> int:
@@ -95,6 +115,10 @@ def format_in(size: int, unit: str) -> str:
     whole, tenth = divmod(_tenths(abs(size), unit), 10)
     sign = "-" if size < 0 and (whole or tenth) else ""
     return f"{sign}{whole}.{tenth}"
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _factor(unit: str) -> int:

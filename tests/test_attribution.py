@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -26,10 +27,13 @@ def test_what_is_named_is_what_the_metric_counts(seen, metric, held, title):
     assert verdict.measurement.held_note == ""
 
 
+UNSEEN = "that the second run did not account for (scratch inside kernels, most likely)"
+
+
 @pytest.mark.parametrize(
     ("second", "note"),
     [
-        (1000, "and 24 B that is no tensor's: scratch inside kernels"),
+        (1000, f"and 24 B {UNSEEN}"),
         (2048, "the second run, eager and without scratch, held 2.0 KiB"),
     ],
 )
@@ -47,6 +51,10 @@ def fail(error):
     [
         (ValueError("no\nmore"), "the second run raised ValueError: no more"),
         (AttnMemError("it cannot run twice"), "it cannot run twice"),
+        (SystemExit(3), "the second run raised SystemExit: 3"),
+        (asyncio.CancelledError(), "the second run raised CancelledError"),
+        (pytest.skip.Exception("no more"), "the second run raised Skipped: no more"),
+        (pytest.fail.Exception("no more"), "the second run raised Failed: no more"),
     ],
 )
 def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, why):
@@ -54,6 +62,18 @@ def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, wh
     told = attributed(verdict, lambda: fail(error))
     assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
     assert told.measurement.held_note == f"what was held is not known: {why}"
+
+
+def test_an_interrupted_second_run_interrupts(seen):
+    with pytest.raises(KeyboardInterrupt):
+        attributed(judge(seen, Budget(1)), lambda: fail(KeyboardInterrupt()))
+
+
+def test_what_nothing_can_run_again_says_so(seen):
+    told = attributed(judge(seen, Budget(1)), None)
+    assert told.measurement.held_note == (
+        "what was held is not known: a region runs again only with its test"
+    )
 
 
 def test_what_ran_out_of_memory_is_not_run_again(seen):

@@ -1,8 +1,13 @@
+from types import SimpleNamespace
+
 import pytest
 
 from pytest_attnmem import backends
-from pytest_attnmem.backends import BACKENDS, backend_of, check_name, open_backend
+from pytest_attnmem.backends import BACKENDS, backend_of, check_name, open_backend, registered
 from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.units import shown
+
+CPU = open_backend("cpu")
 
 
 def refuse(argument):
@@ -15,13 +20,13 @@ def test_a_name_opens_its_backend():
 
 def test_what_stands_after_the_colon_is_handed_on():
     seen = []
-    open_backend("scripted:a:b", {"scripted": seen.append})
+    open_backend("scripted:a:b", {"scripted": lambda argument: seen.append(argument) or CPU})
     assert seen == ["a:b"]
 
 
 def test_auto_takes_the_first_that_works():
-    openers = {"cuda": refuse, "accelerator": lambda _: "it", "cpu": lambda _: "not it"}
-    assert open_backend("auto", openers) == "it"
+    openers = {"cuda": refuse, "accelerator": lambda _: CPU, "cpu": lambda _: "not it"}
+    assert open_backend("auto", openers) is CPU
 
 
 def test_auto_that_finds_nothing_says_why_the_last_refused():
@@ -55,8 +60,54 @@ def test_another_missing_module_is_not_taken_for_torch():
     def opener(argument):
         raise ModuleNotFoundError("No module named 'x'", name="x")
 
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(BackendUnavailable, match=r": No module named 'x'$"):
         open_backend("cpu", {"cpu": opener})
+
+
+def fail(argument):
+    raise RuntimeError("driver\ngone")
+
+
+@pytest.mark.parametrize(
+    ("opener", "why"),
+    [
+        (fail, r"RuntimeError: driver\ngone"),
+        (
+            lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
+            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
+            " backend, it lacks gauge, tracer, empty_cache, out_of_memory",
+        ),
+        (
+            lambda argument: None,
+            "TypeError: None is no backend, it lacks name, device, kinds, symbols, prime, gauge,"
+            " tracer, empty_cache, out_of_memory",
+        ),
+    ],
+    ids=["raises", "part of one", "nothing"],
+)
+@pytest.mark.parametrize("name", ["cuda", "auto"])  # auto passes over no device that is broken
+def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
+    with pytest.raises(BackendUnavailable) as refused:
+        open_backend(name, {**BACKENDS, "cuda": opener})
+    assert str(refused.value) == f"backend 'cuda' cannot be opened: {why}"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [3, "abc", [], {3: fail}, {"x": 3}, {"": fail}, {"auto": fail}, {"x:y": fail}],
+    ids=["a number", "text", "a list", "no name", "no opener", "no text", "auto", "a colon"],
+)
+def test_what_registers_no_backends_is_refused(found):
+    with pytest.raises(BackendUnavailable) as refused:
+        registered(found)
+    assert str(refused.value) == (
+        f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
+        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+    )
+
+
+def test_openers_by_name_are_registered():
+    assert registered({"mine": fail}) == {"mine": fail}
 
 
 @pytest.mark.parametrize(

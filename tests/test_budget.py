@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,8 @@ from pytest_attnmem.tolerance import Tolerance
 MIB = 1024**2
 SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})])
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
+HUGE = 10**5000  # of more digits than Python writes
+WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
 OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup"
 
 
@@ -211,7 +214,7 @@ def test_a_limit_can_be_given_by_name() -> None:
         ),
         (
             {"cpu": None},
-            "cannot read limit 'None' (NoneType); expected a size ('64 MiB'), whole bytes, a"
+            "cannot read limit None (NoneType); expected a size ('64 MiB'), whole bytes, a"
             " formula, a MemoryModel, a callable or a dict by device",
         ),
         (
@@ -220,12 +223,12 @@ def test_a_limit_can_be_given_by_name() -> None:
         ),
         (
             1.5,
-            "cannot read limit '1.5' (float); expected a size ('64 MiB'), whole bytes, a formula,"
+            "cannot read limit 1.5 (float); expected a size ('64 MiB'), whole bytes, a formula,"
             " a MemoryModel, a callable or a dict by device",
         ),
         (
             True,
-            "cannot read limit 'True' (bool); expected a size ('64 MiB'), whole bytes, a formula,"
+            "cannot read limit True (bool); expected a size ('64 MiB'), whole bytes, a formula,"
             " a MemoryModel, a callable or a dict by device",
         ),
     ],
@@ -332,15 +335,16 @@ def tensor(shape: AttentionShape) -> Any:
     ("limit", "text"),
     [
         (raising, r"budget raising raised RuntimeError: no such\ntable"),
-        (negative, "budget negative returned -1; expected whole bytes, an int >= 0"),
-        (fractional, "budget fractional returned 1.5; expected whole bytes, an int >= 0"),
+        (negative, f"budget negative returned -1; {WHOLE}"),
+        (fractional, f"budget fractional returned 1.5; {WHOLE}"),
+        (lambda shape: HUGE, f"budget <lambda> returned <int of 16610 bits>; {WHOLE}"),
         (
             tensor,
             r"budget tensor returned tensor([[0., 0., 0., 0., 0., 0., 0., 0., 0.],\n"
-            r"        [0., 0....; expected whole bytes, an int >= 0",
+            rf"        [0., 0....; {WHOLE}",
         ),
     ],
-    ids=["raises", "negative", "float", "tensor"],
+    ids=["raises", "negative", "float", "huge", "tensor"],
 )
 def test_a_callable_that_gives_no_bytes_is_told_in_one_line(
     limit: Callable[[AttentionShape], int], text: str
@@ -376,3 +380,44 @@ def test_a_formula_without_a_value_is_told(limit: str, text: str) -> None:
 
 def test_a_kind_that_is_not_measured_need_not_have_a_value() -> None:
     assert budget({"cuda": "window*2", "cpu": 3}).limit_bytes == 3
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("limit", "keywords", "text"),
+    [
+        (HUGE, {}, "limit <int of 16610 bits> is too large; a budget is below 2**512 bytes"),
+        (-HUGE, {}, "limit <int of 16610 bits> is negative; a budget is 0 bytes or more"),
+        (2**512, {}, f"limit {str(2**512)[:61]}... is too large; a budget is below 2**512 bytes"),
+        ("N", {"N": HUGE}, "symbol N=<int of 16610 bits> in the marker is too large; a symbol is"
+         " below 2**512"),
+        ("N", {"N": Rude()}, "symbol N=<Rude, its repr raised RuntimeError> in the marker is not a"
+         " whole number"),
+        (1, {"warmup": HUGE}, "warmup=<int of 16610 bits> is not a number of runs from 0 to 1000"),
+        (1, {"exact": Rude()}, "exact=<Rude, its repr raised RuntimeError> is not a bool; write"
+         " exact=True or leave it out"),
+        (1, {"metric": np.ones(2)}, "unknown metric array([1., 1.]); expected one of peak,"
+         " allocated, reserved, retained"),
+        (1, {"device": "cuda:" + "9" * 5000}, f"device='cuda:{'9' * 56}...' is not a name; write"
+         " device='cpu', for example"),
+        (Rude(), {}, "cannot read limit <Rude, its repr raised RuntimeError> (Rude); expected a"
+         " size ('64 MiB'), whole bytes, a formula, a MemoryModel, a callable or a dict by device"),
+        ({HUGE: 1}, {}, "unknown device kind <int of 16610 bits> in the budget; expected cuda, sm90"
+         " (a compute capability), cpu, another device type or default"),
+    ],
+    ids=["limit", "negative", "just too large", "symbol", "rude symbol", "warmup", "rude exact",
+         "metric", "device", "rude limit", "kind"],
+)  # fmt: skip
+def test_what_cannot_be_printed_is_refused_in_one_line(
+    limit: object, keywords: dict[str, Any], text: str
+) -> None:
+    assert refusal(limit, **keywords) == text
+
+
+def test_the_largest_numbers_that_are_bytes() -> None:
+    assert budget(2**512 - 1).limit_bytes == budget(lambda shape: 2**512 - 1).limit_bytes
+    assert parse(("N",), {"N": 2**512 - 1}).symbols == {"N": 2**512 - 1}

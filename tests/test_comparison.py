@@ -4,12 +4,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pytest_attnmem.comparison import Comparison, hold
 from pytest_attnmem.errors import AttnMemError, BudgetError
 from pytest_attnmem.measurement import Measurement
 from pytest_attnmem.shape import AttentionShape, Source, gather
+from pytest_attnmem.units import shown
 from pytest_attnmem.verdict import Outcome, Verdict
 
 SHAPE = gather([Source("test", {"B": 1, "N": 10, "itemsize": 4})])
@@ -32,6 +34,7 @@ def compared(
     [
         (None, None, 1024, "1x base 1.0 KiB"),
         (0.5, None, 512, "0.5x base 1.0 KiB"),
+        (np.float64(0.5), None, 512, "0.5x base 1.0 KiB"),
         (0.1, None, 102, "0.1x base 1.0 KiB"),  # not the nearest binary fraction; rounded down
         (Fraction(1, 3), None, 341, "1/3x base 1.0 KiB"),
         (2, None, 2048, "2x base 1.0 KiB"),
@@ -71,9 +74,28 @@ def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
     [
         ({"max_ratio": "half"}, "max_ratio='half' is not a number"),
         ({"max_ratio": True}, "max_ratio=True is not a number"),
-        ({"max_ratio": -1}, "max_ratio=-1 is not a ratio; expected 0 or more"),
-        ({"max_ratio": float("nan")}, "max_ratio=nan is not a ratio; expected 0 or more"),
-        ({"max_ratio": float("inf")}, "max_ratio=inf is not a ratio; expected 0 or more"),
+        ({"max_ratio": -1}, "max_ratio=-1 is not a ratio; expected 0 or more, below 2**63"),
+        (
+            {"max_ratio": float("nan")},
+            "max_ratio=nan is not a ratio; expected 0 or more, below 2**63",
+        ),
+        (
+            {"max_ratio": float("inf")},
+            "max_ratio=inf is not a ratio; expected 0 or more, below 2**63",
+        ),
+        (
+            {"max_ratio": 10**5000},
+            "max_ratio=<int of 16610 bits> is not a ratio; expected 0 or more, below 2**63",
+        ),
+        (
+            {"max_ratio": Fraction(10**5000, 10**5000 - 1)},
+            "max_ratio=<Fraction, its repr raised ValueError> is not a ratio; expected 0 or more,"
+            " below 2**63",
+        ),
+        (
+            {"min_saving": 10**5000},
+            "limit <int of 16610 bits> is too large; a budget is below 2**512 bytes",
+        ),
         (
             {"min_saving": "64 MB"},
             "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
@@ -83,7 +105,7 @@ def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
         ({"min_saving": "2 KiB"}, "min_saving='2 KiB' is more than base, 1.0 KiB"),
         ({"min_saving": "101%"}, "min_saving='101%' is more than base, 1.0 KiB"),
     ],
-    ids=str,
+    ids=lambda value: shown(value, 40),
 )
 def test_a_bound_that_means_nothing_is_refused(
     seen: Measurement, bound: dict[str, Any], text: str
@@ -91,6 +113,7 @@ def test_a_bound_that_means_nothing_is_refused(
     with pytest.raises(AttnMemError) as error:
         compared(seen, seen, **bound)
     assert str(error.value) == text
+    assert error.value.__context__ is None  # nothing else is told before it
 
 
 def test_a_saving_names_the_symbol_that_it_lacks(seen: Measurement) -> None:

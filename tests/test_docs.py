@@ -1,10 +1,14 @@
 """What the README shows is what happens."""
 
+import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.budget import memory_budget
+from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.measurement import METRICS
 from pytest_attnmem.settings import OPTIONS
 from pytest_attnmem.shape import ALIASES, SYMBOLS
@@ -12,31 +16,37 @@ from pytest_attnmem.shape import ALIASES, SYMBOLS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-ATTENTION = """\
+#: What the first screen, or any reader, has imported.
+IMPORTS = """\
+import pytest
 import torch
-
-
-def attention(q, k, v):
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ v
+from attn import attention
+from torch import nn
 """
+
+NAME = re.compile(r"`(\w+)`")
 
 
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
+def cells(lines):
+    """The rows of a table as the report prints it, without the column that is empty."""
+    rows = [re.split(r" {2,}", line.strip()) for line in lines if line]
+    return [[cell for cell in row if cell != "Δ baseline"] for row in rows]
+
+
 @pytest.fixture
 def suite(pytester):
-    pytester.makepyfile(attn=ATTENTION)
+    pytester.makepyfile(attn=blocks("python")[0])
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.syspathinsert()
     return pytester
 
 
 def test_the_first_test_fails_as_shown(suite):
-    suite.makepyfile(test_attn=blocks("python")[0])
+    suite.makepyfile(test_attn=blocks("python")[1])
     result = suite.runpytest("test_attn.py")
     shown = blocks("console")[0].splitlines()[1:]
     assert len(shown) == 8
@@ -44,19 +54,48 @@ def test_the_first_test_fails_as_shown(suite):
     result.assert_outcomes(failed=1)
 
 
-def test_the_first_test_has_six_lines():
-    assert len([line for line in blocks("python")[0].splitlines() if line]) == 5
-    assert blocks("python")[0].count("\n") == 6
+def test_the_first_screen_is_one():
+    assert blocks("python")[0].count("\n") == 7
+    assert blocks("python")[1].count("\n") == 6
+    assert README[: README.index(blocks("console")[0])].count("\n") < 30
 
 
-def test_the_fixtures_example_passes(suite):
-    (example,) = (block for block in blocks("python") if "attnmem.region" in block)
-    suite.makepyfile(test_step=f"from attn import attention\n\n{example}")
-    suite.runpytest("test_step.py").assert_outcomes(passed=1)
+def test_the_same_test_passes_with_tiles_as_shown(suite):
+    (tiles,) = re.findall(r"`(from pytest_attnmem\S* import attention)`", README)
+    suite.makepyfile(attn=tiles, test_attn=blocks("python")[1])
+    result = suite.runpytest(*blocks("console")[1].splitlines()[0].split()[2:])
+    result.assert_outcomes(passed=1)
+    printed, shown = cells(result.outlines), cells(blocks("console")[1].splitlines()[1:])
+    dashes = shown.pop(1)
+    assert [row for row in printed if row in shown] == shown
+    assert any(row[: len(dashes) - 1] == dashes[:-1] for row in printed)
+
+
+def test_blocks_that_are_tests_pass(suite):
+    tests = [block for block in blocks("python")[2:] if "def test_" in block]
+    names = re.findall(r"def (test_\w+)", "".join(tests))
+    assert names == ["test_mlp", "test_training_step", "test_tiles_pay"]
+    for name, test in zip(names, tests, strict=True):
+        suite.makepyfile(**{name: f"{IMPORTS}\n\n{test}"})
+    result = suite.runpytest("--attnmem-strict")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["attnmem: 7 budgets, 7 within, 0 over, 0 not enforced*"])
+
+
+def test_the_signature_shown_is_the_markers():
+    (shown,) = (block for block in blocks("python") if "limit=None" in block)
+    given = inspect.signature(memory_budget).parameters.values()
+    flat = " ".join(shown.split())
+    for parameter in given:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            assert f"**{parameter.name})" in flat
+        else:
+            assert f"{parameter.name}={parameter.default!r}".replace("'", '"') in flat
 
 
 def test_every_option_is_listed():
-    listed = re.findall(r"^\| `(\w+)[^`]*` \| ", README.partition("## Options")[2], re.MULTILINE)
+    section = README.partition("## Options")[2].partition("## Backends")[0]
+    listed = re.findall(r"^\| `(\w+)[^`]*` \| ", section, re.MULTILINE)
     assert listed == [option.name for option in OPTIONS]
 
 
@@ -65,11 +104,38 @@ def test_every_metric_and_symbol_is_listed():
         assert f"| `{name}` |" in README
 
 
-def test_the_names_listed_for_a_symbol_are_known():
+def test_all_names_of_a_symbol_are_listed():
     table = README.partition("### Symbols")[2].partition("Values come from")[0]
-    for symbol, names in re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", table, re.MULTILINE):
-        for name in re.findall(r"`(\w+)`", names):
-            assert name == "dtype" or ALIASES[name] == symbol
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", table, re.MULTILINE)
+    listed = {name: symbol for symbol, names in rows for name in NAME.findall(names)}
+    assert listed.pop("dtype") == "itemsize"
+    assert listed == dict(ALIASES)
+
+
+def test_every_kernel_is_listed_with_its_model_and_options():
+    table = README.partition("| call | model | takes |")[2].partition("`MODEL.forward` is")[0]
+    rows = re.findall(r"^\| `([\w.]+)`[^|]* \| ([^|]*) \| ([^|]*) \|$", table, re.MULTILINE)
+    models = {}
+    for call, model, takes in rows:
+        kernel = find(call)
+        options = [*inspect.signature(kernel).parameters][3:]
+        named = NAME.findall(takes.partition(";")[0])
+        # the linear ones take causal to refuse it
+        assert sorted(named) == sorted(set(options) - ({"causal"} if "linear" in call else set()))
+        if not model.startswith("none"):
+            models[kernel] = find(model.strip("`"))
+    assert models == {kernel.attention: kernel.model for kernel in KERNELS}
+
+
+def find(path):
+    module, _, name = path.partition(".")
+    return getattr(importlib.import_module(f"pytest_attnmem.kernels.{module}"), name)
+
+
+def test_the_readme_is_narrow_and_short():
+    lines = README.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert len(lines) < 265
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)

@@ -8,7 +8,7 @@ import torch
 
 from pytest_attnmem.backends import Rise, Stretch
 from pytest_attnmem.backends.cpu import Cpu
-from pytest_attnmem.measure import pause, window
+from pytest_attnmem.measure import nothing_left_open, pause, window
 from pytest_attnmem.measurement import Held
 
 
@@ -26,8 +26,11 @@ class Scripted:
     def prime(self):
         return 0
 
-    def gauge(self, metric):
-        self.calls.append(f"gauge {metric}")
+    def empty_cache(self):
+        self.calls.append("empty")
+
+    def gauge(self):
+        self.calls.append("gauge")
         return self
 
     def tracer(self):
@@ -55,7 +58,7 @@ def test_a_window_is_one_stretch():
     with window(backend, "allocated", workspace=7) as seen:
         pass
     m = seen.measurement
-    assert backend.calls == ["gauge allocated", "start", "stop"]
+    assert backend.calls == ["gauge", "start", "stop"]
     assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
         10,
         10,
@@ -70,7 +73,7 @@ def test_a_window_in_a_window_shares_its_gauge_and_splits_it():
     backend = Scripted(stretch(100, 60), stretch(30, 10), stretch(5, 0))
     with window(backend) as outer, window(backend) as inner:
         pass
-    assert backend.calls == ["gauge peak", "start", "stop", "start", "stop", "start", "stop"]
+    assert backend.calls == ["gauge", "start", "stop", "start", "stop", "start", "stop"]
     assert (inner.measurement.peak_bytes, inner.measurement.retained_bytes) == (30, 10)
     assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (100, 70)
 
@@ -93,7 +96,7 @@ def test_what_happens_in_a_pause_counts_in_no_window():
     backend = Scripted(stretch(10, 10), stretch(3, 2))
     with window(backend) as seen, pause():
         backend.calls.append("inputs")
-    assert backend.calls == ["gauge peak", "start", "stop", "inputs", "start", "stop"]
+    assert backend.calls == ["gauge", "start", "stop", "inputs", "start", "stop"]
     assert (seen.measurement.peak_bytes, seen.measurement.retained_bytes) == (13, 12)
 
 
@@ -192,7 +195,7 @@ def test_other_errors_go_on_and_leave_nothing_open():
     assert seen.measurement.out_of_memory is None
     with window(backend):
         pass
-    assert backend.calls.count("gauge peak") == 2
+    assert backend.calls.count("gauge") == 2
 
 
 def test_held_tensors_are_those_of_the_window_at_its_highest():
@@ -249,3 +252,55 @@ def test_another_thread_measures_for_itself():
         thread.start()
         thread.join()
     assert numbers == [400]
+
+
+def test_reserved_bytes_begin_with_an_empty_cache_in_an_inner_window_too():
+    backend = Scripted(*[stretch(1, 1)] * 3)
+    with window(backend), window(backend, "reserved"):
+        pass
+    assert backend.calls[:5] == ["gauge", "start", "stop", "empty", "start"]
+
+
+def test_windows_may_end_in_the_order_they_began():
+    backend = Scripted(stretch(10, 10), stretch(20, 20), stretch(5, 5))
+    first, second = window(backend), window(backend)
+    one, two = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+    assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (30, 25)
+
+
+def test_nothing_is_left_open_by_a_generator_that_is_left():
+    backend = Scripted(*[stretch(1, 1)] * 4)
+
+    def suspended():
+        with window(backend):
+            yield
+
+    with window(backend) as outer:
+        generator = suspended()
+        with nothing_left_open():
+            next(generator)
+        assert outer.measurement is None
+        generator.close()
+    assert outer.measurement.peak_bytes == 3
+    with nothing_left_open():
+        generator = suspended()
+        next(generator)
+    assert gc.isenabled()
+    generator.close()
+
+
+def test_out_of_memory_is_found_behind_the_error_it_led_to():
+    backend = Scripted(stretch(1, 1))
+    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+        raise ValueError("x") from MemoryError("no more")
+    assert seen.measurement.out_of_memory == "no more"
+
+
+def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
+    with window(Scripted(stretch(1, 1, out_of_memory="refused"))) as seen:
+        pass
+    assert seen.measurement.out_of_memory == "refused"

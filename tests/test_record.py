@@ -84,6 +84,11 @@ def test_a_row_of_what_was_only_measured_has_no_outcome(seen: Measurement) -> No
     assert (row.outcome, row.peak_bytes, row.limit_bytes) == (None, 1024, None)
 
 
+def test_a_row_of_what_was_to_be_only_measured_and_was_not_says_why(seen: Measurement) -> None:
+    row = record("test_a", "x", None, replace(seen, unmeasured="a thread was started"), {})
+    assert (row.outcome, row.reason) == (None, "a thread was started")
+
+
 def test_a_row_of_what_was_not_measured_has_no_numbers() -> None:
     row = record("test_a", "", not_enforced("skipped"), None, {})
     assert row == Record("test_a", outcome=Outcome.NOT_ENFORCED, reason="skipped")
@@ -121,10 +126,23 @@ def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
     [
         ({"outcome": "passed"}, "ValueError 'passed' is not a valid Outcome"),
         ({"metric": "rss"}, "ValueError 'rss' is no metric"),
+        ({"metric": []}, "ValueError metric=[] is no str"),
+        ({"nodeid": 3}, "ValueError nodeid=3 is no str"),
+        ({"region": None}, "ValueError region=None is no str"),
+        ({"peak_bytes": "9"}, "ValueError peak_bytes='9' is no int | None"),
+        ({"limit_bytes": 10**5000}, "ValueError limit_bytes=<int of 16610 bits> is no int | None"),
+        ({"allocations": None}, "ValueError allocations=None is no int"),
+        ({"duration_s": "long"}, "ValueError duration_s='long' is no float"),
+        ({"shape": ["N"]}, "ValueError shape=['N'] is no Mapping[str, int]"),
+        ({"shape": {"N": None}}, "ValueError shape={'N': None} is no Mapping[str, int]"),
+        (
+            {"held": [{"bytes": 1, "shape": "ab", "dtype": "", "op": "", "where": ""}]},
+            "ValueError shape=('a', 'b') is no tuple[int, ...]",
+        ),
         ({"held": None}, "TypeError 'NoneType' object is not iterable"),
         ({"held": [{}]}, "KeyError 'bytes'"),
     ],
-    ids=["outcome", "metric", "held", "a tensor"],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
 def test_what_is_no_record_is_refused(changes: dict[str, object], why: str) -> None:
     with pytest.raises(AttnMemError) as error:

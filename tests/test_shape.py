@@ -201,3 +201,13 @@ def test_an_argument_that_is_no_dtype_gives_no_itemsize() -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     sizes = {"N": np.int64(5), "B": np.uint8(2), "scale": np.float32(1)}
     assert gather([Source("the test", sizes)]).symbols == {"B": 2, "N": 5, "M": 5}
+
+
+def test_a_number_that_no_size_comes_near_is_no_symbol() -> None:
+    shape = from_arguments(N=10**5000, M=-(2**512), d=2**512 - 1)
+    assert set(shape.symbols) == {"d", "dv"}
+
+
+def test_a_dtype_that_cannot_be_printed_is_refused_in_one_line() -> None:
+    with pytest.raises(BudgetError, match=r"^unknown dtype '<int of 16610 bits>'; expected"):
+        itemsize_of(10**5000)

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ tolerances = st.builds(Tolerance, shares, st.integers(0, 2**50))
         (0.05, Fraction(1, 20), 0),
         (0.1, Fraction(1, 10), 0),  # not the nearest binary fraction
         (1e-9, Fraction(1, 10**9), 0),
+        (np.float64(0.05), Fraction(1, 20), 0),
         (512, 0, 512),
         ("0", 0, 0),
         ("5%", Fraction(1, 20), 0),
@@ -51,7 +53,7 @@ def test_parse(written: object, share: Fraction, nbytes: int) -> None:
 def test_a_value_that_is_no_tolerance_is_refused(written: object) -> None:
     with pytest.raises(BudgetError) as error:
         parse_tolerance(written)
-    assert str(error.value) == f"cannot read tolerance {str(written)!r}; {ACCEPTED}"
+    assert str(error.value) == f"cannot read tolerance {written!r}; {ACCEPTED}"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_two_of_a_kind_are_refused(text: str) -> None:
 def test_a_refusal_of_overlong_text_is_short() -> None:
     with pytest.raises(BudgetError) as error:
         parse_tolerance("5" * 10**6)
-    assert str(error.value) == f"cannot read tolerance {'5' * 40!r}; {ACCEPTED}"
+    assert str(error.value) == f"cannot read tolerance {'5' * 61 + '...'!r}; {ACCEPTED}"
 
 
 @pytest.mark.parametrize(
@@ -127,3 +129,9 @@ def test_anything_is_a_tolerance_or_refused_in_one_line(written: object) -> None
     except BudgetError as refusal:
         message = str(refusal)
     assert len(message.splitlines()) <= 1
+
+
+def test_a_number_that_is_no_bytes_is_refused_in_one_line() -> None:
+    with pytest.raises(BudgetError) as error:
+        parse_tolerance(10**5000)
+    assert str(error.value) == f"cannot read tolerance <int of 16610 bits>; {ACCEPTED}"

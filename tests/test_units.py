@@ -13,6 +13,7 @@ from pytest_attnmem.units import (
     format_in,
     format_size,
     parse_size,
+    shown,
 )
 
 KIB, MIB, GIB, TIB = (1024**power for power in (1, 2, 3, 4))
@@ -217,3 +218,28 @@ def test_excerpt() -> None:
     assert excerpt("a\tb\n\u2028\ud800") == r"a\tb\n\u2028\ud800"
     assert excerpt("a" * 65) == "a" * 61 + "..."
     assert excerpt("abcdef", 5) == "ab..."
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5, "5"),
+        ("cpu", "'cpu'"),
+        ("x" * 65, f"'{'x' * 61}...'"),
+        ("two\nlines", r"'two\nlines'"),
+        ([0] * 99, f"[{'0, ' * 20}..."),
+        (10**5000, "<int of 16610 bits>"),
+        ([10**5000], "<list, its repr raised ValueError>"),
+        (Rude(), "<Rude, its repr raised RuntimeError>"),
+        (ValueError("two\nlines"), r"ValueError: two\nlines"),
+        (ValueError(Rude()), "<ValueError, its repr raised RuntimeError>"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_an_object_of_the_users_is_shown_in_one_line(value: object, text: str) -> None:
+    assert shown(value) == text

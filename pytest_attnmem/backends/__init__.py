@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..errors import BackendUnavailable
 from ..measurement import Held
+from ..units import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Stretch:
     """Why these numbers must not be taken for the truth."""
     missing: str = ""
     """Why a number is None."""
+    out_of_memory: str = ""
+    """That memory ran out, even if the error was caught."""
     held: tuple[tuple[int, Held], ...] = ()
     """The tensors alive at the highest point by number of birth, where the gauge is a tracer."""
     left: tuple[tuple[int, Held], ...] = ()
@@ -74,11 +77,14 @@ class Backend(Protocol):
     def prime(self) -> int:
         """Bring on the costs of first use; bytes that they leave allocated."""
 
-    def gauge(self, metric: str) -> Gauge:
-        """A gauge for a window in which ``metric`` is what counts."""
+    def gauge(self) -> Gauge:
+        """A gauge for measuring."""
 
     def tracer(self) -> Gauge:
         """A gauge that can tell who held memory; slower, for one more run of what failed."""
+
+    def empty_cache(self) -> None:
+        """Give unused segments back, where there are any."""
 
     def out_of_memory(self, error: BaseException) -> str | None:
         """What was asked for, if ``error`` says that memory ran out."""
@@ -112,23 +118,50 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
     Raises:
         BackendUnavailable: there is none of that name, or it cannot work here; the text says why.
     """
-    if name == "auto":
-        for candidate in AUTO:
-            try:
-                return open_backend(candidate, openers)
-            except BackendUnavailable as error:
-                refusal = error
-        raise refusal
+    for candidate in AUTO if name == "auto" else (name,):
+        try:
+            return _open(candidate, openers)
+        except BackendUnavailable as error:
+            refusal = error
+        except Exception as error:  # a fault, which must not make auto pass over a device
+            raise BackendUnavailable(
+                f"backend {shown(candidate)} cannot be opened: {shown(error, 200)}"
+            ) from error
+    raise refusal
+
+
+def _open(name: str, openers: Mapping[str, Opener]) -> Backend:
     check_name(name, openers)
     kind, _, argument = name.partition(":")
     try:
-        return openers[kind](argument)
+        backend = openers[kind](argument)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise BackendUnavailable(
-            f"backend {name!r} needs torch, which is not installed; pip install torch"
+            f"backend {shown(name)} needs torch, which is not installed; pip install torch"
         ) from error
+    members = (member for member in vars(Backend) if not member.startswith("_"))
+    if lacking := [member for member in members if not hasattr(backend, member)]:
+        raise TypeError(f"{shown(backend)} is no backend, it lacks {', '.join(lacking)}")
+    return backend
+
+
+def registered(found: object) -> Mapping[str, Opener]:
+    """What a plugin returned for ``pytest_attnmem_register_backends``, once seen to be openers.
+
+    Raises:
+        BackendUnavailable: they are none.
+    """
+    if isinstance(found, Mapping) and all(
+        isinstance(name, str) and name not in ("", "auto") and ":" not in name and callable(opener)
+        for name, opener in found.items()
+    ):
+        return found
+    raise BackendUnavailable(
+        f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
+        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+    )
 
 
 def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
@@ -139,7 +172,7 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     """
     if name.partition(":")[0] not in (*openers, "auto"):
         known = ", ".join(["auto", *openers])
-        raise BackendUnavailable(f"unknown backend {name[:40]!r}; expected one of {known}")
+        raise BackendUnavailable(f"unknown backend {shown(name)}; expected one of {known}")
 
 
 def backend_of(device: str) -> str:

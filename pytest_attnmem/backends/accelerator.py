@@ -47,12 +47,12 @@ class Accelerator:
         self.synchronize()
         return int(self.statistics().get("allocated_bytes.all.current", 0) - before)
 
-    def gauge(self, metric: str) -> Gauge:
+    def gauge(self) -> Gauge:
         """The allocator's counters."""
         uncounted = ""
         if "requested_bytes.all.current" not in self.statistics():
             uncounted = f"requested bytes are not counted on {self.device}; metric='allocated' is"
-        return CounterGauge(self, metric, uncounted)
+        return CounterGauge(self, uncounted)
 
     def tracer(self) -> Gauge:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""

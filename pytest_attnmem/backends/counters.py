@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
+
+import torch
 
 from . import Rise, Stretch
 
@@ -12,6 +14,10 @@ from . import Rise, Stretch
 COUNTERS: Mapping[str, str] = MappingProxyType(
     {"requested": "requested_bytes", "allocated": "allocated_bytes", "reserved": "reserved_bytes"}
 )
+
+
+#: What ``torch.cuda.reset_peak_memory_stats`` and its twin for accelerators call.
+_RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 
 
 class Allocator(Protocol):
@@ -26,53 +32,83 @@ class Allocator(Protocol):
     def synchronize(self) -> None:
         """Wait for all streams."""
 
-    def empty_cache(self) -> None:
-        """Give cached segments back."""
-
 
 class CounterGauge:
     """Reads counters at both ends of a stretch, with the device idle."""
 
-    def __init__(self, allocator: Allocator, metric: str, uncounted: str = "") -> None:
+    def __init__(self, allocator: Allocator, uncounted: str = "") -> None:
         self._allocator = allocator
         self._uncounted = uncounted
-        # Segments left by earlier tests would hide that this one needs them.
-        self._empty_first = metric == "reserved"
+        self._resets = _ResetWatch()
 
     def start(self) -> None:
         """Reset the peaks, and see that it took."""
         self._allocator.synchronize()
-        if self._empty_first:
-            self._allocator.empty_cache()
-            self._empty_first = False
         self._allocator.reset_peaks()
         self._before = self._allocator.statistics()
         self._problem: str | None = None
         for counter in COUNTERS.values():
             if _read(self._before, counter, "peak") != _read(self._before, counter, "current"):
                 self._problem = f"the peak of {counter} could not be reset"
+        self._peaks: dict[str, int] = {}
+        self._resets.start(lambda: self._save_peaks(self._allocator.statistics()))
 
     def stop(self) -> Stretch:
         """What the counters did since."""
         self._allocator.synchronize()
+        self._resets.stop()
         before, after = self._before, self._allocator.statistics()
-        rises = {metric: _rise(before, after, counter) for metric, counter in COUNTERS.items()}
+        self._save_peaks(after)
+        rises = {
+            metric: _rise(before, after, counter, self._peaks.get(counter))
+            for metric, counter in COUNTERS.items()
+        }
         if not after:
             self._problem = self._problem or "the allocator of the device keeps no statistics"
-        made = _read(after, "allocation", "allocated") or 0
-        allocations = made - (_read(before, "allocation", "allocated") or 0)
-        if not allocations and any(rise and (rise.high or rise.net) for rise in rises.values()):
-            allocations = 1  # a device that counts bytes, and not how often
+        made = _since(before, after, "allocation.all.allocated")
+        if not made and any(rise and (rise.high or rise.net) for rise in rises.values()):
+            made = 1  # a device that counts bytes, and not how often
         if self._uncounted:
             rises["requested"] = None  # the counter is there, and reads zero
+        refused = _since(before, after, "num_ooms")
         return Stretch(
             rises["requested"],
             rises["allocated"],
             rises["reserved"],
-            allocations,
+            made,
             self._problem,
             self._uncounted,
+            out_of_memory="an allocation was refused, and the error caught" if refused else "",
         )
+
+    def _save_peaks(self, statistics: Mapping[str, Any]) -> None:
+        for counter in COUNTERS.values():
+            peak = _read(statistics, counter, "peak")
+            if peak is not None:
+                self._peaks[counter] = max(peak, self._peaks.get(counter, 0))
+
+
+class _ResetWatch:
+    """Notices that the test itself resets peaks, as tests that measure by hand do."""
+
+    def start(self, save: Callable[[], None]) -> None:
+        """Call ``save`` before peaks are reset."""
+
+        def watched(reset: Callable[..., Any]) -> Callable[..., Any]:
+            def resetting(*args: Any) -> Any:
+                save()
+                return reset(*args)
+
+            return resetting
+
+        self._kept = {name: getattr(torch._C, name) for name in _RESETS if hasattr(torch._C, name)}
+        for name, reset in self._kept.items():
+            setattr(torch._C, name, watched(reset))
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        for name, reset in self._kept.items():
+            setattr(torch._C, name, reset)
 
 
 def _read(statistics: Mapping[str, Any], counter: str, what: str) -> int | None:
@@ -80,9 +116,15 @@ def _read(statistics: Mapping[str, Any], counter: str, what: str) -> int | None:
     return None if value is None else int(value)
 
 
-def _rise(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> Rise | None:
-    level, peak = _read(after, counter, "current"), _read(after, counter, "peak")
+def _rise(
+    before: Mapping[str, Any], after: Mapping[str, Any], counter: str, peak: int | None
+) -> Rise | None:
+    level = _read(after, counter, "current")
     if level is None or peak is None:
         return None
     start = _read(before, counter, "current") or 0
     return Rise(max(peak - start, 0), level - start)
+
+
+def _since(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> int:
+    return int(after.get(counter, 0)) - int(before.get(counter, 0))

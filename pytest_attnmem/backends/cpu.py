@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -18,6 +14,7 @@ from ..units import format_size
 from . import Gauge, Rise, Stretch
 from .priming import matrix_product
 from .profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
+from .threads import ThreadWatch
 from .tracker import Tracker, raised_at
 
 #: bad_alloc carries no text of its own, and torch's says how much it wanted.
@@ -42,11 +39,13 @@ class Cpu:
     def prime(self) -> int:
         """Run a matrix product in each dtype once: libraries set themselves up on first use."""
         self._use_up_warning()
-        gauge = self.gauge("peak")
+        gauge = self.gauge()
         gauge.start()
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-            matrix_product(self.device, dtype)
-        requested = gauge.stop().requested
+        try:
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+                matrix_product(self.device, dtype)
+        finally:
+            requested = gauge.stop().requested
         return requested.net if requested else 0
 
     def _use_up_warning(self) -> None:
@@ -61,13 +60,16 @@ class Cpu:
             block.clear()
             profiler.stop()
 
-    def gauge(self, metric: str) -> Gauge:
+    def gauge(self) -> Gauge:
         """The allocator's events; every metric is read from them."""
         return _EventGauge(self._profiler())
 
     def tracer(self) -> Gauge:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""
         return Tracker()
+
+    def empty_cache(self) -> None:
+        """Nothing: the CPU allocator keeps none."""
 
     def out_of_memory(self, error: BaseException) -> str | None:
         """``tried to allocate 64.0 GiB at attn.py:5``, when the allocator could not."""
@@ -101,17 +103,14 @@ def _silent_stderr() -> Iterator[None]:
 class _EventGauge:
     """Folds the allocator's events, which are sizes: births are positive, deaths negative.
 
-    The allocator knows the size of a block that dies only if a profiler saw it born, now or in an
-    earlier window; and it may remember a size for an address that has had another owner since. So
-    a death counts only if a block of that size was born here and is alive. Others belong to
-    tensors from before the first start, which count neither while they live nor when they die.
+    The death of a tensor from before the window lowers the level, as it does on a counter, if the
+    allocator knows its size: if an earlier window saw it born. Others die unreported.
     """
 
     def __init__(self, profiler: Profiler) -> None:
         self._profiler = profiler
-        self._threads = _ThreadWatch()
+        self._threads = ThreadWatch()
         self._profilers = ProfilerWatch()
-        self._alive: Counter[int] = Counter()
         self._listening = False
         self._problem = ""
 
@@ -146,19 +145,14 @@ class _EventGauge:
 
     def _fold(self, sizes: list[int], problem: str | None) -> Stretch:
         level = high = allocations = 0
-        alive = self._alive
         for size in sizes:
+            level += size
             if size > 0:
-                alive[size] += 1
                 allocations += 1
-                level += size
                 if level > high:
                     high = level
-            elif alive[-size] > 0:
-                alive[-size] -= 1
-                level += size
-        rise = Rise(high, level)
-        return Stretch(rise, rise, None, allocations, problem)  # the CPU allocator does not round
+        rise = Rise(high, level)  # the CPU allocator does not round
+        return Stretch(rise, rise, None, allocations, problem)
 
 
 _IN_BACKWARD = "a region began or ended inside a backward function"
@@ -171,25 +165,3 @@ def _obstacle() -> str:
     if is_profiling():
         return "another profiler is running on this thread"
     return ""
-
-
-class _ThreadWatch:
-    """Notices threads that are started, whose allocations the profilers do not see."""
-
-    def start(self) -> None:
-        self._started = 0
-        self._before = threading.getprofile()
-        threading.setprofile(self._notice)
-
-    def stop(self) -> str | None:
-        threading.setprofile(self._before)
-        if not self._started:
-            return None
-        threads = "a thread was" if self._started == 1 else f"{self._started} threads were"
-        return f"{threads} started, and the cpu backend sees the test's own thread only"
-
-    def _notice(self, frame: Any, event: Any, argument: Any) -> None:
-        self._started += 1
-        sys.setprofile(self._before)
-        if self._before is not None:
-            self._before(frame, event, argument)

@@ -59,13 +59,13 @@ class Cuda:
         self.synchronize()
         return int(self._cuda.memory_allocated(self._index) - before)
 
-    def gauge(self, metric: str) -> Gauge:
+    def gauge(self) -> Gauge:
         """The allocator's counters."""
         allocator = self._cuda.get_allocator_backend()
         uncounted = ""
         if allocator != "native":
             uncounted = f"requested bytes are not counted under {allocator}; metric='allocated' is"
-        return CounterGauge(self, metric, uncounted)
+        return CounterGauge(self, uncounted)
 
     def tracer(self) -> Gauge:
         """The allocator's own history; where torch keeps none, the dispatcher's view."""

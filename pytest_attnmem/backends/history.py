@@ -15,7 +15,7 @@ import torch
 
 from ..measurement import Held
 from . import Rise, Stretch
-from .tracker import TrackingMode, caller, innermost, prime
+from .tracker import LIFT, TrackingMode, caller, innermost, prime
 
 #: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
@@ -36,11 +36,13 @@ class History:
         """Begin to record."""
         self._memory._record_memory_history("all", context="all", stacks="python")
         self._skip = len(self._entries())  # a recorder may keep what it had
+        self._mode.between()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def stop(self) -> Stretch:
         """End the recording and read it."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._memory._set_memory_metadata("")
         entries = self._entries()[self._skip :]
         self._memory._record_memory_history(None)
         return self._fold(entries)
@@ -88,11 +90,17 @@ class _LabellingMode(TrackingMode):
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         finally:
-            self._memory._set_memory_metadata("")
+            self.between()
+
+    def between(self) -> None:
+        """What is allocated from here on is no operator's, but the next may make a tensor of it."""
+        self._memory._set_memory_metadata(f"before {len(self._calls)}")
 
     def born(self, held: Held, storage: torch.UntypedStorage) -> None:
-        """Remember where the operator that runs put a tensor."""
-        self._tensors[str(len(self._calls) - 1), storage.data_ptr()] = held
+        """Remember where the operator that runs put a tensor, or found one that was just made."""
+        call = str(len(self._calls) - 1)
+        call = f"before {call}" if held.op == LIFT.overloadpacket.__name__ else call
+        self._tensors[call, storage.data_ptr()] = held
 
     def name(self, entry: Mapping[str, Any]) -> Held:
         """The tensor that an allocation is for, or whose scratch it is."""

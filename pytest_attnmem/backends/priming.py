@@ -11,5 +11,6 @@ def matrix_product(device: str, dtype: torch.dtype) -> None:
     The backward pass runs on a thread of its own where the device is not the CPU, and that thread
     has library handles and workspaces of its own.
     """
-    a = torch.ones(16, 16, dtype=dtype, device=device, requires_grad=True)
-    (a @ a).softmax(-1).sum().backward()
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the program turned off
+        a = torch.ones(16, 16, dtype=dtype, device=device, requires_grad=True)
+        (a @ a).softmax(-1).sum().backward()

@@ -45,8 +45,12 @@ class Tracker:
         return self._mode.stretch()
 
 
+#: What factories such as ``torch.tensor`` call, with what they made where no dispatcher saw it.
+LIFT = torch.ops.aten.lift_fresh.default
+
+
 class TrackingMode(TorchDispatchMode):
-    """Follows the births and deaths of storages."""
+    """Follows the births and deaths of storages, and how they grow."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -73,11 +77,14 @@ class TrackingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        known = {_key(leaf) for leaf in tree_leaves((args, kwargs)) if _is_plain(leaf)}
+        foreign = {} if func is LIFT else _sizes((args, kwargs))
         out = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(out):
-            if _is_plain(leaf) and (key := _key(leaf)) not in known and key not in self._alive:
-                self._take_in(key, leaf, func)
+        for leaf in tree_leaves((out, args, kwargs)):
+            if _is_plain(leaf):
+                key, nbytes = _key(leaf), leaf.untyped_storage().nbytes()
+                followed = self._alive.get(key)
+                if nbytes != (followed[1].nbytes if followed else foreign.get(key, 0)):
+                    self._take_in(key, leaf, func)
         return out
 
     def born(self, held: Held, storage: torch.UntypedStorage) -> None:
@@ -86,19 +93,23 @@ class TrackingMode(TorchDispatchMode):
     def _take_in(self, key: int, tensor: torch.Tensor, func: Any) -> None:
         storage = tensor.untyped_storage()
         nbytes = storage.nbytes()
+        if func is LIFT and not storage.resizable():  # numpy's memory
+            return
         if nbytes == 0:
+            self._died(key)
             return
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         op = func.overloadpacket.__name__.strip("_")
-        held = Held(nbytes, shape, dtype, op, *caller())
-        self._alive[key] = (self._births, held)
-        self.born(held, storage)
-        weakref.finalize(storage, self._died, key).atexit = False
+        birth = (self._births, Held(nbytes, shape, dtype, op, *caller()))
         self._births += 1
         self._level += nbytes
         if self._level > self._high:
             self._high = self._level
-            self._at_high = tuple(self._alive.values())
+            self._at_high = (*self._alive.values(), birth)
+        self._died(key)  # only now: what is resized is copied, and there are two of it for a moment
+        self._alive[key] = birth
+        self.born(birth[1], storage)
+        weakref.finalize(storage, self._died, key).atexit = False
 
     def _died(self, key: int) -> None:
         if key in self._alive:
@@ -107,12 +118,19 @@ class TrackingMode(TorchDispatchMode):
 
 def prime() -> None:
     """Dispatch once: the first time imports much, and its frames would pin the test's tensors."""
-    with TrackingMode():
+    with torch.inference_mode(False), torch.enable_grad(), TrackingMode():
         torch.ones(1, requires_grad=True).add(1).backward()
 
 
 def _is_plain(leaf: object) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+
+
+def _sizes(tree: object) -> dict[int, int]:
+    """The storages in it, by key."""
+    return {
+        _key(leaf): leaf.untyped_storage().nbytes() for leaf in tree_leaves(tree) if _is_plain(leaf)
+    }
 
 
 def _key(tensor: torch.Tensor) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import AttnMemError
 from ..record import Record, from_dict, to_dict
 from ..summary import Summary
-from ..units import excerpt
+from ..units import shown
 from ..verdict import Outcome
 
 SCHEMA = 1
@@ -42,14 +42,13 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise AttnMemError(f"cannot read {path}: {error}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     number = schema if isinstance(schema, (int, float)) and not isinstance(schema, bool) else 0
     if not SCHEMA <= number < SCHEMA + 1:
-        shown = excerpt(repr(schema))
         raise AttnMemError(
-            f"cannot read {path}: its schema is {shown}, this version reads {SCHEMA}"
+            f"cannot read {path}: its schema is {shown(schema)}, this version reads {SCHEMA}"
         )
     try:
         results, environment = data["results"], data["environment"]

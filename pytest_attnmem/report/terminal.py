@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import takewhile
 
 from ..record import Record
+from ..shape import DEFAULTS
 from ..summary import Summary, share
-from ..units import common_unit, format_in, format_size
+from ..units import common_unit, excerpt, format_in, format_size
 from ..verdict import Outcome
 
 
@@ -29,44 +30,54 @@ def render_table(summary: Summary) -> list[str]:
     folders = [row.nodeid.partition("::")[0].split("/")[:-1] for row in rows]
     shared = takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))
     prefix = "".join(f"{level[0]}/" for level in shared)
+    headers = ["test", "shape", "backend", f"budget {unit}", f"peak {unit}", "used %"]
+    align = ["left", "left", "left", "right", "right", "right"]
+    cells = [_cells(row, unit, prefix) for row in rows]
+    if any(row.baseline_bytes is not None for row in rows):
+        headers, align = [*headers, "Δ baseline"], [*align, "right"]
+        cells = [[*line, _change(row)] for line, row in zip(cells, rows, strict=True)]
     table = tabulate(
-        [_cells(row, unit, prefix) for row in rows],
-        headers=[
-            "test",
-            "shape",
-            "backend",
-            f"budget {unit}",
-            f"peak {unit}",
-            "used %",
-            "Δ baseline",
-            "outcome",
-        ],
-        colalign=("left", "left", "left", "right", "right", "right", "right", "left"),
+        [[*line, _outcome(row)] for line, row in zip(cells, rows, strict=True)],
+        headers=[*headers, "outcome"],
+        colalign=[*align, "left"],
         disable_numparse=True,
     )
     return [*table.splitlines(), "", *_notes(summary)]
 
 
 _ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
+_MAX_REASON = 160  # the JSON has it whole
 
 
-def _cells(row: Record, unit: str, prefix: str) -> tuple[str, ...]:
-    used = share(row)
-    percent = "" if used is None else f"{float(used * 100):,.1f}"
+def _cells(row: Record, unit: str, prefix: str) -> list[str]:
     metric = "" if row.metric == "peak" else f" ({row.metric})"
-    change = None
-    if row.baseline_bytes is not None and row.value is not None:
-        change = row.value - row.baseline_bytes
-    return (
+    return [
         _shortened(row.name.removeprefix(prefix)),
         _shape(row),
         row.device or row.backend,
         _size(row.limit_bytes, unit),
         _size(row.value, unit) + metric,
-        percent,
-        "" if change is None else f"{change:+,} B",
-        row.outcome.value if row.outcome else "measured",
-    )
+        _percent(row),
+    ]
+
+
+def _percent(row: Record) -> str:
+    used = share(row)
+    if used is None:
+        return ""
+    return f"{float(used * 100):.1f}" if used * 100 <= 999 else ">999"
+
+
+def _change(row: Record) -> str:
+    if row.baseline_bytes is None or row.value is None:
+        return ""
+    return f"{row.value - row.baseline_bytes:+,} B"
+
+
+def _outcome(row: Record) -> str:
+    if row.outcome is not None:
+        return row.outcome.value
+    return "not measured" if row.reason else "measured"
 
 
 def _notes(summary: Summary) -> list[str]:
@@ -79,9 +90,9 @@ def _notes(summary: Summary) -> list[str]:
         for device, size in summary.workspaces.items()
     ]
     lines += [
-        f"not enforced  {row.name}: {row.reason}"
+        f"{_outcome(row)}  {row.name}: {excerpt(row.reason, _MAX_REASON)}"
         for row in summary.records
-        if row.outcome is Outcome.NOT_ENFORCED
+        if row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and row.reason)
     ]
     return lines
 
@@ -95,11 +106,10 @@ def _size(size: int | None, unit: str) -> str:
 
 def _shape(row: Record) -> str:
     """The symbols that say something of their own: M only where it is not N."""
-    same = {"Hkv": "H", "M": "N", "dv": "d"}
     return " ".join(
         f"{name}={value}"
         for name, value in row.shape.items()
-        if value != row.shape.get(same.get(name, ""))
+        if value != row.shape.get(DEFAULTS.get(name, ""))
     )
 
 

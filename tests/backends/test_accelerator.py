@@ -54,7 +54,7 @@ class ScriptedAccelerator:
 def test_it_measures_above_the_start():
     accelerator = ScriptedAccelerator()
     accelerator.allocate(100)
-    gauge = open_backend("", accelerator).gauge("peak")
+    gauge = open_backend("", accelerator).gauge()
     gauge.start()
     accelerator.allocate(50)
     accelerator.allocate(-50)
@@ -65,7 +65,7 @@ def test_it_measures_above_the_start():
 
 def test_a_device_that_does_not_count_requested_bytes():
     accelerator = ScriptedAccelerator(requested=False)
-    gauge = open_backend("", accelerator).gauge("peak")
+    gauge = open_backend("", accelerator).gauge()
     gauge.start()
     accelerator.allocate(50)
     stretch = gauge.stop()

@@ -1,4 +1,5 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from pytest_attnmem.errors import BackendUnavailable
 
 
 def seen(body, profiler=LegacyProfiler):
-    gauge = Cpu(profiler).gauge("peak")
+    gauge = Cpu(profiler).gauge()
     gauge.start()
     body()
     return gauge.stop()
@@ -50,41 +51,36 @@ def test_the_cpu_allocator_rounds_nothing_and_reserves_nothing():
     assert stretch.reserved is None
 
 
-def test_what_was_born_before_the_window_counts_neither_alive_nor_dying():
+def test_what_nobody_saw_born_dies_unseen():
     before = [torch.empty(250)]
     stretch = seen(before.clear)
     assert stretch.requested == Rise(0, 0)
     assert stretch.allocations == 0
 
 
-def test_nor_does_what_an_earlier_window_saw_born():
+def test_what_an_earlier_window_saw_born_lowers_the_level_as_on_a_counter():
     kept = []
     seen(lambda: kept.append(torch.empty(250)))
-
-    def body():
-        kept.clear()
-        return torch.empty(100)
-
-    assert seen(body).requested == Rise(400, 0)
+    assert seen(kept.clear).requested == Rise(0, -1000)
 
 
-def test_an_address_with_a_new_owner_is_not_taken_for_the_old_one():
-    """The allocator keeps the size of a block that died while nobody listened."""
-    big = []
-    seen(lambda: big.append(torch.empty(100_000)))
-    big.clear()
-    small = [torch.empty(90_000), torch.empty(90_000)]  # one of them where the big one was
+def test_forward_and_backward_add_up_over_two_windows():
+    """What forward saved is freed in backward, and is as much."""
+    q = torch.ones(2, 8, 8, requires_grad=True)
+    parts = []
 
-    def body():
-        x = torch.empty(300_000)
-        small.clear()
-        return x + torch.empty(300_000)
+    def forward():
+        parts.append(((q @ q.mT).softmax(-1) @ q).sum())
 
-    assert seen(body).requested.high == 3 * 1_200_000
+    def backward():
+        parts.pop().backward()
+
+    first, second = seen(forward), seen(backward)
+    assert first.requested.net + second.requested.net == q.grad.nbytes
 
 
 def test_what_one_stretch_made_may_die_in_the_next():
-    gauge = Cpu().gauge("peak")
+    gauge = Cpu().gauge()
     gauge.start()
     kept = [torch.empty(250)]
     gauge.stop()
@@ -97,7 +93,7 @@ def test_priming_uses_up_the_allocators_warning(capfd):
     backend = Cpu()
     backend.prime()
     before = [torch.empty(250)]
-    gauge = backend.gauge("peak")
+    gauge = backend.gauge()
     gauge.start()
     before.clear()
     gauge.stop()
@@ -182,7 +178,7 @@ def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
 
     threading.setprofile(profile)
     try:
-        gauge = Cpu().gauge("peak")
+        gauge = Cpu().gauge()
         gauge.start()
         thread = threading.Thread(target=lambda: len(""))
         thread.start()
@@ -194,8 +190,19 @@ def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
         threading.setprofile(None)
 
 
+def test_a_thread_that_was_there_and_worked_is_one_too():
+    with ThreadPoolExecutor(1, "pool") as pool:
+        pool.submit(len, "").result()
+        stretch = seen(lambda: pool.submit(lambda: torch.ones(1 << 20).sum().item()).result())
+        idle = seen(lambda: torch.empty(10))
+    assert stretch.problem == (
+        "thread 'pool_0' ran meanwhile, and the cpu backend sees the test's own thread only"
+    )
+    assert idle.problem is None
+
+
 def test_another_profiler_is_a_reason_to_trust_nothing(capfd):
-    gauge = Cpu().gauge("peak")
+    gauge = Cpu().gauge()
     with torch.autograd.profiler.profile(use_kineto=True):
         gauge.start()
         stretch = gauge.stop()
@@ -221,7 +228,7 @@ BACKWARD = "a region began or ended inside a backward function"
 
 
 def test_a_stretch_that_ends_inside_a_backward_function_is_not_measured():
-    gauge = Cpu().gauge("peak")
+    gauge = Cpu().gauge()
     inside = []
 
     def call():
@@ -238,7 +245,7 @@ def test_a_stretch_that_ends_inside_a_backward_function_is_not_measured():
 
 
 def test_nor_is_one_that_begins_there(capfd):
-    gauge = Cpu().gauge("peak")
+    gauge = Cpu().gauge()
     x = torch.ones(10, requires_grad=True)
     InBackward.apply(x, gauge.start).sum().backward()
     assert gauge.stop().problem == BACKWARD
@@ -265,6 +272,13 @@ def test_other_errors_are_not_out_of_memory(error):
 
 def test_priming_leaves_nothing_allocated():
     assert Cpu().prime() == 0
+
+
+def test_priming_does_not_mind_what_the_program_turned_off():
+    with torch.inference_mode():
+        assert Cpu().prime() == 0
+    with torch.no_grad():
+        assert Cpu().prime() == 0
 
 
 def test_threads_is_a_symbol():

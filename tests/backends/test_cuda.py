@@ -82,7 +82,7 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
     backend.prime()
     cuda.allocate(5000)
     cuda.calls.clear()
-    gauge = backend.gauge("peak")
+    gauge = backend.gauge()
     gauge.start()
     cuda.allocate(700)
     cuda.allocate(-700)
@@ -127,7 +127,7 @@ def test_priming_passes_over_a_type_that_the_device_lacks():
 
 
 def test_an_allocator_that_was_never_initialised_is_unmeasured():
-    gauge = opened(ScriptedCuda()).gauge("peak")
+    gauge = opened(ScriptedCuda()).gauge()
     gauge.start()
     assert gauge.stop().problem == "the allocator of the device keeps no statistics"
 
@@ -136,7 +136,7 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
     cuda = ScriptedCuda(allocator="cudaMallocAsync")
     backend = opened(cuda)
     backend.prime()
-    gauge = backend.gauge("peak")
+    gauge = backend.gauge()
     gauge.start()
     cuda.allocate(512)
     stretch = gauge.stop()
@@ -151,7 +151,7 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
 def test_a_replayed_graph_allocates_nothing():
     backend = opened(ScriptedCuda())
     backend.prime()
-    gauge = backend.gauge("peak")
+    gauge = backend.gauge()
     gauge.start()
     assert gauge.stop().allocations == 0
 
@@ -163,16 +163,9 @@ def test_a_reset_that_does_not_take_is_a_problem():
     cuda.allocate(100)
     cuda.allocate(-100)
     cuda.reset_peak_memory_stats = lambda index: None
-    gauge = backend.gauge("peak")
+    gauge = backend.gauge()
     gauge.start()
     assert gauge.stop().problem.endswith("could not be reset")
-
-
-def test_reserved_begins_with_an_empty_cache():
-    cuda = ScriptedCuda()
-    gauge = opened(cuda).gauge("reserved")
-    gauge.start()
-    assert cuda.calls[:2] == ["synchronize(1)", "empty_cache"]
 
 
 @pytest.mark.parametrize(

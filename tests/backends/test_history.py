@@ -94,7 +94,34 @@ def test_the_label_is_set_while_an_operator_runs_and_cleared_after(history, memo
     history.start()
     torch.ones(2).add_(1)
     history.stop()
-    assert seen == ["0", "", "1", ""]
+    assert seen == ["before 0", "0", "before 1", "1", "before 2", ""]
+
+
+def grow():
+    out = torch.empty(0)
+    torch.mm(torch.ones(3, 4), torch.ones(4, 5), out=out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "shape", "op"),
+    [
+        (grow, "", (3, 5), "mm"),
+        (lambda: torch.empty(2).resize_(7), "", (7,), "resize"),
+        (lambda: torch.tensor([1.0, 2.0]), "before ", (2,), "lift_fresh"),
+    ],
+)
+def test_what_an_operator_grew_or_was_given_new_is_a_tensor(
+    history, memory, make, before, shape, op
+):
+    history.start()
+    made = make()
+    label = before + str(len(history._mode._calls) - 1)
+    memory.alloc(made.data_ptr(), 512, label)
+    memory.alloc(7, 64, label)
+    tensor, other = held(history.stop())
+    assert (tensor.nbytes, tensor.shape, tensor.op) == (512, shape, op)
+    assert other.op == ("(not by an operator)" if before else f"{op} (scratch)")
 
 
 def test_an_allocation_by_no_operator_is_named_by_its_frames(history, memory):

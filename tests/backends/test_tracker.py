@@ -1,3 +1,4 @@
+import numpy
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -90,10 +91,98 @@ def test_it_agrees_with_the_allocator_where_kernels_keep_nothing_to_themselves(a
             torch.autograd.grad(out, (q, k, v), grad)
 
     body()
-    gauge = Cpu().gauge("peak")
+    gauge = Cpu().gauge()
     gauge.start()
     body()
     assert tracked(body).requested == gauge.stop().requested
+
+
+FOREIGN = torch.ones(61)  # 244 bytes
+ARRAY = numpy.ones(1000, "f")
+
+
+def out_of_nothing(out):
+    torch.mm(torch.ones(30, 40), torch.ones(40, 50), out=out)
+    return out
+
+
+def shrink(x):
+    torch.ops.inductor.resize_storage_bytes_(x, 12)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes", "peak", "net"),
+    [
+        (lambda: torch.tensor([0.0] * 2**20), [(2**20,)], 2**22, 2**22),
+        (lambda: torch.tensor(ARRAY), [(1000,)], 4000, 4000),
+        (lambda: torch.ones(50, 50)[[0, 1]], [(50, 50), (2,), (2, 50)], 10416, 400),
+        (lambda: torch.from_numpy(ARRAY), [], 0, 0),
+        (lambda: torch.as_tensor(ARRAY), [], 0, 0),
+        (
+            lambda: out_of_nothing(torch.empty(0)),
+            [(30, 40), (40, 50), (30, 50)],
+            (1200 + 2000 + 1500) * 4,
+            6000,
+        ),
+        (lambda: torch.empty(0).resize_(203), [(203,)], 812, 812),
+        (lambda: torch.zeros(103).resize_(223), [(103,), (223,)], 412 + 892, 892),
+        (lambda: torch.zeros(213).resize_(101), [(213,)], 852, 852),
+        (lambda: shrink(torch.zeros(307)), [(307,), (307,)], 1228 + 12, 12),
+        (lambda: FOREIGN.clone().detach().resize_(7, 20), [(61,), (7, 20)], 244 + 560, 560),
+    ],
+    ids=[
+        "tensor of a list",
+        "tensor of an array",
+        "indexed by a list",
+        "array shared",
+        "array as a tensor",
+        "out",
+        "from nothing",
+        "grown",
+        "made smaller in place",
+        "storage shrunk",
+        "view",
+    ],
+)
+def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes, peak, net):
+    made = []
+    make()
+    gauge = Cpu().gauge()
+    gauge.start()
+    made.append(make())
+    seen = gauge.stop()
+    made.clear()
+    stretch = tracked(lambda: made.append(make()))
+    assert seen.requested == stretch.requested == Rise(peak, net)
+    assert [tensor.shape for tensor in held(stretch)] == shapes
+
+
+@pytest.mark.parametrize("size", [0, 37])
+def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
+    def grown(seen_by):
+        x = torch.empty(size)
+        seen_by.start()
+        x.resize_(211)
+        stretch = seen_by.stop()
+        return stretch, x
+
+    (seen, _), (stretch, _) = grown(Cpu().gauge()), grown(Tracker())
+    assert seen.requested == stretch.requested == Rise(844, 844)
+    assert [(tensor.shape, tensor.op) for tensor in held(stretch)] == [((211,), "resize")]
+
+
+def test_what_was_resized_dies_once():
+    def body():
+        x = torch.empty(10)
+        x.resize_(20)
+        shrink(x)
+        torch.ops.inductor.resize_storage_bytes_(x, 0)
+        torch.ops.inductor.resize_storage_bytes_(x, 60)
+
+    stretch = tracked(body)
+    assert (stretch.requested, stretch.left) == (Rise(120, 0), ())
+    assert stretch.allocations == 4
 
 
 def test_tensors_of_other_layouts_are_passed_over():

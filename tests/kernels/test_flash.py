@@ -172,8 +172,8 @@ def held_to_model(training, peak, cpu, dtype, q, k, v, **options):
             return attention(q, k, v, **options)
 
     def both():
-        q.grad = k.grad = v.grad = None
-        attention(q, k, v, **options).sum().backward()
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]  # whose gradients are theirs
+        attention(*leaves, **options).sum().backward()
 
     (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
     sizes = {"B": B, "H": H, "N": N, "M": M, "d": d, "dv": dv, "dtype": dtype, **options}

@@ -51,8 +51,8 @@ class Case:
                 return self.kernel.attention(q, k, v, **self.options)
 
         def training() -> None:
-            q.grad = k.grad = v.grad = None
-            self.kernel.attention(q, k, v, **self.options).sum().backward()
+            leaves = [x.detach().requires_grad_() for x in (q, k, v)]  # whose gradients are theirs
+            self.kernel.attention(*leaves, **self.options).sum().backward()
 
         return training if self.training else forward
 

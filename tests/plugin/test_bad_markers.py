@@ -71,7 +71,7 @@ BAD = {
     ),
     "a list": (
         "[1, 2]",
-        "cannot read limit '[1, 2]' (list); expected a size ('64 MiB'), whole bytes, a formula, a"
+        "cannot read limit [1, 2] (list); expected a size ('64 MiB'), whole bytes, a formula, a"
         " MemoryModel, a callable or a dict by device",
     ),
     "a negative number": ("-1", "limit -1 is negative; a budget is 0 bytes or more"),
@@ -94,7 +94,15 @@ BAD = {
     ),
     "a callable that returns no bytes": (
         "lambda shape: 1.5",
-        "budget <lambda> returned 1.5; expected whole bytes, an int >= 0",
+        "budget <lambda> returned 1.5; expected whole bytes, an int >= 0 and < 2**512",
+    ),
+    "a limit of more digits than Python writes": (
+        "10**5000",
+        "limit <int of 16610 bits> is too large; a budget is below 2**512 bytes",
+    ),
+    "a device of too many digits": (
+        "1, device='cuda:' + '9' * 5000",
+        f"device='cuda:{'9' * 56}...' is not a name; write device='cpu', for example",
     ),
     "a formula that divides by zero": (
         "'B // 0', B=1",
@@ -274,3 +282,13 @@ def test_it(attnmem):
     assert ran.short("test_it").startswith(
         "FAILED: pytest_attnmem.errors.SizeError: cannot parse size '64 MB'"
     )
+
+
+def test_of_errors_in_a_test_only_the_tests_own_frames_are_shown(scripted):
+    scripted.write("""
+def test_it(attnmem):
+    attnmem.qkv(0, 1, 1, 1)
+""")
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": 1}
+    assert "inputs.py" not in ran.text

@@ -154,9 +154,8 @@ def test_it(qkv):
         "  held at the peak (1 tensor):",
         "    4 B  [] float32  sum  test_suite.py:8  in test_it",
     ]
-    assert lines[4:] == (
-        [f"  and {held} B that is no tensor's: scratch inside kernels"] if held else []
-    )
+    unseen = f"  and {held} B that the second run did not account for"
+    assert lines[4:] == ([f"{unseen} (scratch inside kernels, most likely)"] if held else [])
 
 
 def test_a_budget_of_a_failing_test_is_explained_below_its_own_traceback(attention):

@@ -1,5 +1,7 @@
 """The hooks that conftest files and plugins may implement."""
 
+import pytest
+
 
 def test_each_row_is_shown_to_the_hook_once_as_it_is_made(scripted):
     scripted.write(
@@ -84,3 +86,13 @@ from scripted import memory
 def test_it(): memory.use(10)
 """)
     assert scripted.run().outcome("test_it") == "within"
+
+
+@pytest.mark.parametrize("found", ["3", "'abc'", "{3: print}", "{'x': 3}"])
+def test_what_is_no_dict_of_backends_ends_the_session_in_one_line(scripted, found):
+    scripted.write(f"def pytest_attnmem_register_backends(): return {found}", "conftest.py")
+    scripted.write("def test_it(): pass")
+    result = scripted.run().result
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line]
+    assert line.startswith("ERROR: pytest_attnmem_register_backends returned ")

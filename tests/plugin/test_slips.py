@@ -106,3 +106,17 @@ def test_it(): pass
         "ERROR: Failed: memory_budget: unknown device 'gpu'; write 'cuda', 'cuda:1' or 'cpu'"
         "   test_suite.py:4"
     )
+
+
+def test_a_region_has_a_name(suite):
+    suite.write("""
+import pytest
+
+@pytest.mark.parametrize("name", [None, "", " ", 3, ["a"]], ids=repr)
+def test_it(attnmem, name):
+    with attnmem.region(name): pass
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"failed": 5}
+    for name in ("None", "''", "' '", "3", "['a']"):
+        assert f"a region needs a name, a text that is not empty; got {name}" in ran.text

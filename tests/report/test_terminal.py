@@ -60,16 +60,13 @@ def test_line(outcomes: list[Outcome | None], hint: bool, line: str) -> None:
 
 def test_the_table() -> None:
     assert table(SKIPPED, ROW, ONLY_MEASURED) == [
-        "test              shape     backend      budget KiB         peak KiB    used %"
-        "    Δ baseline  outcome",
+        "test              shape     backend      budget KiB         peak KiB    used %  outcome",
         "----------------  --------  ---------  ------------  ---------------  --------"
-        "  ------------  ------------",
-        "a.py::test_a      B=1 N=64  cpu                 4.0              3.0      75.0"
-        "                within",
+        "  ------------",
+        "a.py::test_a      B=1 N=64  cpu                 4.0              3.0      75.0  within",
         "a.py::test_b                                      -                -"
-        "                          not enforced",
-        "a.py::test_c [x]            cuda:0                -  <0.1 (retained)"
-        "                          measured",
+        "            not enforced",
+        "a.py::test_c [x]            cuda:0                -  <0.1 (retained)            measured",
     ]
 
 
@@ -80,6 +77,29 @@ def test_the_notes_under_the_table() -> None:
         "workspace     0 B on cuda:0, primed once and part of no result",
         "not enforced  a.py::test_b: skipped: no GPU",
     ]
+
+
+def test_the_change_from_a_baseline_is_a_column_only_where_there_is_one() -> None:
+    assert "Δ baseline" not in table(ROW)[0]
+    assert "Δ baseline  outcome" in table(ROW, replace(ROW, baseline_bytes=1))[0]
+
+
+@pytest.mark.parametrize(("limit", "percent"), [(100, "999.0"), (99, ">999"), (1, ">999")], ids=str)
+def test_a_share_far_over_is_not_spelled_out(limit: int, percent: str) -> None:
+    row = replace(ROW, outcome=OVER, limit_bytes=limit, peak_bytes=999)
+    assert f"  {percent}  over" in table(row)[-1]
+
+
+def test_what_was_to_be_only_measured_and_was_not_says_so() -> None:
+    row = Record("a.py::test_c", "x", reason="a thread was started")
+    assert table(row)[-1].endswith("  not measured")
+    assert notes(row) == ["not measured  a.py::test_c [x]: a thread was started"]
+
+
+def test_a_long_reason_is_shortened() -> None:
+    row = replace(SKIPPED, reason="why\n" * 99)
+    (note,) = notes(row)
+    assert note == "not enforced  a.py::test_b: " + r"why\n" * 39 + "w..."
 
 
 def test_where_nothing_was_measured_there_is_no_peak_and_no_workspace() -> None:
