@@ -1,0 +1,153 @@
+"""Compiles the runtime once for each torch and compiler, into the user's cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..errors import BackendUnavailable
+from . import elf, stubs, torch_build
+from .torch_build import TorchBuild
+
+#: Found by its file name too, wherever a program opens the driver; the second by NVML's.
+LIBRARY = "libcuda.so.1"
+MANAGEMENT = "libnvidia-ml.so.1"
+
+_SOURCE = Path(__file__).parent / "source"
+_FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
+_LINK = ("-shared", f"-Wl,-soname,{LIBRARY}")
+_LINKED = ("-lpthread", "-ldl")
+
+
+def build() -> Path:
+    """The folder of the compiled runtime for the torch that this python imports.
+
+    Raises:
+        BackendUnavailable: it cannot be built or used here; the text says why in one line.
+    """
+    refuse_elsewhere()
+    torch = torch_build.find()
+    compiler = find_compiler()
+    folder = cache_folder() / key(torch, version_of(compiler))
+    if not (folder / LIBRARY).is_file():
+        _build_into(folder, torch, compiler)
+    return folder
+
+
+def refuse_elsewhere() -> None:
+    """Raise BackendUnavailable where there is no Linux, or a real driver."""
+    if sys.platform != "linux":
+        raise BackendUnavailable(f"the null device needs Linux, and this is {sys.platform}")
+    if os.path.exists("/dev/nvidiactl"):
+        raise BackendUnavailable("the null device does not run beside a GPU: /dev/nvidiactl is here")
+    try:
+        driver = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return
+    if not hasattr(driver, "attnmem_null_unknown"):
+        raise BackendUnavailable(
+            f"the null device does not run beside a real driver: {LIBRARY} is here"
+        )
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The command of a C compiler: ``$CC``, or the first of cc, gcc and clang."""
+    wanted = os.environ.get("CC", "")
+    for command in [wanted] if wanted.strip() else ["cc", "gcc", "clang"]:
+        name, *options = shlex.split(command)
+        if path := shutil.which(name):
+            return (path, *options)
+    tried = f"CC={wanted} is not there" if wanted.strip() else "none of cc, gcc and clang is there"
+    raise BackendUnavailable(f"the null device needs a C compiler: {tried}")
+
+
+def version_of(compiler: tuple[str, ...]) -> str:
+    """What the compiler says of itself."""
+    return _run((*compiler, "--version"))
+
+
+def cache_folder() -> Path:
+    """``$XDG_CACHE_HOME/attnmem/nulldevice``, in ``~/.cache`` where that is not set."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
+    folder = base / "attnmem" / "nulldevice"
+    if set(str(folder)) & set(" :;"):  # what LD_PRELOAD and LD_LIBRARY_PATH are split at
+        raise BackendUnavailable(
+            f"the null device needs a cache folder without spaces and colons, not {folder}:"
+            " set XDG_CACHE_HOME"
+        )
+    return folder
+
+
+def key(torch: TorchBuild, compiler: str) -> str:
+    """What the compiled runtime depends on, as a short name."""
+    digest = hashlib.sha256()
+    about = (torch.version, torch.cuda, _header_version(torch), compiler, platform.machine())
+    files = [path.read_bytes() for path in _sources()]
+    ours = [Path(module.__file__ or "").read_bytes() for module in (stubs, elf, sys.modules[__name__])]
+    for part in (*(text.encode() for text in about), *files, *ours):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:20]
+
+
+def _sources() -> list[Path]:
+    return sorted(path for path in _SOURCE.rglob("*") if path.suffix in (".c", ".h"))
+
+
+def _header_version(torch: TorchBuild) -> str:
+    text = (torch.headers / "cuda.h").read_text(encoding="utf-8", errors="replace")
+    return next((line for line in text.splitlines() if "define CUDA_VERSION" in line), "")
+
+
+def _build_into(folder: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
+    """Build beside the folder and rename: who comes second finds it there, and uses it."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
+            product = Path(scratch) / "product"
+            product.mkdir()
+            _compile(Path(scratch), product, torch, compiler)
+            try:
+                product.rename(folder)
+            except OSError:
+                if not (folder / LIBRARY).is_file():
+                    raise
+    except OSError as error:
+        raise BackendUnavailable(f"the null device cannot write its cache: {error}") from None
+
+
+def _compile(scratch: Path, product: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
+    include = (f"-I{_SOURCE / 'shim'}", f"-I{_SOURCE}", f"-I{torch.headers}")
+    written = [str(path) for path in _sources() if path.suffix == ".c"]
+    library = product / LIBRARY
+    command = (*compiler, *_FLAGS, *_LINK, *include, "-o", str(library))
+    # Linked without stubs first: what it then defines needs none, by the linker's word.
+    _run((*command, *written, *_LINKED))
+    header = (torch.headers / "cuda.h").read_text(encoding="utf-8", errors="replace")
+    wanted = stubs.wanted(
+        stubs.read_undefined(map(str, torch.libraries)),
+        stubs.read_defined(map(str, torch.runtime)),
+        header,
+    )
+    generated = scratch / "stubs.c"
+    generated.write_text(stubs.source(wanted - elf.defined(library)), encoding="utf-8")
+    _run((*command, *written, str(generated), *_LINKED))
+    (product / MANAGEMENT).symlink_to(LIBRARY)
+
+
+def _run(command: tuple[str, ...]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        errors = [line for line in lines if "error" in line]
+        reason = (errors or lines or [f"it exits with {done.returncode}"])[0]
+        raise BackendUnavailable(f"the null device cannot be compiled by {command[0]}: {reason}")
+    return done.stdout

@@ -1,0 +1,47 @@
+"""What the runtime under this process has counted."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ..errors import BackendUnavailable
+
+
+def unknown_calls() -> dict[str, int]:
+    """Calls that the runtime does not know, or refused: how often each, by name."""
+    read = _runtime().attnmem_null_unknown
+    read.restype = ctypes.c_size_t
+    read.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    size = 0
+    while True:  # a thread may add a name between two looks
+        buffer = ctypes.create_string_buffer(size + 1)
+        needed = read(buffer, len(buffer))
+        if needed <= size:
+            break
+        size = needed
+    lines = (line.split() for line in buffer.value.decode().splitlines())
+    return {name: int(calls) for name, calls in sorted(lines)}
+
+
+def device_memory(device: int = 0) -> tuple[int, int]:
+    """Bytes taken from that device now, and at most since the last reset: segments, not tensors.
+
+    Raises:
+        BackendUnavailable: there is no such device.
+    """
+    current, peak = ctypes.c_size_t(), ctypes.c_size_t()
+    if _runtime().attnmem_null_memory(device, ctypes.byref(current), ctypes.byref(peak)):
+        raise BackendUnavailable(f"there is no null device {device}")
+    return current.value, peak.value
+
+
+def reset_device_peak(device: int = 0) -> None:
+    """Bring that device's peak down to its current level."""
+    _runtime().attnmem_null_reset_peak(device)
+
+
+def _runtime() -> ctypes.CDLL:
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "attnmem_null_unknown"):
+        raise BackendUnavailable("this process does not run under the null device")
+    return library

@@ -1,0 +1,134 @@
+/* Copies and fills: done where the host reads the result, left out where only a device could.
+ *
+ * Device memory has no contents, so the host reads zeros from it.
+ */
+#include "null.h"
+#include <string.h>
+
+void null_copy(void *to, const void *from, size_t size)
+{
+    if (!size || null_on_device(to))
+        return;
+    if (null_on_device(from))
+        memset(to, 0, size);
+    else
+        memmove(to, from, size);
+}
+
+static void fill(void *at, int value, size_t size)
+{
+    if (size && !null_on_device(at))
+        memset(at, value, size);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+    /* addresses tell */
+    null_copy(to, from, size);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return cudaMemcpy(to, from, size, kind);
+}
+
+cudaError_t cudaMemcpyPeer(void *to, int device, const void *from, int source, size_t size)
+{
+    return cudaMemcpy(to, from, size, cudaMemcpyDefault);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int device, const void *from, int source, size_t size, cudaStream_t stream)
+{
+    return cudaMemcpyPeer(to, device, from, source, size);
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t pitch, const void *from, size_t source_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind)
+{
+    if (width > pitch || width > source_pitch)
+        return null_fail(cudaErrorInvalidPitchValue);
+    for (size_t row = 0; row < height; row++)
+        cudaMemcpy((char *)to + row * pitch, (const char *)from + row * source_pitch, width, kind);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t pitch, const void *from, size_t source_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return cudaMemcpy2D(to, pitch, from, source_pitch, width, height, kind);
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset,
+                               enum cudaMemcpyKind kind)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t size)
+{
+    fill(at, value, size);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t stream)
+{
+    return cudaMemset(at, value, size);
+}
+
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
+{
+    null_copy(to, (const void *)from, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    return cuMemcpyDtoH(to, from, size);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
+{
+    null_copy((void *)to, from, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+    return cuMemcpyHtoD(to, from, size);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+    null_copy((void *)to, (const void *)from, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+    return cuMemcpyDtoD(to, from, size);
+}
+
+CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t count)
+{
+    fill((void *)at, value, count);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUstream stream)
+{
+    return cuMemsetD8(at, value, count);
+}
+
+CUresult cuMemsetD32(CUdeviceptr at, unsigned int value, size_t count)
+{
+    if (!null_on_device((void *)at))
+        for (size_t i = 0; i < count; i++)
+            ((unsigned int *)at)[i] = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr at, unsigned int value, size_t count, CUstream stream)
+{
+    return cuMemsetD32(at, value, count);
+}

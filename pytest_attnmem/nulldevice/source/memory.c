@@ -1,0 +1,260 @@
+/* Device memory of a stated capacity, pinned host memory, and what a pointer points to. */
+#include "null.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct {
+    size_t current, peak;
+} *held; /* of each device */
+static struct ranges pinned;
+enum { ALLOCATED, REGISTERED }; /* kinds of pinned memory */
+
+static void make_ledger(void)
+{
+    int devices = null_profile()->devices;
+    held = calloc(devices > 0 ? (size_t)devices : 1, sizeof *held);
+    if (!held)
+        abort();
+}
+
+void memory_lock(void)
+{
+    pthread_once(&once, make_ledger);
+    pthread_mutex_lock(&lock);
+}
+
+void memory_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+size_t null_round(size_t size, size_t granularity)
+{
+    return (size + granularity - 1) / granularity * granularity;
+}
+
+bool memory_charge(int device, size_t size)
+{
+    if (size > null_profile()->memory - held[device].current)
+        return false;
+    held[device].current += size;
+    if (held[device].current > held[device].peak)
+        held[device].peak = held[device].current;
+    return true;
+}
+
+void memory_discharge(int device, size_t size)
+{
+    held[device].current -= size;
+}
+
+static void *allocate(size_t size, int kind)
+{
+    int device = null_device();
+    uintptr_t at = 0;
+    if (!null_is_device(device) || size > null_profile()->memory)
+        return NULL;
+    size = null_round(size, GRANULARITY);
+    memory_lock();
+    if (memory_charge(device, size)) {
+        at = space_take(size, device, kind);
+        if (!at)
+            memory_discharge(device, size);
+    }
+    memory_unlock();
+    return (void *)at;
+}
+
+cudaError_t cudaMalloc(void **pointer, size_t size)
+{
+    *pointer = NULL;
+    if (!size)
+        return cudaSuccess;
+    *pointer = allocate(size, MEMORY);
+    return *pointer ? cudaSuccess : null_fail(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned int flags)
+{
+    *pointer = size ? allocate(size, MANAGED) : NULL;
+    return *pointer ? cudaSuccess : null_fail(size ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaFree(void *pointer)
+{
+    if (!pointer) { /* the idiom that creates a context */
+        null_context(null_device());
+        return cudaSuccess;
+    }
+    memory_lock();
+    struct range *range = space_find((uintptr_t)pointer);
+    bool whole = range && range->base == (uintptr_t)pointer && range->kind != RESERVED;
+    if (whole) {
+        memory_discharge(range->device, range->size);
+        space_give_back(range);
+    }
+    memory_unlock();
+    return whole ? cudaSuccess : null_fail(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    int device = null_device();
+    if (!null_is_device(device))
+        return null_fail(cudaErrorNoDevice);
+    memory_lock();
+    *total = null_profile()->memory;
+    *available = *total - held[device].current;
+    memory_unlock();
+    return cudaSuccess;
+}
+
+CUresult cuMemGetInfo(size_t *available, size_t *total)
+{
+    return cudaMemGetInfo(available, total) ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+/* What of a device is held now, and was at most, in bytes of 2 MiB granules; -1 for no device. */
+VISIBLE int attnmem_null_memory(int device, size_t *current, size_t *peak)
+{
+    if (!null_is_device(device))
+        return -1;
+    memory_lock();
+    *current = held[device].current;
+    *peak = held[device].peak;
+    memory_unlock();
+    return 0;
+}
+
+/* Begin a new peak at what is held now. */
+VISIBLE void attnmem_null_reset_peak(int device)
+{
+    if (!null_is_device(device))
+        return;
+    memory_lock();
+    held[device].peak = held[device].current;
+    memory_unlock();
+}
+
+cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags)
+{
+    *pointer = NULL;
+    if (!size)
+        return cudaSuccess;
+    size = null_round(size, 4096);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return null_fail(cudaErrorMemoryAllocation);
+    memory_lock();
+    struct range range = {.base = (uintptr_t)at, .size = size, .device = null_device()};
+    bool added = ranges_add(&pinned, range);
+    memory_unlock();
+    if (!added) {
+        munmap(at, size);
+        return null_fail(cudaErrorMemoryAllocation);
+    }
+    *pointer = at;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **pointer, size_t size)
+{
+    return cudaHostAlloc(pointer, size, 0);
+}
+
+static size_t unpin(void *pointer, int kind)
+{
+    memory_lock();
+    struct range *range = ranges_find(&pinned, (uintptr_t)pointer);
+    bool whole = range && range->base == (uintptr_t)pointer && range->kind == kind;
+    size_t size = whole ? range->size : 0;
+    if (whole)
+        ranges_remove(&pinned, range);
+    memory_unlock();
+    return size;
+}
+
+cudaError_t cudaFreeHost(void *pointer)
+{
+    if (!pointer)
+        return cudaSuccess;
+    size_t size = unpin(pointer, ALLOCATED);
+    if (!size)
+        return null_fail(cudaErrorInvalidValue);
+    munmap(pointer, size);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags)
+{
+    if (!pointer || !size)
+        return null_fail(cudaErrorInvalidValue);
+    struct range range = {.base = (uintptr_t)pointer, .size = size, .device = null_device(), .kind = REGISTERED};
+    memory_lock();
+    bool known = ranges_find(&pinned, range.base) || ranges_find(&pinned, range.base + size - 1);
+    bool added = !known && ranges_add(&pinned, range);
+    memory_unlock();
+    if (known)
+        return null_fail(cudaErrorHostMemoryAlreadyRegistered);
+    return added ? cudaSuccess : null_fail(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaHostUnregister(void *pointer)
+{
+    return unpin(pointer, REGISTERED) ? cudaSuccess : null_fail(cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
+{
+    *device = host; /* unified addressing */
+    return cudaSuccess;
+}
+
+bool null_on_device(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    memory_lock();
+    bool ours = space_has(address);
+    struct range *range = ours ? space_find(address) : NULL;
+    bool readable = range && range->kind == MANAGED;
+    memory_unlock();
+    return ours && !readable;
+}
+
+int null_pointer_device(uintptr_t pointer)
+{
+    memory_lock();
+    struct range *range = space_find(pointer);
+    int device = -1;
+    if (range)
+        device = range->kind == RESERVED ? virtual_device(pointer) : range->device;
+    memory_unlock();
+    return device;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    memset(attributes, 0, sizeof *attributes);
+    attributes->type = cudaMemoryTypeUnregistered;
+    attributes->device = cudaInvalidDeviceId;
+    int device = null_pointer_device(address);
+    memory_lock();
+    struct range *range = space_find(address), *host = ranges_find(&pinned, address);
+    if (device >= 0 && range) {
+        attributes->type = range->kind == MANAGED ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+        attributes->device = device;
+        attributes->devicePointer = (void *)pointer;
+        attributes->hostPointer = range->kind == MANAGED ? (void *)pointer : NULL;
+    } else if (host) {
+        attributes->type = cudaMemoryTypeHost;
+        attributes->device = host->device;
+        attributes->devicePointer = attributes->hostPointer = (void *)pointer;
+    }
+    memory_unlock();
+    return cudaSuccess;
+}

@@ -1,0 +1,114 @@
+/* What PyTorch asks the management library: how many devices, and which.
+ *
+ * Its header comes with no CUDA package of PyTorch; the few declarations are written here.
+ */
+#include "null.h"
+#include <stdio.h>
+
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
+
+struct memory_info {
+    unsigned long long total, available, used;
+};
+
+VISIBLE int nvmlInit_v2(void)
+{
+    return SUCCESS;
+}
+
+VISIBLE int nvmlInit(void)
+{
+    return SUCCESS;
+}
+
+VISIBLE int nvmlShutdown(void)
+{
+    return SUCCESS;
+}
+
+VISIBLE const char *nvmlErrorString(int error)
+{
+    return error ? "not supported by the null device" : "success";
+}
+
+VISIBLE int nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    *count = (unsigned int)null_profile()->devices;
+    return SUCCESS;
+}
+
+/* A handle is the device's index plus one. */
+VISIBLE int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
+{
+    *device = (void *)(uintptr_t)(index + 1);
+    return null_is_device((int)index) ? SUCCESS : INVALID_ARGUMENT;
+}
+
+VISIBLE int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
+{
+    unsigned int number;
+    if (sscanf(bus, "%*x:%x:", &number) != 1 || !null_is_device((int)number - 1))
+        return NOT_FOUND;
+    return nvmlDeviceGetHandleByIndex_v2(number - 1, device);
+}
+
+VISIBLE int nvmlDeviceGetName(void *device, char *name, unsigned int size)
+{
+    snprintf(name, size, "%s", null_profile()->name);
+    return SUCCESS;
+}
+
+VISIBLE int nvmlDeviceGetUUID(void *device, char *text, unsigned int size)
+{
+    snprintf(text, size, "GPU-00000000-0000-0000-0000-%012x", (unsigned int)(uintptr_t)device);
+    return SUCCESS;
+}
+
+VISIBLE int nvmlDeviceGetMemoryInfo(void *device, struct memory_info *info)
+{
+    size_t current, peak;
+    int attnmem_null_memory(int, size_t *, size_t *);
+    if (attnmem_null_memory((int)(uintptr_t)device - 1, &current, &peak))
+        return INVALID_ARGUMENT;
+    *info = (struct memory_info){null_profile()->memory, null_profile()->memory - current, current};
+    return SUCCESS;
+}
+
+VISIBLE int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, void *processes)
+{
+    *count = 0;
+    return SUCCESS;
+}
+
+VISIBLE int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned int *count, void *processes)
+{
+    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, processes);
+}
+
+VISIBLE int nvmlSystemGetDriverVersion(char *text, unsigned int size)
+{
+    snprintf(text, size, "0.0");
+    return SUCCESS;
+}
+
+VISIBLE int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    *version = CUDART_VERSION;
+    return SUCCESS;
+}
+
+/* There is no link between devices, and no fabric. */
+VISIBLE int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, int *type)
+{
+    return NOT_SUPPORTED;
+}
+
+VISIBLE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, void *info)
+{
+    return NOT_SUPPORTED;
+}
+
+VISIBLE int nvmlDeviceGetGpuFabricInfoV(void *device, void *info)
+{
+    return NOT_SUPPORTED;
+}

@@ -1,0 +1,215 @@
+/* Streams and events. Work is done when it is given, so all of it is done in order.
+ *
+ * Time is counted in records: each event is a millisecond after the one before, on every stream.
+ * A benchmark, as Triton's autotuner runs, then ends soon, repeats, and never divides by zero.
+ */
+#include "null.h"
+#include <stdlib.h>
+
+struct CUstream_st {
+    int device, priority;
+    unsigned int flags;
+    unsigned long long id;
+};
+struct CUevent_st {
+    bool timed;
+    unsigned long long at; /* 0: not recorded */
+};
+
+static unsigned long long streams = 2, records; /* ids 1 and 2 are the default streams' */
+
+/* The default streams are small numbers, not pointers. */
+static bool is_default(cudaStream_t stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
+{
+    null_context(null_device());
+    *stream = malloc(sizeof **stream);
+    if (!*stream)
+        return null_fail(cudaErrorMemoryAllocation);
+    unsigned long long id = __atomic_add_fetch(&streams, 1, __ATOMIC_RELAXED);
+    **stream = (struct CUstream_st){null_device(), priority, flags, id};
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithPriority(stream, 0, 0);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (is_default(stream))
+        return null_fail(cudaErrorInvalidResourceHandle);
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    *priority = is_default(stream) ? 0 : stream->priority;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
+{
+    *flags = is_default(stream) ? 0 : stream->flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
+{
+    *id = is_default(stream) ? (uintptr_t)stream : stream->id;
+    return cudaSuccess;
+}
+
+#if CUDART_VERSION >= 12080
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    *device = is_default(stream) ? null_device() : stream->device;
+    return cudaSuccess;
+}
+#endif
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    return cudaStreamQuery(stream);
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return CUDA_SUCCESS;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags)
+{
+    callback(stream, cudaSuccess, data);
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    function(data);
+    return cudaSuccess;
+}
+
+/* A captured graph would replay what nothing here has recorded: refused, and told. */
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    COUNT_CALL();
+    return null_fail(cudaErrorNotSupported);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+/* Its further arguments differ between versions; of a stream that does not capture all are moot. */
+#undef cudaStreamGetCaptureInfo
+#define CAPTURE_INFO(name, ...)                                                       \
+    VISIBLE cudaError_t name(cudaStream_t stream, enum cudaStreamCaptureStatus *status, \
+                             unsigned long long *id, ##__VA_ARGS__)                   \
+    {                                                                                 \
+        if (id)                                                                       \
+            *id = 0;                                                                  \
+        return cudaStreamIsCapturing(stream, status);                                 \
+    }
+#if CUDART_VERSION >= 13000
+CAPTURE_INFO(cudaStreamGetCaptureInfo, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+             const cudaGraphEdgeData **edges, size_t *count)
+#else
+CAPTURE_INFO(cudaStreamGetCaptureInfo)
+CAPTURE_INFO(cudaStreamGetCaptureInfo_v2, cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *count)
+CAPTURE_INFO(cudaStreamGetCaptureInfo_v3, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
+             const cudaGraphEdgeData **edges, size_t *count)
+#endif
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    static _Thread_local enum cudaStreamCaptureMode now = cudaStreamCaptureModeGlobal;
+    enum cudaStreamCaptureMode before = now;
+    now = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    null_context(null_device());
+    *event = malloc(sizeof **event);
+    if (!*event)
+        return null_fail(cudaErrorMemoryAllocation);
+    **event = (struct CUevent_st){!(flags & cudaEventDisableTiming), 0};
+    return cudaSuccess;
+}
+
+#undef cudaEventCreate
+VISIBLE cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    if (!event)
+        return null_fail(cudaErrorInvalidResourceHandle);
+    event->at = __atomic_add_fetch(&records, 1, __ATOMIC_RELAXED);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+    return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    return event ? cudaSuccess : null_fail(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    return cudaEventQuery(event);
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+    bool known = start && end && start->timed && end->timed && start->at && end->at;
+    if (!known)
+        return null_fail(cudaErrorInvalidResourceHandle);
+    *milliseconds = (float)((double)end->at - (double)start->at);
+    return cudaSuccess;
+}

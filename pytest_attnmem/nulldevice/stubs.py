@@ -1,0 +1,95 @@
+"""C source for the calls that the runtime was not written for: answered, and counted by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from . import elf
+
+_WANTED = re.compile(r"(__)?cuda[A-Z]|cublas(Lt|Xt)?[A-Z]|cu(?!File)[A-Z]")
+
+#: What has an answer to give. Without one to give truly, it fails as something unsupported does.
+_ASKS = re.compile(
+    r"Get|Query|Create|Alloc|Malloc|Open|Import|Export|Find|Occupancy|Instantiate|Capture|Ipc"
+    r"|Graph|Link|Library|Reserve|Add[A-Z]|Load|Can[A-Z]"
+)
+#: Answered by a table of texts in the real runtime, which needs no driver.
+_LEFT_ALONE = frozenset({"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"})
+
+_NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
+_BLAS_NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
+
+_DECLARED = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
+_RENAMED = re.compile(r"^\s*#\s*define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*_v\d)\s*$", re.MULTILINE)
+
+_HEAD = """/* Generated: every call into CUDA that the installed torch can make and no source here defines. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct tally {
+    const char *name;
+    unsigned long calls;
+    struct tally *next;
+};
+void null_count(struct tally *tally);
+
+#define QUIET(name) \\
+    __attribute__((visibility("default"))) int name(void) { return 0; }
+#define COUNTED(name, result)                           \\
+    __attribute__((visibility("default"))) int name(void) \\
+    {                                                   \\
+        static struct tally tally = {#name, 0, NULL};   \\
+        null_count(&tally);                             \\
+        return result;                                  \\
+    }
+
+"""
+_TAIL = """
+static const char *const names[] = {{{names}NULL}};
+
+bool null_is_stub(const char *name)
+{{
+    for (size_t i = 0; names[i]; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}}
+"""
+
+
+def wanted(undefined: Iterable[str], exported: Iterable[str], header: str) -> frozenset[str]:
+    """The names to answer for: what torch wants, what the runtime has, what the driver declares."""
+    declared = {*_DECLARED.findall(header), *_RENAMED.findall(header)}
+    names = {name for name in (*undefined, *exported) if _WANTED.match(name)}
+    return frozenset(names | declared) - _LEFT_ALONE
+
+
+def source(names: Iterable[str]) -> str:
+    """Functions of these names.
+
+    A product computes nothing and a setting changes nothing: cuBLAS's go by in silence. Elsewhere
+    an action succeeds, a question fails, and both are counted.
+    """
+    ordered = sorted(names)
+    lines = [_definition(name) for name in ordered]
+    listed = "".join(f'"{name}", ' for name in ordered)
+    return _HEAD + "\n".join(lines) + "\n" + _TAIL.format(names=listed)
+
+
+def _definition(name: str) -> str:
+    blas = name.startswith("cublas")
+    if _ASKS.search(name):
+        return f"COUNTED({name}, {_BLAS_NOT_SUPPORTED if blas else _NOT_SUPPORTED})"
+    return f"QUIET({name})" if blas else f"COUNTED({name}, 0)"
+
+
+def read_undefined(libraries: Iterable[str]) -> frozenset[str]:
+    """What these libraries want from others."""
+    return frozenset().union(*map(elf.undefined, libraries))
+
+
+def read_defined(libraries: Iterable[str]) -> frozenset[str]:
+    """What these libraries give to others."""
+    return frozenset().union(*map(elf.defined, libraries))

@@ -1,0 +1,73 @@
+"""The installed torch, looked at without importing it: its version, libraries and CUDA headers."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BackendUnavailable
+
+_VERSION = re.compile(r"^__version__ *= *['\"]([^'\"]+)", re.MULTILINE)
+_CUDA = re.compile(r"^cuda\b[^=]*= *['\"]([^'\"]+)", re.MULTILINE)
+_HEADERS = ("cuda.h", "cuda_runtime_api.h")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchBuild:
+    """A CUDA build of torch and the CUDA packages it runs with."""
+
+    version: str
+    cuda: str
+    libraries: tuple[Path, ...]  # torch's own that call CUDA
+    runtime: tuple[Path, ...]  # CUDA's own that are answered for
+    headers: Path
+
+
+def find() -> TorchBuild:
+    """The CUDA build of torch that this python imports.
+
+    Raises:
+        BackendUnavailable: torch is missing, a CPU build, or without CUDA's headers.
+    """
+    spec = importlib.util.find_spec("torch")
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    if folder is None or not (folder / "version.py").is_file():
+        raise BackendUnavailable("the null device needs torch: pip install torch")
+    nvidia = importlib.util.find_spec("nvidia")
+    places = list(nvidia.submodule_search_locations or ()) if nvidia else []
+    return describe(folder, map(Path, places))
+
+
+def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
+    """The build in torch's *folder*, with CUDA's *packages* (the folders called ``nvidia``)."""
+    text = (folder / "version.py").read_text(encoding="utf-8")
+    version, cuda = _VERSION.search(text), _CUDA.search(text)
+    name = version[1] if version else "unknown"
+    if cuda is None:
+        raise BackendUnavailable(
+            f"the null device needs the CUDA build of torch, and {name} was built without CUDA:"
+            " pip install torch (on Linux, from PyPI)"
+        )
+    roots = list(packages)
+    found = [path.parent for root in roots for path in sorted(root.glob(f"*/include/{_HEADERS[0]}"))]
+    headers = [path for path in found if all((path / name).is_file() for name in _HEADERS)]
+    if not headers:
+        raise BackendUnavailable(
+            "the null device needs the headers of CUDA's runtime, and found none beside torch"
+            f" {name}: pip install nvidia-cuda-runtime"
+        )
+    patterns = ("libtorch_cuda*.so", "libc10_cuda.so", "libtorch_python.so", "libcaffe2_nvrtc.so")
+    return TorchBuild(
+        version=name,
+        cuda=cuda[1],
+        libraries=_files([folder / "lib"], (*patterns, "libtorch_nvshmem.so")),
+        runtime=_files(roots, ("*/lib/libcudart.so.*", "*/lib/libcublas.so.*", "*/lib/libcublasLt.so.*")),
+        headers=headers[0],
+    )
+
+
+def _files(roots: Iterable[Path], patterns: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(path for root in roots for p in patterns for path in sorted(root.glob(p)))
