@@ -47,7 +47,9 @@ def refuse_elsewhere() -> None:
     if sys.platform != "linux":
         raise BackendUnavailable(f"the null device needs Linux, and this is {sys.platform}")
     if os.path.exists("/dev/nvidiactl"):
-        raise BackendUnavailable("the null device does not run beside a GPU: /dev/nvidiactl is here")
+        raise BackendUnavailable(
+            "the null device does not run beside a GPU: /dev/nvidiactl is here"
+        )
     try:
         driver = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -92,7 +94,9 @@ def key(torch: TorchBuild, compiler: str) -> str:
     digest = hashlib.sha256()
     about = (torch.version, torch.cuda, _header_version(torch), compiler, platform.machine())
     files = [path.read_bytes() for path in _sources()]
-    ours = [Path(module.__file__ or "").read_bytes() for module in (stubs, elf, sys.modules[__name__])]
+    ours = [
+        Path(module.__file__ or "").read_bytes() for module in (stubs, elf, sys.modules[__name__])
+    ]
     for part in (*(text.encode() for text in about), *files, *ours):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:20]

@@ -52,7 +52,9 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
             " pip install torch (on Linux, from PyPI)"
         )
     roots = list(packages)
-    found = [path.parent for root in roots for path in sorted(root.glob(f"*/include/{_HEADERS[0]}"))]
+    found = [
+        path.parent for root in roots for path in sorted(root.glob(f"*/include/{_HEADERS[0]}"))
+    ]
     headers = [path for path in found if all((path / name).is_file() for name in _HEADERS)]
     if not headers:
         raise BackendUnavailable(
@@ -64,7 +66,9 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
         version=name,
         cuda=cuda[1],
         libraries=_files([folder / "lib"], (*patterns, "libtorch_nvshmem.so")),
-        runtime=_files(roots, ("*/lib/libcudart.so.*", "*/lib/libcublas.so.*", "*/lib/libcublasLt.so.*")),
+        runtime=_files(
+            roots, ("*/lib/libcudart.so.*", "*/lib/libcublas.so.*", "*/lib/libcublasLt.so.*")
+        ),
         headers=headers[0],
     )
 

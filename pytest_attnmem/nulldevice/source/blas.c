@@ -1,8 +1,8 @@
-/* cuBLAS and cuDNN: handles and descriptors to hold, and no products.
+/* cuBLAS: handles and descriptors to hold, and no products.
  *
  * PyTorch gives cuBLAS its workspace, so what a product costs in memory is decided above this line.
- * cuDNN sizes its own: without it nothing is known, so it is refused, and told. The calls that
- * compute are stubs.c's. Declared here, because not every CUDA package brings these headers.
+ * The calls that compute are stubs.c's. Declared here, because not every CUDA package of PyTorch
+ * brings these headers.
  */
 #include "null.h"
 #include <string.h>
@@ -67,11 +67,4 @@ VISIBLE int cublasLtMatmulAlgoGetHeuristic(void *handle, void *descriptor, void 
     if (*found)
         memset(results, 0, sizeof *results);
     return 0;
-}
-
-VISIBLE int cudnnCreate(void **handle)
-{
-    COUNT_CALL();
-    *handle = NULL;
-    return 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
 }

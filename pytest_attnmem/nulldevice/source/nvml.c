@@ -97,7 +97,7 @@ VISIBLE int nvmlSystemGetCudaDriverVersion_v2(int *version)
     return SUCCESS;
 }
 
-/* There is no link between devices, and no fabric. */
+/* There is no link between devices. */
 VISIBLE int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, int *type)
 {
     return NOT_SUPPORTED;
@@ -108,7 +108,8 @@ VISIBLE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link,
     return NOT_SUPPORTED;
 }
 
+/* PyTorch asks before it maps memory, with all of the answer zero: a state that says no fabric. */
 VISIBLE int nvmlDeviceGetGpuFabricInfoV(void *device, void *info)
 {
-    return NOT_SUPPORTED;
+    return SUCCESS;
 }

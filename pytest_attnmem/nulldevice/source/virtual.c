@@ -45,7 +45,6 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_t alignment, CUdeviceptr wanted,
                              unsigned long long flags)
 {
-    /* a hint */
     if (!size || size % GRANULARITY || alignment > GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
