@@ -23,7 +23,7 @@
 #define MIB ((size_t)1 << 20)
 #define GRANULARITY (2 * MIB) /* of device memory, as on every device since Kepler */
 
-/* device.c: the devices of this process, all of one profile */
+/* profile.c: the devices of this process, all of one kind */
 struct profile {
     const char *name;
     int devices, capability, multiprocessors;
@@ -32,12 +32,13 @@ struct profile {
     int bus_bits, clock_khz, memory_clock_khz;
 };
 const struct profile *null_profile(void);
+int null_attribute(int attribute, int device);
+
+/* device.c */
 int null_device(void); /* the calling thread's */
 bool null_is_device(int device);
-int null_attribute(int attribute, int device);
-void null_bus_id(char *text, int size, int device);
-struct CUctx_st *null_context(int device); /* made active */
-cudaError_t null_fail(cudaError_t error);  /* what the thread's last error becomes; success stays out */
+struct CUctx_st *null_context(int device); /* made active; NULL where there is no such device */
+cudaError_t null_fail(cudaError_t error);  /* makes it the thread's last error, and returns it */
 
 /* ranges.c: disjoint stretches of addresses, sorted */
 struct range {
