@@ -26,7 +26,8 @@
 /* profile.c: the devices of this process, all of one kind */
 struct profile {
     const char *name;
-    int devices, capability, multiprocessors;
+    int installed, devices; /* the latter as far as CUDA_VISIBLE_DEVICES shows them */
+    int capability, multiprocessors;
     size_t memory, shared_per_block, shared_per_multiprocessor, l2;
     int threads_per_multiprocessor, blocks_per_multiprocessor;
     int bus_bits, clock_khz, memory_clock_khz;

@@ -33,7 +33,7 @@ VISIBLE const char *nvmlErrorString(int error)
 
 VISIBLE int nvmlDeviceGetCount_v2(unsigned int *count)
 {
-    *count = (unsigned int)null_profile()->devices;
+    *count = (unsigned int)null_profile()->installed; /* NVML sees what CUDA may not */
     return SUCCESS;
 }
 
@@ -41,13 +41,13 @@ VISIBLE int nvmlDeviceGetCount_v2(unsigned int *count)
 VISIBLE int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
 {
     *device = (void *)(uintptr_t)(index + 1);
-    return null_is_device((int)index) ? SUCCESS : INVALID_ARGUMENT;
+    return (int)index < null_profile()->installed ? SUCCESS : INVALID_ARGUMENT;
 }
 
 VISIBLE int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
 {
     unsigned int number;
-    if (sscanf(bus, "%*x:%x:", &number) != 1 || !null_is_device((int)number - 1))
+    if (sscanf(bus, "%*x:%x:", &number) != 1 || !number)
         return NOT_FOUND;
     return nvmlDeviceGetHandleByIndex_v2(number - 1, device);
 }

@@ -47,9 +47,9 @@ static void read_profile(void)
     profile.bus_bits = (int)number("ATTNMEM_NULL_BUS_BITS");
     profile.clock_khz = (int)number("ATTNMEM_NULL_CLOCK_KHZ");
     profile.memory_clock_khz = (int)number("ATTNMEM_NULL_MEMORY_CLOCK_KHZ");
-    int devices = (int)number("ATTNMEM_NULL_DEVICES");
-    if (profile.memory && devices > 0) /* without a profile there is no device */
-        profile.devices = visible(devices);
+    if (profile.memory) /* without a profile there is no device */
+        profile.installed = (int)number("ATTNMEM_NULL_DEVICES");
+    profile.devices = visible(profile.installed);
 }
 
 const struct profile *null_profile(void)

@@ -1,0 +1,62 @@
+"""Tests under the null runtime, each in a process of its own; they need the CUDA build of torch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_attnmem
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.nulldevice.profiles import find_profile
+
+HERE = Path(__file__).parent
+PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
+
+#: What a script may use, and how it answers. Torch may abort a process that ends while autograd's
+#: thread still lets go of a graph; so the answer is the last thing a script does.
+PROLOGUE = """
+import json, os, sys
+from pytest_attnmem.nulldevice import observe
+MIB, GIB = 2**20, 2**30
+def answer(*values):
+    print(json.dumps(values), flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cuda_build():
+    """Skip where there is no CUDA build, no compiler, or a real driver."""
+    try:
+        environment(find_profile("A100-80GB"))
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def under():
+    """Run a script on the null device; what it gave to ``answer``."""
+
+    def run(script, device="A100-80GB", devices=1, **variables):
+        paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, "-c", PROLOGUE + script],
+            env={
+                **os.environ,
+                **environment(find_profile(device), devices),
+                "PYTHONPATH": paths,
+                **variables,
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return tuple(json.loads(done.stdout.splitlines()[-1]))
+
+    return run

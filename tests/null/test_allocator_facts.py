@@ -1,0 +1,74 @@
+"""PyTorch's allocator under the null runtime, against what is known of it, to the byte."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text("utf-8"))["peaks"]
+DEVICES = {"80": "A100-80GB", "90": "H100"}  # 108 and 132 multiprocessors
+FACTS = [
+    pytest.param(DEVICES[capability], workload, peaks, id=f"sm{capability}-{workload}")
+    for capability, facts in RECORDED.items()
+    for workload, peaks in facts.items()
+]
+
+LINEAR_LAYER = """
+import torch
+layer, x = torch.nn.Linear(64, 64, device="cuda"), torch.empty(8, 64, device="cuda")
+x.requires_grad_()
+before = torch.cuda.memory_allocated()
+y = layer(x)
+forward = torch.cuda.memory_allocated() - before - 8 * 64 * 4
+loss = y.sum()
+before_backward = torch.cuda.memory_allocated()
+loss.backward()
+grads = sum(p.grad.untyped_storage().nbytes() for p in (x, *layer.parameters()))
+# Gradients are multiples of 512 B, but for the bias's 256 B, which take a block of 512.
+backward = torch.cuda.memory_allocated() - before_backward - grads - 256 + forward
+held = torch.cuda.memory_allocated()
+torch._C._cuda_clearCublasWorkspaces()
+answer(forward, backward, backward - (held - torch.cuda.memory_allocated()))
+"""
+
+
+@pytest.mark.parametrize(("device", "workload", "peaks"), FACTS)
+def test_the_recorded_peaks_come_out(under, device, workload, peaks):
+    found = under(f"import workloads; answer(*workloads.peaks({workload!r}))", device)
+    assert dict(zip(("requested", "allocated", "reserved"), found, strict=True)) == peaks
+
+
+@pytest.mark.parametrize(
+    ("device", "workspace"),
+    [
+        pytest.param("A10G", 8_519_680, id="sm86"),  # as pytorch#95668 saw on a real one
+        pytest.param("GTX 1080", 8_519_680, id="sm61"),
+        pytest.param("H100", 33_554_432, id="sm90"),
+        pytest.param("B200", 33_554_432, id="sm100"),
+    ],
+)
+def test_each_thread_holds_a_workspace_until_they_are_cleared(under, device, workspace):
+    assert under(LINEAR_LAYER, device) == (workspace, 2 * workspace, 0)
+
+
+def test_attention_takes_the_next_backend_where_cudnn_would_be_the_default(under):
+    script = """
+import torch
+q = torch.empty(2, 8, 512, 64, device="cuda", dtype=torch.float16)
+answer(torch._fused_sdp_choice(q, q, q), torch.backends.cudnn.version(), observe.unknown_calls())
+"""
+    assert under(script, "H100") == (1, 0, {})  # flash
+    assert under(script, "T4") == (2, 0, {})  # efficient
+
+
+def test_fifty_steps_in_one_process_give_one_number(under):
+    script = """
+import torch, workloads
+numbers = set()
+for _ in range(50):
+    torch.cuda.empty_cache()
+    numbers.add(tuple(workloads.peaks("naive_fp32")))
+first = workloads.peaks("naive_fp32")
+answer(len(numbers))
+"""
+    assert under(script)[0] <= 2  # the first step makes the workspaces after its tensors

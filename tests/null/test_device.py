@@ -1,0 +1,182 @@
+"""What the null runtime lets a program see of its devices."""
+
+import pytest
+
+
+def test_a_device_is_its_profile(under):
+    script = """
+import torch
+p = torch.cuda.get_device_properties(0)
+answer(p.name, p.major, p.minor, p.multi_processor_count, p.total_memory, p.L2_cache_size,
+       p.shared_memory_per_block_optin, p.max_threads_per_multi_processor, p.warp_size)
+"""
+    assert under(script, "RTX 3090") == (
+        "NVIDIA RTX 3090 (attnmem null device)",
+        *(8, 6, 82, 25_447_170_048, 6 * 2**20, 99 * 1024, 1536, 32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"), [(None, 4), ("0,1", 2), ("", 0), ("2,9,1", 1), ("-1", 0), ("x", 0)]
+)
+def test_visible_devices_are_counted(under, wanted, count):
+    over = {} if wanted is None else {"CUDA_VISIBLE_DEVICES": wanted}
+    script = "import torch; answer(torch._C._cuda_getDeviceCount(), torch.cuda.device_count())"
+    assert under(script, devices=4, **over) == (count, count)
+
+
+def test_memory_ends_at_the_capacity_after_one_retry(under):
+    script = """
+import torch
+keep = []
+try:
+    while True:
+        keep.append(torch.empty(GIB, dtype=torch.uint8, device="cuda"))
+except torch.OutOfMemoryError as error:
+    text = str(error)
+s = torch.cuda.memory_stats()
+answer(len(keep), s["num_alloc_retries"], s["num_ooms"], text.split(". ")[1],
+       torch.cuda.mem_get_info(), observe.device_memory())
+"""
+    total = 85_031_714_816
+    held = 79 * 2**30
+    assert under(script) == (
+        *(79, 1, 1, "Tried to allocate 1024.00 MiB"),
+        [total - held, total],
+        [held, held],
+    )
+
+
+def test_memory_given_back_can_be_taken_again(under):
+    script = """
+import torch
+for _ in range(200):
+    keep = [torch.empty(GIB, dtype=torch.uint8, device="cuda") for _ in range(60)]
+    first = keep[0].data_ptr()
+    del keep
+    torch.cuda.empty_cache()
+again = torch.empty(GIB, dtype=torch.uint8, device="cuda").data_ptr()
+answer(first == again, observe.device_memory())
+"""
+    assert under(script) == (True, [2**30, 60 * 2**30])
+
+
+def test_expandable_segments_take_and_give_back_pages(under):
+    script = """
+import torch
+keep = [torch.empty(30 * MIB * (i + 1), dtype=torch.uint8, device="cuda") for i in range(8)]
+reserved, taken = torch.cuda.memory_reserved(), observe.device_memory()[0]
+del keep
+torch.cuda.empty_cache()
+after = observe.device_memory()
+try:
+    torch.empty(200 * GIB, dtype=torch.uint8, device="cuda")
+except torch.OutOfMemoryError:
+    observe.reset_device_peak()
+    answer(reserved == taken, taken == after[1], after[0], observe.device_memory())
+"""
+    found = under(script, PYTORCH_ALLOC_CONF="expandable_segments:True")
+    assert found[:3] == (True, True, 0)
+    assert found[3][0] == found[3][1]
+
+
+def test_two_devices_have_memory_of_their_own(under):
+    script = """
+import torch
+a = torch.empty(5 * GIB, dtype=torch.uint8, device="cuda:0")
+b = torch.empty(3 * GIB, dtype=torch.uint8, device="cuda:1")
+c = b.to("cuda:0")
+with torch.cuda.device(1):
+    side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    d = torch.empty(GIB, dtype=torch.uint8, device="cuda:1")
+    current = torch.cuda.current_device()
+answer(torch.cuda.device_count(), str(c.device), current, side.device.index,
+       [observe.device_memory(i)[0] // GIB for i in range(2)])
+"""
+    assert under(script, devices=2) == (2, "cuda:0", 1, 1, [8, 4])
+    found = under(script, devices=2, PYTORCH_ALLOC_CONF="expandable_segments:True")
+    assert found == (2, "cuda:0", 1, 1, [8, 4])
+
+
+def test_what_is_read_from_the_device_is_zero(under):
+    script = """
+import torch
+x = torch.ones(3, device="cuda")
+y = torch.full((4,), 7).cuda()
+pinned = torch.arange(5).pin_memory()
+away = torch.empty(5, dtype=torch.long).pin_memory()
+away.copy_(y.new_ones(5), non_blocking=True)
+answer(x.tolist(), y.sum().item(), pinned.tolist(), pinned.is_pinned(), away.tolist(),
+       torch.ones(3).is_pinned(), torch.nonzero(x).shape)
+"""
+    assert under(script) == ([0.0] * 3, 0, [0, 1, 2, 3, 4], True, [0] * 5, False, [0, 1])
+
+
+def test_streams_and_events_are_in_order(under):
+    script = """
+import torch
+side = torch.cuda.Stream(priority=-1)
+first, second = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+first.record()
+with torch.cuda.stream(side):
+    x = torch.empty(1000, device="cuda")
+    second.record()
+x.record_stream(torch.cuda.default_stream())
+side.synchronize()
+answer(first.elapsed_time(second), second.elapsed_time(first), second.query(), side.priority)
+"""
+    assert under(script) == (1.0, -1.0, True, -1)
+
+
+def test_a_launch_that_no_device_takes_is_refused(under):
+    script = """
+import ctypes
+class Dim3(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint)]
+cuda = ctypes.CDLL(None)
+launch = cuda.cudaLaunchKernel
+launch.argtypes = [ctypes.c_void_p, Dim3, Dim3, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+def of(grid, block, shared=0):
+    return launch(None, Dim3(*grid), Dim3(*block), None, shared, None), cuda.cudaGetLastError()
+one = (1, 1, 1)
+answer(of(one, (1024, 1, 1)), of(one, (1024, 2, 1)), of((1, 70000, 1), one), of((0, 1, 1), one),
+       of(one, one, 163 * 1024), of(one, one, 164 * 1024), cuda.cudaGetLastError())
+"""
+    configuration, value = [9, 9], [1, 1]
+    assert under(script) == (
+        *([0, 0], configuration, configuration, configuration, [0, 0], value),
+        0,
+    )
+
+
+def test_threads_share_the_ledger(under):
+    script = """
+import ctypes, threading
+cuda = ctypes.CDLL(None)
+def work():
+    for size in range(1, 400):
+        p = ctypes.c_void_p()
+        cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size * 100_000))
+        cuda.cudaFree(p)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+answer(observe.device_memory()[0], cuda.cudaGetLastError(), observe.unknown_calls())
+"""
+    assert under(script) == (0, 0, {})
+
+
+def test_sixty_four_gigabytes_of_tests_touch_no_memory(under):
+    script = """
+import resource, torch
+torch.empty(1, device="cuda")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in range(64):
+    x = [torch.empty(GIB // 4, dtype=torch.float32, device="cuda") for _ in range(4)]
+    y = x[0] + torch.ones(MIB).cuda().sum()
+    del x, y
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+answer(grown < 64 * 1024)
+"""
+    assert under(script) == (True,)

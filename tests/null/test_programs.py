@@ -1,0 +1,133 @@
+"""Programs that bring code of their own: Triton, compiled code, optimizers, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+TRITON = """
+import torch, triton
+from triton_kernel import add_one
+x = torch.empty(1000, device="cuda")
+out = torch.empty_like(x)
+add_one[(1,)](x, out, 1000, BLOCK=1024)
+torch.cuda.synchronize()
+try:
+    add_one[(1,)](torch.empty(1000), out, 1000, BLOCK=1024)
+except ValueError as error:
+    answer(torch.cuda.memory_allocated(), str(error).split("(")[0], observe.unknown_calls())
+"""
+
+COMPILED = """
+import torch
+from torch import nn
+torch.set_float32_matmul_precision("high")
+block = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.LayerNorm(1024), nn.Linear(1024, 256))
+block = block.cuda()
+def step(f, x):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    f(x).sum().backward()
+    return torch.cuda.max_memory_allocated() - before
+x = torch.empty(512, 256, device="cuda", requires_grad=True)
+step(block, x), step(block, x)
+eager = step(block, x)
+compiled = torch.compile(block)
+step(compiled, x)
+numbers = {step(compiled, x) for _ in range(3)}
+answer(len(numbers), max(numbers) < eager, observe.unknown_calls())
+"""
+
+FLEX = """
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+q = torch.empty(1, 2, 4096, 64, device="cuda", dtype=torch.float16, requires_grad=True)
+attention = torch.compile(flex_attention)
+attention(q, q, q).sum().backward()
+torch.cuda.reset_peak_memory_stats()
+attention(q, q, q).sum().backward()
+answer(torch.cuda.max_memory_allocated() < 2 * 4096 * 4096 * 2, observe.unknown_calls())
+"""
+
+STEP = """
+import torch, torch.nn.functional as F
+from torch import nn
+for fused in (True, False):
+    model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), fused=fused)
+    with torch.autocast("cuda"):
+        logits = model(torch.empty(2, 128, 64, device="cuda"))
+    target = torch.zeros(2 * 128, dtype=torch.long, device="cuda")
+    F.cross_entropy(logits.float().view(-1, 64), target).backward()
+    optimizer.step()
+answer(logits.dtype == torch.float16 or str(logits.dtype), observe.unknown_calls())
+"""
+
+
+@pytest.fixture
+def caches(tmp_path):
+    """Compiled kernels of a test's own, so that none of an earlier one is taken."""
+    return {
+        "TRITON_CACHE_DIR": str(tmp_path / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+    }
+
+
+def test_a_triton_kernel_is_compiled_and_launched(under, caches):
+    refused = "Pointer argument "
+    assert under(TRITON, **caches) == (2 * 4096, refused, {})
+
+
+def test_a_compiled_block_takes_less_than_an_eager_one(under, caches):
+    assert under(COMPILED, **caches) == (1, True, {})
+
+
+def test_compiled_flex_attention_holds_no_scores(under, caches):
+    assert under(FLEX, **caches) == (True, {})
+
+
+def test_a_training_step_with_autocast_and_adamw_runs(under):
+    assert under(STEP)[1] == {}
+
+
+def test_a_convolution_fails_for_want_of_cudnn_and_is_told(under):
+    script = """
+import torch
+try:
+    torch.nn.Conv2d(3, 8, 3, device="cuda")(torch.empty(2, 3, 32, 32, device="cuda"))
+except RuntimeError as error:
+    answer(str(error), observe.unknown_calls())
+"""
+    assert under(script) == ("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", {"cudnnCreate": 1})
+
+
+def test_capturing_a_graph_fails_as_unsupported_and_is_told(under):
+    script = """
+import torch
+x = torch.empty(10, device="cuda")
+try:
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x + 1
+except RuntimeError as error:
+    answer(str(error).splitlines()[0], observe.unknown_calls()["cudaStreamBeginCapture"])
+"""
+    assert under(script) == ("CUDA error: operation not supported", 1)
+
+
+def test_a_call_without_an_answer_fails_and_is_counted(under):
+    script = """
+import ctypes
+cuda = ctypes.CDLL(None)
+codes = [cuda.cudaIpcGetMemHandle(None, None), cuda.cudaIpcGetMemHandle(None, None),
+         cuda.cudaProfilerStart(), cuda.cublasSgemm_v2(), cuda.cuMulticastCreate(None, None)]
+answer(codes, observe.unknown_calls())
+"""
+    counted = {"cuMulticastCreate": 1, "cudaIpcGetMemHandle": 2, "cudaProfilerStart": 1}
+    assert under(script) == ([801, 801, 0, 0, 801], counted)
+
+
+def test_nothing_is_written_but_what_the_program_writes(under, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    script = "import torch; torch.empty(8, 8, device='cuda'); answer(os.getcwd())"
+    under(script, HOME=str(home), TMPDIR=str(home))
+    assert list(Path(home).iterdir()) == []

@@ -1,0 +1,74 @@
+import ctypes
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from pytest_attnmem.nulldevice.elf import NotElf, defined, undefined
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF files are Linux's")
+
+
+@pytest.fixture
+def library(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    source, path = tmp_path / "a.c", tmp_path / "liba.so"
+    source.write_text(
+        "extern int wanted(void); static int hidden(void) { return wanted(); }"
+        "int given(void) { return hidden(); }"
+    )
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, source], check=True)
+    return path
+
+
+def test_what_a_library_gives_and_wants(library):
+    assert "given" in defined(library)
+    assert "wanted" in undefined(library)
+    assert not {"wanted", "hidden"} & defined(library)
+    assert not {"given", "hidden"} & undefined(library)
+
+
+def test_a_library_of_the_system_is_read():
+    math = ctypes.util.find_library("m") if hasattr(ctypes, "util") else "libm.so.6"
+    for folder in ("/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/lib"):
+        try:
+            assert "cos" in defined(f"{folder}/{math}")
+            return
+        except FileNotFoundError:
+            continue
+    pytest.skip("no libm in the usual places")
+
+
+def test_a_text_is_no_library(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("#!/bin/sh\n")
+    with pytest.raises(NotElf) as error:
+        defined(path)
+    assert str(error.value) == f"{path} is no 64-bit little-endian ELF file"
+
+
+def test_an_empty_file_is_no_library(tmp_path):
+    path = tmp_path / "empty"
+    path.touch()
+    with pytest.raises(NotElf, match="is no 64-bit little-endian ELF file"):
+        undefined(path)
+
+
+@pytest.mark.parametrize("length", [6, 40, 64, 1000])
+def test_a_library_cut_short_is_told(library, tmp_path, length):
+    path = tmp_path / "short.so"
+    path.write_bytes(library.read_bytes()[:length])
+    with pytest.raises(NotElf, match="is cut short or damaged"):
+        defined(path)
+
+
+def test_a_section_table_beyond_the_end_is_told(library):
+    image = bytearray(library.read_bytes())
+    struct.pack_into("<Q", image, 40, 1 << 40)
+    library.write_bytes(image)
+    with pytest.raises(NotElf, match="is cut short or damaged"):
+        defined(library)

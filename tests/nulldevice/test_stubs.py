@@ -1,0 +1,48 @@
+import pytest
+
+from pytest_attnmem.nulldevice.stubs import source, wanted
+
+HEADER = """
+#define cuMemcpyDtoH                        cuMemcpyDtoH_v2
+#define CU_SOMETHING                        cuNot_v2
+CUresult CUDAAPI cuInit(unsigned int Flags);
+CUresult CUDAAPI
+    cuDeviceGet(CUdevice *device, int ordinal);
+typedef CUresult (CUDAAPI *cuCallback)(void);
+"""
+
+
+def test_names_of_cuda_are_wanted_from_libraries_and_the_drivers_header():
+    undefined = {"cudaMalloc", "__cudaGetKernel", "cublasSgemm_v2", "cublasLtMatmul", "cuInit"}
+    others = {"malloc", "cudnnCreate", "cusparseCreate", "curandCreate", "cuFileRead", "custom"}
+    found = wanted(undefined | others, {"cudaNew", "_init"}, HEADER)
+    assert found == undefined | {"cudaNew", "cuDeviceGet", "cuMemcpyDtoH_v2"}
+
+
+def test_the_texts_of_errors_stay_the_runtimes_own():
+    texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"}
+    assert wanted(texts, texts, "") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "definition"),
+    [
+        ("cublasSgemm_v2", "QUIET(cublasSgemm_v2)"),
+        ("cublasSetStream_v2", "QUIET(cublasSetStream_v2)"),
+        ("cublasGetStream_v2", "COUNTED(cublasGetStream_v2, 15)"),
+        ("cudaProfilerStart", "COUNTED(cudaProfilerStart, 0)"),
+        ("cudaIpcGetMemHandle", "COUNTED(cudaIpcGetMemHandle, 801)"),
+        ("cudaMallocAsync", "COUNTED(cudaMallocAsync, 801)"),
+        ("cuMulticastCreate", "COUNTED(cuMulticastCreate, 801)"),
+        ("cudaGraphLaunch", "COUNTED(cudaGraphLaunch, 801)"),
+    ],
+)
+def test_what_would_have_to_answer_fails_and_the_rest_succeeds(name, definition):
+    assert definition in source([name]).splitlines()
+
+
+def test_the_source_lists_its_names_in_order_whatever_order_they_come_in():
+    one, other = source(["cudaB", "cudaA"]), source({"cudaA", "cudaB"})
+    assert one == other
+    assert '{"cudaA", "cudaB", NULL}' in one
+    assert "{NULL}" in source([])
