@@ -23,7 +23,7 @@ _BLAS_NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
 _DECLARED = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
 _RENAMED = re.compile(r"^\s*#\s*define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*_v\d)\s*$", re.MULTILINE)
 
-_HEAD = """/* Generated: the calls into CUDA that the installed torch can make and no source defines. */
+_HEAD = """/* Generated: calls into CUDA that the installed torch can make and no source defines. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

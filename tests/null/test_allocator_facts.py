@@ -64,11 +64,40 @@ answer(torch._fused_sdp_choice(q, q, q), torch.backends.cudnn.version(), observe
 def test_fifty_steps_in_one_process_give_one_number(under):
     script = """
 import torch, workloads
+workloads.peaks("naive_fp32")  # makes the workspaces
 numbers = set()
 for _ in range(50):
     torch.cuda.empty_cache()
     numbers.add(tuple(workloads.peaks("naive_fp32")))
-first = workloads.peaks("naive_fp32")
 answer(len(numbers))
 """
-    assert under(script)[0] <= 2  # the first step makes the workspaces after its tensors
+    assert under(script) == (1,)
+
+
+ATTENTION = """
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+half, bf16, single = torch.float16, torch.bfloat16, torch.float32
+def choice(dtype, d=64, mask=False, grouped=False):
+    q = torch.empty(2, 8, 512, d, device="cuda", dtype=dtype)
+    k = q[:, :2] if grouped else q
+    mask = torch.empty(512, 512, device="cuda", dtype=dtype) if mask else None
+    number = torch._fused_sdp_choice(q, k, k, mask, enable_gqa=grouped)
+    return {0: "math", 1: "flash", 2: "efficient"}[number]
+answer(choice(half), choice(half, mask=True), choice(half, grouped=True), choice(half, 256),
+       choice(half, 288), choice(bf16), choice(single), choice(single, grouped=True))
+"""
+OLD = ("efficient", "efficient", "math", "efficient", "efficient", "math", "efficient", "math")
+NEW = ("flash", "efficient", "flash", "flash", "efficient", "flash", "efficient", "math")
+
+
+@pytest.mark.parametrize(
+    ("device", "choices"),
+    [
+        *((name, OLD) for name in ("GTX 1080", "V100", "T4")),
+        *((name, NEW) for name in ("A100-40GB", "A10G", "L4")),
+        *((name, NEW) for name in ("H100", "B200")),  # where cuDNN is not there to be taken
+    ],
+)
+def test_attention_takes_the_backend_of_the_published_table(under, device, choices):
+    assert under(ATTENTION, device) == choices

@@ -66,8 +66,9 @@ def linear():
     keys = F.elu(k) + 1
     queries = F.elu(q) + 1
     norm = 1 / (torch.einsum("bhnd,bhd->bhn", queries, keys.sum(2)) + 1e-6)
-    state = torch.einsum("bhnd,bhne->bhde", keys, v)
-    out = torch.einsum("bhnd,bhde,bhn->bhne", queries, state, norm)
+    # Of the states only what backward saves may live on: so they have no name here.
+    mixed = "bhnd,bhde,bhn->bhne"
+    out = torch.einsum(mixed, queries, torch.einsum("bhnd,bhne->bhde", keys, v), norm)
     train(out)
 
 
