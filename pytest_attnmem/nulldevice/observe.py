@@ -23,6 +23,13 @@ def unknown_calls() -> dict[str, int]:
     return {name: int(calls) for name, calls in sorted(lines)}
 
 
+def device_reads() -> int:
+    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …"""
+    read = _runtime().attnmem_null_reads
+    read.restype = ctypes.c_ulong
+    return int(read())
+
+
 def device_memory(device: int = 0) -> tuple[int, int]:
     """Bytes taken from that device now, and at most since the last reset: segments, not tensors.
 

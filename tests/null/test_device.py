@@ -113,6 +113,20 @@ answer(x.tolist(), y.sum().item(), pinned.tolist(), pinned.is_pinned(), away.tol
     assert under(script) == ([0.0] * 3, 0, [0, 1, 2, 3, 4], True, [0] * 5, False, [0, 1])
 
 
+def test_reads_are_counted(under):
+    script = """
+import torch
+x = torch.ones(3).cuda()
+y = (x + 1).sum()
+before = observe.device_reads()
+x.tolist(), y.item()
+between = observe.device_reads()
+torch.nonzero(x), x.clone(), torch.ones(3).cuda()
+answer(before, between, observe.device_reads())
+"""
+    assert under(script) == (0, 2, 3)
+
+
 def test_streams_and_events_are_in_order(under):
     script = """
 import torch

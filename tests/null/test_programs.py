@@ -125,6 +125,15 @@ answer(codes, observe.unknown_calls())
     assert under(script) == ([801, 801, 0, 0, 801], counted)
 
 
+def test_programs_without_cuda_run_with_it_preloaded(under):
+    script = """
+import subprocess
+at_once = {**os.environ, "LD_BIND_NOW": "1"}
+answer(subprocess.run(["/bin/sh", "-c", "cat /dev/null | sort"], env=at_once).returncode)
+"""
+    assert under(script) == (0,)
+
+
 def test_nothing_is_written_but_what_the_program_writes(under, tmp_path):
     home = tmp_path / "home"
     home.mkdir()

@@ -5,14 +5,24 @@
 #include "null.h"
 #include <string.h>
 
+static unsigned long reads;
+
 void null_copy(void *to, const void *from, size_t size)
 {
     if (!size || null_on_device(to))
         return;
-    if (null_on_device(from))
+    if (null_on_device(from)) {
+        __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
         memset(to, 0, size);
-    else
+    } else {
         memmove(to, from, size);
+    }
+}
+
+/* How often the host read device memory: what a program then did may hang on zeros. */
+VISIBLE unsigned long attnmem_null_reads(void)
+{
+    return __atomic_load_n(&reads, __ATOMIC_RELAXED);
 }
 
 static void fill(void *at, int value, size_t size)

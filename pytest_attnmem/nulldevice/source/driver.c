@@ -150,15 +150,21 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     }
 }
 
+/* The texts are the real runtime's. Programs that a preloaded process starts, a compiler for one,
+ * have none: where names are bound at once, only weak ones may be missing. */
+#pragma weak cudaGetErrorName
+#pragma weak cudaGetErrorString
+
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
-    *text = error ? cudaGetErrorName((cudaError_t)error) : "CUDA_SUCCESS";
+    const char *known = cudaGetErrorName ? cudaGetErrorName((cudaError_t)error) : "";
+    *text = error ? known : "CUDA_SUCCESS";
     return CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    *text = cudaGetErrorString((cudaError_t)error);
+    *text = cudaGetErrorString ? cudaGetErrorString((cudaError_t)error) : "";
     return CUDA_SUCCESS;
 }
 
