@@ -73,7 +73,7 @@ _ALL: Final = (
     DeviceProfile("RTX 4090", 25_393_692_672, (8, 9), 128, 72 * _MIB, 384, 2520, 10501),
     DeviceProfile("H100", 84_942_979_072, (9, 0), 132, 50 * _MIB, 5120, 1980, 2619),
     DeviceProfile("H200", 150_119_382_016, (9, 0), 132, 50 * _MIB, 6144, 1980, 3201),
-    DeviceProfile("B200", 191_503_007_744, (10, 0), 148, 126 * _MIB, 8192, 1965, 3996),
+    DeviceProfile("B200", 191_503_007_744, (10, 0), 148, 253 * _MIB // 2, 7680, 1965, 3996),
 )
 PROFILES: Final[Mapping[str, DeviceProfile]] = MappingProxyType({p.name: p for p in _ALL})
 

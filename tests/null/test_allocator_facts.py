@@ -101,3 +101,27 @@ NEW = ("flash", "efficient", "flash", "flash", "efficient", "flash", "efficient"
 )
 def test_attention_takes_the_backend_of_the_published_table(under, device, choices):
     assert under(ATTENTION, device) == choices
+
+
+#: MiB on an A100-40GB in 2022 and here: the operators are those of another PyTorch.
+TABLE_21 = {512: (336, 336), 1024: (1184, 1168), 2048: (4416, 4368), 4096: (17024, 16912)}
+
+
+@pytest.mark.parametrize("N", TABLE_21)
+def test_standard_attention_is_within_two_percent_of_the_flash_papers_table(under, N):
+    published, here = TABLE_21[N]
+    script = f"import workloads; answer(*workloads.peaks('flash_paper_{N}'))"
+    requested, *_ = under(script, "A100-40GB")
+    assert requested // 2**20 == here
+    assert 50 * abs(here - published) <= published
+
+
+def test_and_runs_out_of_memory_where_it_did(under):
+    script = """
+import torch, workloads
+try:
+    workloads.peaks("flash_paper_8192")
+except torch.OutOfMemoryError:
+    answer("OOM")
+"""
+    assert under(script, "A100-40GB") == ("OOM",)

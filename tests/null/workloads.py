@@ -106,6 +106,13 @@ def efficient(B=2, H=16, N=2048, d=64):
     train(F.scaled_dot_product_attention(q, k, v))
 
 
+def flash_paper(N, B=16, H=8, d=64):
+    """The baseline of arXiv 2205.14135v2, Table 21: inputs packed as [B, N, 3, H, d]."""
+    q, k, v = empty(B, N, 3, H, d, dtype=torch.float16, requires_grad=True).unbind(2)
+    weights = torch.einsum("bnhd,bmhd->bhnm", q * d**-0.5, k).softmax(-1)
+    train(torch.einsum("bhnm,bmhd->bnhd", weights, v))
+
+
 WORKLOADS = {
     "naive_fp32": partial(standard, torch.float32, backward=True),
     "naive_fp16_fwd": partial(standard, torch.float16, backward=False),
@@ -121,6 +128,7 @@ WORKLOADS = {
     "sdpa_flash_small_splitkv": partial(flash, 1, 8, 8, 1000, 64),
     "sdpa_eff_fp32": efficient,
     "sdpa_eff_fp32_odd": partial(efficient, 1, 4, 1000, 64),
+    **{f"flash_paper_{N}": partial(flash_paper, N) for N in (512, 1024, 2048, 4096, 8192)},
 }
 
 
