@@ -52,6 +52,8 @@ def memory_budget(
         raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
     if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
         raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
+    if type(device).__name__ == "device":  # torch's; known by name, as the core knows no torch
+        device = str(device)
     for name, value in (("backend", backend), ("device", device)):
         if value is not None and not (isinstance(value, str) and len(value) <= _MAX_NAME):
             raise BudgetError(

@@ -421,3 +421,7 @@ def test_what_cannot_be_printed_is_refused_in_one_line(
 def test_the_largest_numbers_that_are_bytes() -> None:
     assert budget(2**512 - 1).limit_bytes == budget(lambda shape: 2**512 - 1).limit_bytes
     assert parse(("N",), {"N": 2**512 - 1}).symbols == {"N": 2**512 - 1}
+
+
+def test_a_device_may_be_torchs() -> None:
+    assert parse((1,), {"device": torch.device("cuda:1")}).device == "cuda:1"
