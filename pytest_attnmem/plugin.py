@@ -78,6 +78,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     session = item.config.stash[SESSION]
     if not wants_measuring(item, session.settings):
         return
+    session.forget()
     _plan(item, session)
     session.collector.settle(item.path)
 

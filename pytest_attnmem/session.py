@@ -39,6 +39,12 @@ class Session:
         """Every row there is."""
         return [row for rows in self.rows.values() for row in rows]
 
+    def forget(self) -> None:
+        """Another test begins."""
+        for found in self._instruments.values():
+            if not isinstance(found, BackendUnavailable):
+                found.backend.forget()
+
     def instrument(self, name: str) -> Instrument:
         """The backend of that name, opened and primed on first use.
 

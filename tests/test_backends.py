@@ -75,7 +75,7 @@ def fail(argument):
         (
             lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
             "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
-            " backend, it lacks gauge, tracer, empty_cache, out_of_memory",
+            " backend, it lacks gauge, forget, tracer, empty_cache, out_of_memory",
         ),
         (
             lambda argument: None,

@@ -26,6 +26,9 @@ class Scripted:
     def prime(self):
         return 0
 
+    def forget(self):
+        self.calls.append("forget")
+
     def empty_cache(self):
         self.calls.append("empty")
 

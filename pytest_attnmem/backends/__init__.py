@@ -80,6 +80,9 @@ class Backend(Protocol):
     def gauge(self) -> Gauge:
         """A gauge for measuring."""
 
+    def forget(self) -> None:
+        """Another test begins: what earlier ones left is none of its own."""
+
     def tracer(self) -> Gauge:
         """A gauge that can tell who held memory; slower, for one more run of what failed."""
 

@@ -54,6 +54,9 @@ class Accelerator:
             uncounted = f"requested bytes are not counted on {self.device}; metric='allocated' is"
         return CounterGauge(self, uncounted)
 
+    def forget(self) -> None:
+        """Nothing: counters remember nothing."""
+
     def tracer(self) -> Gauge:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""
         return Tracker()

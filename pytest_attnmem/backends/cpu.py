@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -30,6 +31,7 @@ class Cpu:
 
     def __init__(self, profiler: type[Profiler] | None = None) -> None:
         self._profiler = profiler or default_profiler()
+        self._alive: Counter[int] = Counter()
 
     @property
     def symbols(self) -> Mapping[str, int]:
@@ -62,7 +64,11 @@ class Cpu:
 
     def gauge(self) -> Gauge:
         """The allocator's events; every metric is read from them."""
-        return _EventGauge(self._profiler())
+        return _EventGauge(self._profiler(), self._alive)
+
+    def forget(self) -> None:
+        """Take what was born in earlier tests for what nobody saw born."""
+        self._alive.clear()
 
     def tracer(self) -> Gauge:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""
@@ -103,12 +109,14 @@ def _silent_stderr() -> Iterator[None]:
 class _EventGauge:
     """Folds the allocator's events, which are sizes: births are positive, deaths negative.
 
-    The death of a tensor from before the window lowers the level, as it does on a counter, if the
-    allocator knows its size: if an earlier window saw it born. Others die unreported.
+    The death of a tensor from before the window lowers the level, as it does on a counter, if an
+    earlier window of the test saw it born. Others do not: most die unreported, and of the rest the
+    allocator may report a size that the address had under another owner.
     """
 
-    def __init__(self, profiler: Profiler) -> None:
+    def __init__(self, profiler: Profiler, alive: Counter[int]) -> None:
         self._profiler = profiler
+        self._alive = alive  # sizes born in this test, by number
         self._threads = ThreadWatch()
         self._profilers = ProfilerWatch()
         self._listening = False
@@ -145,12 +153,17 @@ class _EventGauge:
 
     def _fold(self, sizes: list[int], problem: str | None) -> Stretch:
         level = high = allocations = 0
+        alive = self._alive
         for size in sizes:
-            level += size
             if size > 0:
+                alive[size] += 1
                 allocations += 1
+                level += size
                 if level > high:
                     high = level
+            elif alive[-size] > 0:
+                alive[-size] -= 1
+                level += size
         rise = Rise(high, level)  # the CPU allocator does not round
         return Stretch(rise, rise, None, allocations, problem)
 

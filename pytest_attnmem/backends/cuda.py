@@ -67,6 +67,9 @@ class Cuda:
             uncounted = f"requested bytes are not counted under {allocator}; metric='allocated' is"
         return CounterGauge(self, uncounted)
 
+    def forget(self) -> None:
+        """Nothing: counters remember nothing."""
+
     def tracer(self) -> Gauge:
         """The allocator's own history; where torch keeps none, the dispatcher's view."""
         memory = self._cuda.memory

@@ -10,8 +10,8 @@ from pytest_attnmem.backends.profilers import KinetoProfiler, LegacyProfiler, de
 from pytest_attnmem.errors import BackendUnavailable
 
 
-def seen(body, profiler=LegacyProfiler):
-    gauge = Cpu(profiler).gauge()
+def seen(body, profiler=LegacyProfiler, backend=None):
+    gauge = (backend or Cpu(profiler)).gauge()
     gauge.start()
     body()
     return gauge.stop()
@@ -59,15 +59,22 @@ def test_what_nobody_saw_born_dies_unseen():
 
 
 def test_what_an_earlier_window_saw_born_lowers_the_level_as_on_a_counter():
-    kept = []
-    seen(lambda: kept.append(torch.empty(250)))
-    assert seen(kept.clear).requested == Rise(0, -1000)
+    backend, kept = Cpu(), []
+    seen(lambda: kept.append(torch.empty(250)), backend=backend)
+    assert seen(kept.clear, backend=backend).requested == Rise(0, -1000)
+
+
+def test_but_not_in_another_test():
+    backend, kept = Cpu(), []
+    seen(lambda: kept.append(torch.empty(250)), backend=backend)
+    backend.forget()
+    assert seen(kept.clear, backend=backend).requested == Rise(0, 0)
 
 
 def test_forward_and_backward_add_up_over_two_windows():
     """What forward saved is freed in backward, and is as much."""
     q = torch.ones(2, 8, 8, requires_grad=True)
-    parts = []
+    parts, backend = [], Cpu()
 
     def forward():
         parts.append(((q @ q.mT).softmax(-1) @ q).sum())
@@ -75,8 +82,23 @@ def test_forward_and_backward_add_up_over_two_windows():
     def backward():
         parts.pop().backward()
 
-    first, second = seen(forward), seen(backward)
+    first, second = seen(forward, backend=backend), seen(backward, backend=backend)
     assert first.requested.net + second.requested.net == q.grad.nbytes
+
+
+def test_a_size_from_another_owner_of_an_address_is_not_believed():
+    """The allocator keeps the size of a block that died while nobody listened."""
+    kept = []
+    seen(lambda: kept.append(torch.empty(25_000)))
+    kept.clear()
+    small = [torch.empty(4) for _ in range(1000)]  # one of them where the big one was
+
+    def body():
+        x = torch.empty(300)
+        small.clear()
+        return x + torch.empty(300)
+
+    assert seen(body).requested.high == 3 * 1200
 
 
 def test_what_one_stretch_made_may_die_in_the_next():

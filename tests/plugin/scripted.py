@@ -68,6 +68,9 @@ class Scripted:
     kinds = ("scripted",)
     symbols = {"lanes": 8}  # noqa: RUF012  # as the protocol has it
 
+    def forget(self):
+        pass
+
     def empty_cache(self):
         pass
 
