@@ -80,7 +80,7 @@ def fail(argument):
         (
             lambda argument: None,
             "TypeError: None is no backend, it lacks name, device, kinds, symbols, prime, gauge,"
-            " tracer, empty_cache, out_of_memory",
+            " forget, tracer, empty_cache, out_of_memory",
         ),
     ],
     ids=["raises", "part of one", "nothing"],
