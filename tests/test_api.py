@@ -222,8 +222,10 @@ class TestRegion:
         assert region.verdict is None
 
     def test_a_region_that_keeps_to_its_limit_exactly_passes(self, memory: AttnMem) -> None:
-        with memory.region("scores", 512, exact=True):
+        with memory.region("scores", 512, exact=True) as region:
             squares()
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
 
     def test_a_region_over_its_limit_raises_where_it_ends(self, memory: AttnMem) -> None:
         def body() -> None:
@@ -326,9 +328,11 @@ class TestRegion:
             squares()
 
     def test_a_symbol_may_become_known_inside(self, memory: AttnMem) -> None:
-        with memory.region("scores", "B*H*N*M*itemsize", exact=True):
+        with memory.region("scores", "B*H*N*M*itemsize", exact=True) as region:
             q, k, _ = memory.qkv(1, 2, 4, 8)
             _ = q @ k.mT
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
 
     def test_tolerance_and_metric_are_kept_to(self, memory: AttnMem) -> None:
         with memory.region("scores", 250, metric="retained", tolerance=6) as region:

@@ -104,8 +104,11 @@ def test_what_happens_in_a_pause_counts_in_no_window():
 
 
 def test_a_pause_without_a_window_is_nothing():
+    storage = torch.empty(1).untyped_storage()
+    uses = torch._C._storage_Use_Count(storage._cdata)
     with pause() as keep:
-        keep(torch.empty(1).untyped_storage())
+        keep(storage)
+        assert torch._C._storage_Use_Count(storage._cdata) == uses
 
 
 def test_a_pause_pauses_every_backend():

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from pytest_attnmem.backends import Backend
 from pytest_attnmem.kernels.reference import standard_attention
+from pytest_attnmem.measure import window
 
 RANDOM = np.random.default_rng(0)
 
@@ -92,3 +94,11 @@ def test_large_scores_do_not_overflow():
 def test_shapes_that_do_not_fit(Q, K, V):
     with pytest.raises(ValueError, match=r"^Q, K and V must have shapes .* got \["):
         standard_attention(np.ones(Q), np.ones(K), np.ones(V))
+
+
+def test_its_memory_is_not_torchs_so_it_has_no_model(cpu: Backend) -> None:
+    q = RANDOM.standard_normal((64, 8))
+    with window(cpu) as opened:
+        standard_attention(q, q, q)
+    assert opened.measurement is not None
+    assert (opened.measurement.allocations, opened.measurement.peak_bytes) == (0, 0)
