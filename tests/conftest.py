@@ -30,6 +30,14 @@ def _libraries_stay_imported() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _one_terminal_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytest folds lines by the terminal's width, and repeats whole messages where CI is set."""
+    for name in ("CI", "BUILD_NUMBER", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
 def _is_library(name: str) -> bool:
     return "site-packages" in (getattr(sys.modules[name], "__file__", None) or "")
 
