@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import BackendUnavailable
+from ..profiles import DeviceProfile
 from .build import LIBRARY, build
-from .profiles import DeviceProfile
 
 _PREFIX = "ATTNMEM_NULL_"
 

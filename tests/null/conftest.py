@@ -11,7 +11,7 @@ import pytest
 import pytest_attnmem
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.nulldevice.profiles import find_profile
+from pytest_attnmem.profiles import find_profile
 
 HERE = Path(__file__).parent
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]

@@ -7,7 +7,7 @@ from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.nulldevice.launch import active, environment, run, variables
 from pytest_attnmem.nulldevice.observe import device_memory, unknown_calls
-from pytest_attnmem.nulldevice.profiles import PROFILES
+from pytest_attnmem.profiles import PROFILES
 
 FOLDER = Path("/cache/key")
 H100 = PROFILES["H100"]

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.nulldevice.profiles import ARCHITECTURES, PROFILES, find_profile
+from pytest_attnmem.profiles import ARCHITECTURES, PROFILES, find_profile
 
 KNOWN = (
     "GTX 1080, V100, T4, A100-40GB, A100-80GB, A10G, RTX 3090, L4, L40S, RTX 4090, H100, H200, B200"

@@ -1,4 +1,4 @@
-"""The devices that the null runtime can stand for. Data alone.
+"""The devices that a run can stand for, on the null runtime or simulated. Data alone.
 
 Memory is what CUDA reports of such a device, not what it is sold with: error correction and the
 driver keep a share, which differs a little between boards and drivers.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ..errors import BackendUnavailable
+from .errors import BackendUnavailable
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
