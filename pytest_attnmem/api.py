@@ -60,6 +60,14 @@ class AttnMem:
     def __repr__(self) -> str:
         return "<attnmem>"
 
+    @property
+    def computes(self) -> bool:
+        """Whether tensors have values here; if not, a test may skip what it says of them.
+
+        False on the null device, and where a run is simulated.
+        """
+        return self._instrument(None).backend.computes
+
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
         if kwargs.get("device") is None:

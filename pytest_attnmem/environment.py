@@ -33,4 +33,22 @@ def describe() -> dict[str, Any]:
             "backend": torch.cuda.get_allocator_backend(),
             **{name: os.environ[name] for name in settings if name in os.environ},
         }
+    if os.environ.get("ATTNMEM_NULL_PROFILE"):
+        from .nulldevice.observe import counted
+
+        facts["null_device"] = counted()
     return facts
+
+
+def merged(first: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """The facts of two processes that ran parts of a session; what they count is added up."""
+    if first is None or first.get("torch") is None:
+        return other
+    counts, more = first.get("null_device"), other.get("null_device")
+    if not (counts and more):
+        return first
+    calls = dict(counts["unknown_calls"])
+    for name, count in more["unknown_calls"].items():
+        calls[name] = calls.get(name, 0) + count
+    reads = counts["device_reads"] + more["device_reads"]
+    return {**first, "null_device": {**counts, "unknown_calls": calls, "device_reads": reads}}

@@ -67,6 +67,11 @@ class Measurement:
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
     """Runs the function once more, to see what is held at the peak."""
 
+    @property
+    def place(self) -> str:
+        """Where this was seen: the device, or what stands for it, ``null:H100``."""
+        return self.backend if ":" in self.backend else self.device
+
     def value(self, metric: str) -> int | None:
         """The number that ``metric`` names."""
         number: int | None = getattr(self, f"{metric}_bytes")

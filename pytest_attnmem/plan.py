@@ -64,7 +64,7 @@ def make_plan(
         specs = [settings.default]
     if not specs and not wanted and not FIXTURES & set(getattr(item, "fixturenames", ())):
         return None
-    names = [backend_name(spec) or settings.backend for spec in specs]
+    names = [backend_name(spec, settings.backend) or settings.backend for spec in specs]
 
     def instrument(name: str | None) -> Instrument:
         __tracebackhide__ = True
@@ -120,8 +120,8 @@ def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
     return found
 
 
-def backend_name(spec: BudgetSpec) -> str | None:
-    """The backend that a marker asks for, by name or by device.
+def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
+    """The backend that a marker asks for, by name or by device, in a session on ``running``.
 
     Raises:
         BudgetError: it names a device that its backend does not measure.
@@ -132,7 +132,7 @@ def backend_name(spec: BudgetSpec) -> str | None:
         raise BudgetError(f"unknown device {spec.device!r}; write 'cuda', 'cuda:1' or 'cpu'")
     fitting = backend_of(spec.device)
     if spec.backend in (None, fitting.partition(":")[0]):
-        return fitting
+        return fitting if spec.backend else backend_of(spec.device, running)
     raise BudgetError(
         f"backend={spec.backend!r} does not measure device={spec.device!r}; give one of the two"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from .errors import AttnMemError
 from .fixtures import PLAN, SESSION, attnmem, qkv
 from .reporter import Reporter, Worker
 from .session import Session
-from .settings import MARKER, add_options, read_settings, wants_measuring
+from .settings import MARKER, add_options, asked_backend, read_settings, wants_measuring
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -43,6 +44,17 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # while the terminal is still the process's own
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
+    """Start again on the null device, where that is asked for."""
+    wanted = asked_backend(early_config)
+    if wanted.partition(":")[0] == "null":
+        from .null_session import start_again
+
+        start_again(early_config, wanted)
+    return (yield)
+
+
 @pytest.hookimpl(trylast=True)  # a conftest may register backends by now
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and see that the options make sense."""
@@ -59,6 +71,10 @@ def pytest_configure(config: pytest.Config) -> None:
     session = config.stash[SESSION] = Session(settings, openers)
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
+    if "ATTNMEM_NULL_PROFILE" in os.environ:
+        from .null_session import NullSession
+
+        config.pluginmanager.register(NullSession(config), "attnmem-null")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -77,6 +77,9 @@ _ALL: Final = (
 )
 PROFILES: Final[Mapping[str, DeviceProfile]] = MappingProxyType({p.name: p for p in _ALL})
 
+#: What a backend that stands for a device stands for unless told otherwise.
+DEFAULT_PROFILE: Final = "A100-80GB"
+
 
 def find_profile(name: str) -> DeviceProfile:
     """The profile of that name, in any case, with spaces and dashes alike.

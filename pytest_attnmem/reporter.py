@@ -57,8 +57,10 @@ class Reporter:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take in where a worker's tests ran."""
         environment = getattr(node, "workeroutput", {}).get("attnmem_environment")
-        if environment and (self._session.environment or {}).get("torch") is None:
-            self._session.environment = environment
+        if environment:
+            from .environment import merged
+
+            self._session.environment = merged(self._session.environment, environment)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:

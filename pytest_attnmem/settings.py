@@ -42,7 +42,7 @@ OPTIONS = (
         "backend",
         "text",
         "auto",
-        "measure with this backend: auto, cuda, cuda:1, accelerator, cpu",
+        "measure with this backend: auto, cuda, cuda:1, accelerator, cpu, null, null:H100",
         metavar="NAME",
     ),
     Option("json", "path", None, "write the results to this file", metavar="PATH"),
@@ -102,6 +102,12 @@ def add_options(parser: pytest.Parser) -> None:
         group.addoption(f"--attnmem-{option.name}", help=option.help + shown, **keywords)
         kind = "bool" if option.kind == "flag" else "string"
         parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
+
+
+def asked_backend(config: pytest.Config) -> str:
+    """The backend's name as it was given, before conftests are loaded and may add others."""
+    given = getattr(config.known_args_namespace, "attnmem_backend", None)
+    return str(given or config.getini("attnmem_backend") or "")
 
 
 def read_settings(config: pytest.Config, openers: Mapping[str, Opener]) -> Settings:

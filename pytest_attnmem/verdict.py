@@ -80,15 +80,13 @@ def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> s
         shown, allowed, excess = format_distinct(value, limit, value - limit)
         by = f" by {excess}"
     tolerance = f" with tolerance {budget.tolerance}" if str(budget.tolerance) != "0" else ""
-    return (
-        f"{budget.metric} {shown} exceeds budget {allowed}{by}{tolerance} on {measurement.device}"
-    )
+    return f"{budget.metric} {shown} exceeds budget {allowed}{by}{tolerance} on {measurement.place}"
 
 
 def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
     return (  # in whole bytes, for pasting
         f"{budget.metric} {value} B is under the exact budget {limit} B by {limit - value} B on"
-        f" {measurement.device}: write the improvement down"
+        f" {measurement.place}: write the improvement down"
     )
 
 
@@ -96,4 +94,4 @@ def _out_of_memory(measurement: Measurement, budget: Budget) -> str:
     peak = measurement.value("peak")
     had = f" with {format_size(peak)} held" if peak else ""
     limit = "" if budget.limit_bytes is None else f"; budget {format_size(budget.limit_bytes)}"
-    return f"out of memory on {measurement.device}: {measurement.out_of_memory}{had}{limit}"
+    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{limit}"

@@ -15,12 +15,14 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 #: comes to know it.
 PLUGIN = frozenset(
     {
-        *("enforce.py", "fixtures.py", "hookspecs.py", "plan.py", "plugin.py", "reporter.py"),
+        *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
+        "reporter.py",
         *("rows.py", "second_run.py", "session.py", "settings.py"),
     }
 )
-#: Folders of files that know torch.
-TORCH = ("backends", "kernels", "nulldevice")
+#: Folders of files that know torch, and files that do elsewhere.
+TORCH = ("backends", "kernels")
+TORCH_FILES = frozenset({f"nulldevice/{name}.py" for name in ("cudnn", "program", "values")})
 #: What must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate"})
 
@@ -75,10 +77,19 @@ def own(name: str) -> str:
     return name.removeprefix("pytest_attnmem") if name.startswith("pytest_attnmem.") else name
 
 
+def knows_torch(path: str) -> bool:
+    """Whether importing that file may import torch."""
+    return path.partition("/")[0].removesuffix(".py") in TORCH or path in TORCH_FILES
+
+
+def as_path(module: str) -> str:
+    """``.backends.cpu`` → ``backends/cpu.py``."""
+    return module[1:].replace(".", "/") + ".py"
+
+
 def wrong_imports(path: str, source: str) -> Iterator[str]:
     """Core knows neither pytest nor torch, the plugin no torch, and backends no pytest."""
-    folder = path.partition("/")[0]
-    heart_of_torch = folder in TORCH and path != "backends/__init__.py"
+    heart_of_torch = knows_torch(path) and path != "backends/__init__.py"
     for name, at_import in imports(path, source):
         top, module = name.partition(".")[0], own(name)
         if top in ("pytest", "_pytest", "pluggy") and path not in PLUGIN:
@@ -89,8 +100,8 @@ def wrong_imports(path: str, source: str) -> Iterator[str]:
             yield f"{path} imports {name} at once"
         if top == "torch" and path in PLUGIN:
             yield f"{path} imports {name}"
-        ours = module[0] == "." and module.split(".")[1] in TORCH and module != ".backends"
-        if ours and at_import and folder not in TORCH:
+        ours = module[0] == "." and module != ".backends" and knows_torch(as_path(module))
+        if ours and at_import and not knows_torch(path):
             yield f"{path} imports {name} at once, and torch with it"
 
 

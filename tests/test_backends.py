@@ -41,7 +41,7 @@ def test_a_backend_asked_for_by_name_never_falls_back():
 
 @pytest.mark.parametrize("name", ["gpu", "", "CPU", "gpu:0"])
 def test_an_unknown_name_lists_the_known(name):
-    text = f"unknown backend '{name}'; expected one of auto, cuda, accelerator, cpu"
+    text = f"unknown backend '{name}'; expected one of auto, cuda, accelerator, cpu, null"
     with pytest.raises(BackendUnavailable) as refused:
         check_name(name)
     assert str(refused.value) == text
@@ -75,12 +75,12 @@ def fail(argument):
         (
             lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
             "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
-            " backend, it lacks gauge, forget, tracer, empty_cache, out_of_memory",
+            " backend, it lacks computes, gauge, forget, tracer, empty_cache, out_of_memory",
         ),
         (
             lambda argument: None,
-            "TypeError: None is no backend, it lacks name, device, kinds, symbols, prime, gauge,"
-            " forget, tracer, empty_cache, out_of_memory",
+            "TypeError: None is no backend, it lacks name, device, computes, kinds, symbols, prime,"
+            " gauge, forget, tracer, empty_cache, out_of_memory",
         ),
     ],
     ids=["raises", "part of one", "nothing"],

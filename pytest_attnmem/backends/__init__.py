@@ -67,6 +67,10 @@ class Backend(Protocol):
         """Which device it reads, as torch names it: ``cuda:0``."""
 
     @property
+    def computes(self) -> bool:
+        """Whether tensors have values there, for a test to look at."""
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The keys of a budget's dict that mean this device, closest first: ``sm90``, ``cuda``."""
 
@@ -106,11 +110,11 @@ def _in_module(module: str) -> Opener:
 
 
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
-    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu")}
+    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu", "null")}
 )
 
 #: The order in which ``auto`` tries: the device that the code would run on.
-AUTO = ("cuda", "accelerator", "cpu")
+AUTO = ("null", "cuda", "accelerator", "cpu")
 
 
 def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
@@ -178,7 +182,12 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
         raise BackendUnavailable(f"unknown backend {shown(name)}; expected one of {known}")
 
 
-def backend_of(device: str) -> str:
-    """The backend that measures ``device``, as torch names it: ``cuda:1`` → ``cuda:1``."""
-    kind = device.partition(":")[0]
+def backend_of(device: str, running: str = "auto") -> str:
+    """The backend that measures ``device``, as torch names it: ``cuda:1`` → ``cuda:1``.
+
+    Where ``running`` stands for CUDA devices, that one: ``null`` and ``cuda:1`` → ``null:1``.
+    """
+    kind, _, index = device.partition(":")
+    if kind == "cuda" and running.partition(":")[0] == "null":
+        return f"null:{index}" if index else running
     return device if kind in ("cuda", "cpu") else f"accelerator:{device}"

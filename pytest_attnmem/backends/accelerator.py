@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
+from ..nulldevice.launch import present
 from . import Gauge
 from .counters import CounterGauge
 from .priming import matrix_product
@@ -21,6 +22,7 @@ class Accelerator:
     """One device of the accelerator that torch was built for."""
 
     name = "accelerator"
+    computes = True
 
     def __init__(
         self,
@@ -96,6 +98,8 @@ def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
     missing = [name for name in _NEEDED if not hasattr(accelerator, name)]
     if missing:
         raise _unavailable(f"torch {torch.__version__} lacks torch.accelerator.{missing[0]}")
+    if null := present():
+        raise _unavailable(f"the device is null:{null}, which computes nothing")
     if not accelerator.is_available():
         raise _unavailable("torch sees no accelerator")
     kind = accelerator.current_accelerator().type

@@ -26,6 +26,7 @@ class Cpu:
     """The CPU of this process."""
 
     name = "cpu"
+    computes = True
     device = "cpu"
     kinds = ("cpu",)
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
+from ..nulldevice.launch import present
 from . import Gauge
 from .counters import CounterGauge
 from .history import NEEDED, History
@@ -23,6 +24,7 @@ class Cuda:
     """One CUDA (or ROCm) device."""
 
     name = "cuda"
+    computes = True
 
     def __init__(
         self,
@@ -109,6 +111,10 @@ def open_backend(argument: str, cuda: Any = torch.cuda) -> Cuda:
     Raises:
         BackendUnavailable: there is none; the text says why.
     """
+    if cuda is torch.cuda and (null := present()):
+        raise BackendUnavailable(
+            f"backend 'cuda' cannot measure here: the device is null:{null}, not a GPU"
+        )
     if not cuda.is_available():
         built = torch.version.cuda or torch.version.hip
         why = (

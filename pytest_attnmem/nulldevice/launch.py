@@ -1,18 +1,43 @@
-"""Starts programs under the null runtime, and tells whether this process is one."""
+"""Starts programs under the null runtime, and tells what this process runs under."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 from ..errors import BackendUnavailable
-from ..profiles import DeviceProfile
+from ..profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from .build import LIBRARY, build
 
 _PREFIX = "ATTNMEM_NULL_"
+_ASKED = re.compile(r"(?:([1-9]\d{0,3})x)?(.*)")
+
+
+class Devices(NamedTuple):
+    """Devices of one kind: the null runtime has no mixture."""
+
+    profile: DeviceProfile
+    number: int = 1
+
+    def __str__(self) -> str:
+        many = f"{self.number}x" if self.number > 1 else ""
+        return many + self.profile.name.replace(" ", "-")
+
+
+def devices(text: str) -> Devices:
+    """What ``H100``, ``8xH100`` or nothing asks for.
+
+    Raises:
+        BackendUnavailable: there is no profile of that name; the text lists those that are.
+    """
+    asked = _ASKED.fullmatch(text)
+    count, name = asked.groups() if asked else (None, text)
+    return Devices(find_profile(name or DEFAULT_PROFILE), int(count or 1))
 
 
 def active() -> bool:
@@ -20,28 +45,54 @@ def active() -> bool:
     return hasattr(ctypes.CDLL(None), "attnmem_null_unknown")
 
 
-def environment(profile: DeviceProfile, devices: int = 1) -> dict[str, str]:
+def present() -> Devices | None:
+    """What this process runs on, if that is the null runtime."""
+    if not active():
+        return None
+    return devices(os.environ.get(_PREFIX + "DEVICES", "1") + "x" + os.environ[_PREFIX + "PROFILE"])
+
+
+def become(command: Sequence[str], wanted: Devices) -> NoReturn:
+    """Run a program on the null device in place of this one, which ends here.
+
+    Raises:
+        BackendUnavailable: the runtime cannot be built or used here, or the program is not there.
+    """
+    if _PREFIX + "PROFILE" in os.environ and not active():
+        raise BackendUnavailable(
+            f"the null device did not come with {sys.executable}: it does not heed LD_PRELOAD"
+        )
+    over = environment(*wanted)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(command[0], [*command], {**os.environ, **over})
+    except OSError as error:
+        raise BackendUnavailable(f"cannot run {command[0]!r}: {error.strerror}") from None
+
+
+def environment(profile: DeviceProfile, count: int = 1) -> dict[str, str]:
     """What to set, over the present environment, so that a fresh python sees these devices.
 
     Raises:
         BackendUnavailable: the runtime cannot be built or used here.
     """
-    if devices < 1:
-        raise BackendUnavailable(f"the null device comes in one or more, not in {devices}")
-    return variables(build(), profile, devices, os.environ)
+    if count < 1:
+        raise BackendUnavailable(f"the null device comes in one or more, not in {count}")
+    return variables(build(), profile, count, os.environ)
 
 
 def variables(
-    folder: Path, profile: DeviceProfile, devices: int, present: Mapping[str, str]
+    folder: Path, profile: DeviceProfile, count: int, over: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables for the runtime in *folder*, keeping what *present* ones already preload."""
+    """The variables for the runtime in *folder*, keeping what is preloaded *over* it."""
     library = str(folder / LIBRARY)
     return {
-        "LD_PRELOAD": _first(library, present.get("LD_PRELOAD", "")),
+        "LD_PRELOAD": _first(library, over.get("LD_PRELOAD", "")),
         # The driver and NVML are opened by name, so their folder must come first.
-        "LD_LIBRARY_PATH": _first(str(folder), present.get("LD_LIBRARY_PATH", "")),
+        "LD_LIBRARY_PATH": _first(str(folder), over.get("LD_LIBRARY_PATH", "")),
         "TRITON_LIBCUDA_PATH": str(folder),
-        **{_PREFIX + name: str(value) for name, value in _described(profile, devices).items()},
+        **{_PREFIX + name: str(value) for name, value in _described(profile, count).items()},
     }
 
 
@@ -50,12 +101,13 @@ def _first(entry: str, present: str) -> str:
     return ":".join([entry, *(old for old in present.split(":") if old and old != entry)])
 
 
-def _described(profile: DeviceProfile, devices: int) -> dict[str, str | int]:
+def _described(profile: DeviceProfile, count: int) -> dict[str, str | int]:
     """As ``device.c`` reads it."""
     major, minor = profile.compute_capability
     architecture = profile.architecture
     return {
-        "DEVICES": devices,
+        "PROFILE": profile.name,
+        "DEVICES": count,
         "NAME": f"NVIDIA {profile.name} (attnmem null device)",
         "CAPABILITY": 10 * major + minor,
         "MULTIPROCESSORS": profile.multiprocessors,
@@ -69,17 +121,3 @@ def _described(profile: DeviceProfile, devices: int) -> dict[str, str | int]:
         "CLOCK_KHZ": 1000 * profile.clock_mhz,
         "MEMORY_CLOCK_KHZ": 1000 * profile.memory_clock_mhz,
     }
-
-
-def run(command: Sequence[str], profile: DeviceProfile, devices: int = 1) -> int:
-    """Run a program on the null device; its exit code, 128 and the signal if one ended it.
-
-    Raises:
-        BackendUnavailable: the runtime cannot be built or used here, or the program is not there.
-    """
-    over = environment(profile, devices)
-    try:
-        code = subprocess.call(list(command), env={**os.environ, **over})
-    except OSError as error:
-        raise BackendUnavailable(f"cannot run {command[0]!r}: {error.strerror}") from None
-    return code if code >= 0 else 128 - code

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..errors import BackendUnavailable
+from .launch import present
 
 
 def unknown_calls() -> dict[str, int]:
@@ -24,10 +27,44 @@ def unknown_calls() -> dict[str, int]:
 
 
 def device_reads() -> int:
-    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …"""
+    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …
+
+    Reads that were forgiven do not count.
+    """
     read = _runtime().attnmem_null_reads
     read.restype = ctypes.c_ulong
     return int(read())
+
+
+def forgive_reads(count: int) -> None:
+    """Do not count so many of the reads: what was read has no bearing on memory."""
+    forgive = _runtime().attnmem_null_forgive
+    forgive.argtypes = (ctypes.c_ulong,)
+    forgive.restype = None
+    forgive(count)
+
+
+def counted() -> dict[str, Any]:
+    """What this process runs on, and what it could not be told there."""
+    return {
+        "devices": str(present()),
+        "unknown_calls": unknown_calls(),
+        "device_reads": device_reads(),
+    }
+
+
+def remarks(device: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each thing that was counted."""
+    yield from unanswered(device)
+    if device["device_reads"]:
+        yield f"attnmem: reads of device memory that got zeros: {device['device_reads']}"
+
+
+def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
+    """A line that names the calls without an answer, if there were any."""
+    calls = ", ".join(f"{name} ({count})" for name, count in device["unknown_calls"].items())
+    if calls:
+        yield f"attnmem: the null device has no answer to {calls}"
 
 
 def device_memory(device: int = 0) -> tuple[int, int]:

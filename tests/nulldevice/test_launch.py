@@ -5,7 +5,14 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import launch
-from pytest_attnmem.nulldevice.launch import active, environment, run, variables
+from pytest_attnmem.nulldevice.launch import (
+    active,
+    become,
+    devices,
+    environment,
+    present,
+    variables,
+)
 from pytest_attnmem.nulldevice.observe import device_memory, unknown_calls
 from pytest_attnmem.profiles import PROFILES
 
@@ -18,6 +25,7 @@ def test_a_program_is_told_its_devices():
     assert over.pop("LD_PRELOAD") == "/cache/key/libcuda.so.1"
     assert over.pop("LD_LIBRARY_PATH") == over.pop("TRITON_LIBCUDA_PATH") == "/cache/key"
     assert over == {
+        "ATTNMEM_NULL_PROFILE": "H100",
         "ATTNMEM_NULL_DEVICES": "2",
         "ATTNMEM_NULL_NAME": "NVIDIA H100 (attnmem null device)",
         "ATTNMEM_NULL_CAPABILITY": "90",
@@ -49,12 +57,13 @@ def test_what_is_preloaded_already_is_kept_and_comes_after():
 
 def test_no_device_is_refused():
     with pytest.raises(BackendUnavailable) as error:
-        environment(H100, devices=0)
+        environment(H100, 0)
     assert str(error.value) == "the null device comes in one or more, not in 0"
 
 
 def test_this_process_does_not_run_under_it():
     assert active() is False
+    assert present() is None
     with pytest.raises(BackendUnavailable, match="does not run under the null device"):
         unknown_calls()
     with pytest.raises(BackendUnavailable, match="does not run under the null device"):
@@ -62,20 +71,62 @@ def test_this_process_does_not_run_under_it():
 
 
 @pytest.mark.parametrize(
-    ("body", "code"),
+    ("text", "name", "number"),
     [
-        ("import os; raise SystemExit(0 if os.environ['X'] == 'Y' else 1)", 0),
-        ("raise SystemExit(7)", 7),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 128 + 15),
+        ("", "A100-80GB", 1),
+        ("H100", "H100", 1),
+        ("8xH100", "H100", 8),
+        ("2x", "A100-80GB", 2),
+        ("rtx 3090", "RTX 3090", 1),
+        ("2xRTX-3090", "RTX 3090", 2),
     ],
 )
-def test_a_program_runs_with_these_and_its_code_comes_back(monkeypatch, body, code):
-    monkeypatch.setattr(launch, "environment", lambda *_: {"X": "Y"})
-    assert run([sys.executable, "-c", body], H100) == code
+def test_devices_are_asked_for_by_name_and_number(text, name, number):
+    assert devices(text) == (PROFILES[name], number)
+
+
+@pytest.mark.parametrize("text", ["H1000", "0xH100", "x", "2x2xH100", "H100x2"])
+def test_a_device_that_is_not_known_is_refused(text):
+    with pytest.raises(BackendUnavailable, match=r"^unknown device .*; expected one of .*H100"):
+        BackendUnavailable, match=r"^unknown device .*; expected one of .*A100-80GB"
+    ):
+        devices(text)
+
+
+@pytest.mark.parametrize("text", ["H100", "8xH100", "2xRTX-3090"])
+def test_devices_print_as_they_are_asked_for(text):
+    assert str(devices(text)) == text
+
+
+@pytest.fixture
+def becoming(monkeypatch):
+    """What ``become`` would have run."""
+    seen = []
+    monkeypatch.setattr(launch, "environment", lambda *_: {"LD_PRELOAD": "x.so"})
+    monkeypatch.setattr(launch.os, "execvpe", lambda *args: seen.append(args))
+    return seen
+
+
+def test_a_process_becomes_the_program_with_these(becoming, monkeypatch):
+    monkeypatch.setenv("KEPT", "1")
+    become(["python", "-c", "pass"], devices("H100"))
+    ((file, command, over),) = becoming
+    assert (file, command) == ("python", ["python", "-c", "pass"])
+    assert (over["KEPT"], over["LD_PRELOAD"]) == ("1", "x.so")
 
 
 def test_a_program_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setattr(launch, "environment", lambda *_: {})
     with pytest.raises(BackendUnavailable) as error:
-        run(["/no/such/program"], H100)
+        become(["/no/such/program"], devices("H100"))
     assert str(error.value) == "cannot run '/no/such/program': No such file or directory"
+
+
+def test_a_python_that_heeds_no_preloading_does_not_start_for_ever(becoming, monkeypatch):
+    monkeypatch.setenv("ATTNMEM_NULL_PROFILE", "H100")
+    with pytest.raises(BackendUnavailable) as error:
+        become([sys.executable], devices("H100"))
+    assert str(error.value) == (
+        f"the null device did not come with {sys.executable}: it does not heed LD_PRELOAD"
+    )
+    assert becoming == []

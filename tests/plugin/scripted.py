@@ -65,6 +65,7 @@ class Untraced:
 
 class Scripted:
     name = device = "scripted"
+    computes = True
     kinds = ("scripted",)
     symbols = {"lanes": 8}  # noqa: RUF012  # as the protocol has it
 

@@ -127,10 +127,10 @@ from pytest_attnmem.errors import BackendUnavailable
 
 def refuse(argument): raise BackendUnavailable(f"no profile {argument!r}")
 
-def pytest_attnmem_register_backends(): return {"null": refuse}
+def pytest_attnmem_register_backends(): return {"mine": refuse}
 """,
         "conftest.py",
     )
     scripted.write(MARKED.format(arguments="10"))
-    ran = scripted.run("--attnmem-backend=null:H100")
+    ran = scripted.run("--attnmem-backend=mine:H100")
     assert ran.report("ERROR at setup of test_marked") == ["no profile 'H100'"]

@@ -82,7 +82,8 @@ BAD = {
     ),
     "an unknown backend": (
         "1, backend='gpu'",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, scripted, absent",
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, scripted,"
+        " absent",
     ),
     "a backend and another's device": (
         "1, backend='cpu', device='cuda'",

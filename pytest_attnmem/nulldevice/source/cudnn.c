@@ -1,13 +1,8 @@
-/* cuDNN is not there: it decides on its own scratch, so without a device nothing is known of it.
+/* cuDNN decides on its own scratch, so without a device nothing is known of it: no handle is given.
  *
- * Of version 0, PyTorch's attention takes the next backend; what needs cuDNN fails, and is told.
+ * Its version is the installed library's own, so PyTorch chooses it where it would on the device.
  */
 #include "null.h"
-
-VISIBLE size_t cudnnGetVersion(void)
-{
-    return 0;
-}
 
 VISIBLE int cudnnCreate(void **handle)
 {

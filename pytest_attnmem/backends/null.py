@@ -1,0 +1,97 @@
+"""CUDA memory on the null device: PyTorch's own allocator and kernels, and nothing computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from ..errors import BackendUnavailable
+from ..nulldevice import observe
+from ..nulldevice.launch import Devices, devices, present
+from . import Gauge, Stretch
+from .cuda import Cuda
+
+
+class Null(Cuda):
+    """One device of the null runtime that this process was started under."""
+
+    computes = False
+
+    def __init__(self, index: int, running: Devices) -> None:
+        super().__init__(index)
+        self.name = f"null:{running}"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """``null``, and what the device stands for: ``sm90``, ``cuda``."""
+        return ("null", *super().kinds)
+
+    def gauge(self) -> Gauge:
+        """The allocator's counters, and the runtime's of what cannot be true here."""
+        return _Gauge(super().gauge())
+
+
+class _Gauge:
+    def __init__(self, counters: Gauge) -> None:
+        self._counters = counters
+
+    def start(self) -> None:
+        self._counters.start()
+        self._calls, self._reads = observe.unknown_calls(), observe.device_reads()
+
+    def stop(self) -> Stretch:
+        reads = observe.device_reads() - self._reads
+        calls = {
+            name: count - self._calls.get(name, 0)
+            for name, count in observe.unknown_calls().items()
+            if count > self._calls.get(name, 0)
+        }
+        stretch = self._counters.stop()
+        return replace(stretch, problem=stretch.problem or untrue(calls, reads))
+
+
+def untrue(calls: dict[str, int], reads: int) -> str | None:
+    """Why what was measured would not be so on a device; None where it would."""
+    if any(name.startswith("cudnn") for name in calls):
+        return (
+            "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of"
+            " attention can be pinned with torch.nn.attention.sdpa_kernel"
+        )
+    if any("Capture" in name or "Graph" in name for name in calls):
+        return "a CUDA graph was captured, which the null device cannot"
+    if calls:
+        return f"the null device does not know {', '.join(calls)}"
+    if reads:
+        times = "once" if reads == 1 else f"{reads} times"
+        return (
+            f"the device was read {times}, which gives zeros there: a size or a branch that hangs"
+            " on data would be wrong"
+        )
+    return None
+
+
+def open_backend(argument: str) -> Null:
+    """The null device of this process; of a profile, it must be the one that is there.
+
+    Raises:
+        BackendUnavailable: the process was not started under it, or under another profile.
+    """
+    running = present()
+    if running is None:
+        wanted = f"null:{argument}" if argument else "null"
+        raise BackendUnavailable(
+            "backend 'null' must be there before torch is imported: start with pytest"
+            f" --attnmem-backend {wanted}, or attnmem run"
+        )
+    if argument.isdecimal():
+        if int(argument) >= torch.cuda.device_count():
+            raise BackendUnavailable(f"backend 'null' has no device {argument} on {running}")
+        return Null(int(argument), running)
+    if argument and devices(argument).profile != running.profile:
+        raise BackendUnavailable(
+            f"backend 'null:{argument}' is not what this process runs under: null:{running}"
+        )
+    if not torch.cuda.device_count():
+        raise BackendUnavailable("backend 'null' has no device: see CUDA_VISIBLE_DEVICES")
+    return Null(torch.cuda.current_device(), running)

@@ -1,0 +1,50 @@
+"""The command ``attnmem``: a file a subcommand, each imported when its turn comes."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Protocol, cast
+
+from .. import __version__
+from ..errors import AttnMemError
+from . import run
+
+#: In the order that ``attnmem --help`` lists them.
+COMMANDS: tuple[ModuleType, ...] = (run,)
+
+
+class Command(Protocol):
+    """What a module here has; its name is the command's, its docstring's first line the help."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Say what the command takes."""
+
+    def execute(self, arguments: Namespace) -> int:
+        """Do it; the exit code."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; its exit code, or 2 and one line for what cannot be done."""
+    parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
+    parser.add_argument("--version", action="version", version=f"attnmem {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        summary = (module.__doc__ or "").partition("\n")[0]
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        sub = commands.add_parser(name, help=summary, description=summary)
+        cast("Command", module).add_arguments(sub)
+        sub.set_defaults(execute=cast("Command", module).execute)
+    arguments = parser.parse_args(argv)
+    try:
+        return int(arguments.execute(arguments))
+    except AttnMemError as error:
+        print(f"attnmem {arguments.command}: {error}", file=sys.stderr)
+        return 2
+
+
+def console() -> None:
+    """The entry point of the console script."""
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A Python program on the null device: ``python -m pytest_attnmem.nulldevice.program script.py``.
+
+It runs in this process, so that PyTorch's own counters can be read when it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..units import format_size
+from . import cudnn, observe
+from .autotune import keep_first
+from .values import forgive_floats
+
+#: Seconds that autograd's thread is given to let go of a graph: PyTorch aborts a process that ends
+#: meanwhile, and where nothing is computed ``backward()`` is often the last thing done.
+_LAST_MOMENT = 0.05
+
+
+def prepare() -> None:
+    """What Python has to know of the null device, before the program; a second time, nothing."""
+    if forgive_floats():
+        cudnn.stand_in()
+        keep_first()
+
+
+def settle() -> None:
+    """Wait until nothing of autograd is under way; the last thing before a process ends."""
+    time.sleep(_LAST_MOMENT)
+
+
+def peaks() -> dict[str, Any]:
+    """What the program needed at its highest, by device, in bytes, and what the runtime counted."""
+    import torch
+
+    devices = {}
+    if torch.cuda.is_initialized():
+        for index in range(torch.cuda.device_count()):
+            statistics = torch.cuda.memory_stats(index)
+            if statistics.get("reserved_bytes.all.peak"):
+                devices[f"cuda:{index}"] = {
+                    f"{kind}_bytes": statistics[f"{kind}_bytes.all.peak"]
+                    for kind in ("requested", "allocated", "reserved")
+                }
+    return {"null_device": observe.counted(), "peaks": devices}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``script.py …`` or ``-m module …``, after the file for its peaks or ""; its exit code."""
+    path, *program = arguments
+    prepare()
+    try:
+        _run(program)
+        code = 0
+    except SystemExit as exit:
+        code = _code(exit.code)
+    except BaseException as error:
+        sys.excepthook(type(error), error, _of_program(error.__traceback__))
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
+    sys.stdout.flush()
+    found = peaks()
+    for line in render(found):
+        print(line, file=sys.stderr)
+    if path:
+        Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    settle()
+    return code
+
+
+def render(found: Mapping[str, Any]) -> Iterator[str]:
+    """The lines that end a run."""
+    where = f"attnmem: null:{found['null_device']['devices']}"
+    if not found["peaks"]:
+        yield f"{where}: nothing was allocated"
+    for device, peak in found["peaks"].items():
+        sizes = ", ".join(
+            f"{format_size(peak[f'{kind}_bytes'])} {kind}"
+            for kind in ("requested", "allocated", "reserved")
+        )
+        yield f"{where}: {device} at its peak {sizes}"
+    yield from observe.remarks(found["null_device"])
+
+
+def _run(program: Sequence[str]) -> None:
+    if program[0] == "-m":
+        sys.argv = [*program[1:]]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [*program]
+        sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
+        runpy.run_path(program[0], run_name="__main__")
+
+
+def _code(value: object) -> int:
+    """What Python makes of ``sys.exit(value)``."""
+    if value is None or isinstance(value, int):
+        return int(value or 0)
+    print(value, file=sys.stderr)
+    return 1
+
+
+def _of_program(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames that started the program."""
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if name != __file__ and "runpy" not in name:
+            break
+        traceback = traceback.tb_next
+    return traceback
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
