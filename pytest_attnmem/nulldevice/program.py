@@ -63,7 +63,8 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as exit:
         code = _code(exit.code)
     except BaseException as error:
-        sys.excepthook(type(error), error, _of_program(error.__traceback__))
+        shown = _of_program(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(shown), shown)
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
     sys.stdout.flush()
     found = peaks()

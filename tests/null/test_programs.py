@@ -1,5 +1,6 @@
 """Programs that bring code of their own: Triton, compiled code, optimizers, and what is refused."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,33 @@ for fused in (True, False):
     F.cross_entropy(logits.float().view(-1, 64), target).backward()
     optimizer.step()
 answer(logits.dtype == torch.float16 or str(logits.dtype), observe.unknown_calls())
+"""
+
+
+#: flash-linear-attention's chunked kernels, twice at each length: the first compiles them.
+LINEAR = """
+import torch
+from pytest_attnmem.nulldevice import program
+program.prepare()
+from fla.ops.linear_attn import chunk_linear_attn
+def step(N):
+    q, k, v = (
+        torch.empty(1, N, 4, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        for _ in range(3)
+    )
+    memory = torch.cuda
+    before = memory.memory_allocated()
+    memory.reset_peak_memory_stats()
+    out, _ = chunk_linear_attn(q, k, v)
+    forward = memory.max_memory_allocated() - before
+    grad = torch.empty_like(out)
+    kept = memory.memory_allocated()
+    memory.reset_peak_memory_stats()
+    out.backward(grad)
+    return forward, memory.max_memory_allocated() - kept
+sizes = (1024, 2048, 4096)
+[step(N) for N in sizes]
+answer(*(step(N) for N in sizes), observe.unknown_calls())
 """
 
 
@@ -140,3 +168,13 @@ def test_nothing_is_written_but_what_the_program_writes(under, tmp_path):
     script = "import torch; torch.empty(8, 8, device='cuda'); answer(os.getcwd())"
     under(script, HOME=str(home), TMPDIR=str(home))
     assert list(Path(home).iterdir()) == []
+
+
+@pytest.mark.skipif(find_spec("fla") is None, reason="flash-linear-attention is not installed")
+def test_somebody_elses_triton_kernels_run_forward_and_backward(under, caches):
+    *steps, unknown = under(LINEAR, "H100", **caches)
+    assert unknown == {}
+    short, middle, long = ((forward, backward) for forward, backward in steps)
+    assert middle[0] == 8 * 2**20  # at 2048 tokens
+    for at in (0, 1):  # each is a straight line, by second differences
+        assert long[at] - middle[at] == 2 * (middle[at] - short[at])

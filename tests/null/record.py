@@ -1,0 +1,77 @@
+"""Record the peaks of the workloads: ``python tests/null/record.py``, with the CUDA build of torch.
+
+Each workload runs on the null device in a process of its own, as ``workloads.py`` says, and what
+PyTorch's own allocator counted is written to ``tests/data/cuda/workloads.json``. What needs cuDNN
+on a device is left out there: its scratch is known on a GPU alone.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import workloads
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+FILE = Path(__file__).parents[1] / "data" / "cuda" / "workloads.json"
+DEVICES = ("A100-80GB", "A10G", "H100")
+SCRIPT = """
+import json, os, sys
+import workloads
+from pytest_attnmem.nulldevice import observe, program
+program.prepare()
+peaks = workloads.peaks(sys.argv[1])
+print(json.dumps([peaks, observe.unknown_calls()]), flush=True)
+os._exit(0)
+"""
+
+
+def main():
+    rows = []
+    for device in DEVICES:
+        profile = find_profile(device)
+        for workload in workloads.WORKLOADS:
+            peaks = record(profile, workload)
+            if peaks is not None:
+                rows.append({"device": device, "workload": workload, **peaks})
+                print(*rows[-1].values())
+    what = {
+        "what": "peaks of PyTorch's CUDA caching allocator on the null device, in bytes",
+        "torch": version("torch"),
+        "devices": {name: about(find_profile(name)) for name in DEVICES},
+    }
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    head = json.dumps(what, indent=1).removesuffix("\n}")
+    FILE.write_text(f'{head},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+
+
+def about(profile):
+    major, minor = profile.compute_capability
+    return {
+        "compute_capability": f"{major}.{minor}",
+        "multiprocessors": profile.multiprocessors,
+        "memory_bytes": profile.memory_bytes,
+    }
+
+
+def record(profile, workload):
+    """Requested, allocated and reserved bytes; None where cuDNN was asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, workload],
+        env={**os.environ, **environment(profile), "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    peaks, unknown = json.loads(done.stdout.splitlines()[-1])
+    if "cudnnCreate" in unknown:
+        return None
+    return dict(zip(("requested", "allocated", "reserved"), peaks, strict=True))
+
+
+if __name__ == "__main__":
+    main()

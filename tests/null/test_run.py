@@ -1,0 +1,90 @@
+"""``attnmem run``: any Python program on the null device."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+import torch
+x = torch.empty(2**20, dtype=torch.uint8, device="cuda")
+print(__name__, sys.argv[1:], torch.cuda.get_device_name())
+torch.ones(4, device="cuda").sum().item() + torch.ones(4, device="cuda").long().sum().item()
+"""
+
+
+@pytest.fixture
+def attnmem(tmp_path):
+    """Run the command in a folder of its own."""
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments],
+            cwd=tmp_path,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run
+
+
+def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp_path):
+    tmp_path.joinpath("script.py").write_text(SCRIPT, "utf-8")
+    done = attnmem("--device", "2xH100", "--json", "peaks.json", "--", "script.py", "-x", "a b")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "__main__ ['-x', 'a b'] NVIDIA H100 (attnmem null device)\n"
+    assert done.stderr.splitlines() == [
+        "attnmem: null:2xH100: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB"
+        " reserved",
+        "attnmem: reads of device memory that got zeros: 1",
+    ]
+    assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
+        "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 1},
+        "peaks": {
+            "cuda:0": {
+                # four ones, as floats and as whole numbers
+                "requested_bytes": 2**20 + 16 + 32,
+                "allocated_bytes": 2**20 + 2 * 512,
+                "reserved_bytes": 2 * 2**20,
+            }
+        },
+    }
+
+
+def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem, tmp_path):
+    tmp_path.joinpath("module.py").write_text("import sys; sys.exit(len(sys.argv))", "utf-8")
+    assert attnmem("--", "-m", "module", "a").returncode == 2
+    assert attnmem("python", "module.py").returncode == 1
+
+
+def test_an_error_is_shown_as_python_shows_it(attnmem, tmp_path):
+    tmp_path.joinpath("script.py").write_text("def f(): raise ValueError('x')\nf()\n", "utf-8")
+    done = attnmem("--", "script.py")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert 'script.py", line 2, in <module>' in lines[1]
+    assert lines[-2:] == ["ValueError: x", "attnmem: null:A100-80GB: nothing was allocated"]
+
+
+def test_pytest_is_a_program_and_auto_takes_the_null_device(attnmem, tmp_path):
+    tmp_path.joinpath("test_it.py").write_text(
+        """
+import pytest
+import torch
+
+@pytest.mark.memory_budget(16, exact=True)
+def test_it():
+    torch.ones(4, device="cuda")
+""",
+        "utf-8",
+    )
+    done = attnmem("--device=T4", "--", "-m", "pytest", "-p", "no:cacheprovider", "--attnmem-report")
+    assert done.returncode == 0, done.stdout
+    assert "null:T4" in done.stdout

@@ -1,0 +1,279 @@
+"""Sessions of pytest that start themselves on the null device."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+BUDGETS = """
+import os
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+EXACT = "2*B*H*N*N*itemsize"
+
+@pytest.mark.memory_budget(EXACT, exact=True)
+@pytest.mark.parametrize("N", [128, 512])
+def test_scores(qkv, N):
+    q, k, v = qkv(2, 4, N, 64, dtype="float16")
+    (q @ k.transpose(-1, -2)).softmax(-1)
+
+@pytest.mark.memory_budget("B*H*N*d*itemsize + B*H*N*4 + 24 + 1")
+def test_flash(qkv):
+    q, k, v = qkv(2, 4, 4096, 64, dtype="float16")
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        scaled_dot_product_attention(q, k, v)
+
+@pytest.mark.memory_budget("1 GiB")
+def test_cudnn(qkv):
+    q, k, v = qkv(2, 4, 512, 64, dtype="float16", requires_grad=True)
+    scaled_dot_product_attention(q, k, v).sum().backward()
+
+@pytest.mark.memory_budget("1 GiB")
+def test_compiled_cudnn(qkv):
+    q, k, v = qkv(2, 4, 512, 64, dtype="float16")
+    torch.compile(scaled_dot_product_attention, backend="aot_eager")(q, k, v)
+
+@pytest.mark.memory_budget("1 GiB")
+def test_graph():
+    x = torch.ones(10, device="cuda")
+    with pytest.raises(RuntimeError, match="not supported"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x + 1
+
+@pytest.mark.memory_budget("1 GiB")
+def test_shape_from_data(qkv):
+    q, k, v = qkv(2, 4, 64, 64)
+    q[q > 0]
+
+@pytest.mark.memory_budget("1 GiB")
+def test_size_from_data(qkv):
+    torch.empty(int(torch.ones(4, device="cuda", dtype=torch.long).sum()))
+
+@pytest.mark.memory_budget("1 KiB")
+def test_logged_values():
+    loss = torch.ones(4, device="cuda").sum()
+    print(f"{loss:.3f}", float(loss), loss.item())
+
+@pytest.mark.memory_budget("1 KiB")
+def test_unknown_call():
+    import ctypes
+    torch.ones(4, device="cuda")
+    ctypes.CDLL(None).cudaIpcGetMemHandle(None, None)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_values_unless_computed(qkv, attnmem):
+    q, k, v = qkv(1, 1, 16, 8)
+    out = q + 1
+    assert attnmem.computes is False
+    if attnmem.computes:
+        torch.testing.assert_close(out, q)
+"""
+FAILING = """
+import os
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 MiB")
+def test_compared(qkv):
+    q, k, v = qkv(1, 1, 16, 8)
+    torch.testing.assert_close(q + 1, q)
+
+def test_unmarked():
+    assert torch.ones(4, device="cuda").sum() == 4
+
+def test_convolution():
+    torch.nn.Conv2d(3, 3, 3, device="cuda")(torch.ones(1, 3, 8, 8, device="cuda"))
+
+def attention(q, k, v):
+    weights = (q @ k.transpose(-1, -2)).softmax(-1)
+    return weights @ v
+
+@pytest.mark.memory_budget("B*H*N*d*itemsize")
+def test_over(qkv):
+    attention(*qkv(1, 8, 1024, 64))
+
+@pytest.mark.memory_budget("1 GiB")
+def test_out_of_memory():
+    keep = [torch.empty(2**30, dtype=torch.uint8, device="cuda") for _ in range(80)]
+
+@pytest.mark.memory_budget("1 KiB", backend="cuda")
+def test_elsewhere(): pass
+
+@pytest.mark.memory_budget("1 KiB", backend="null:T4")
+def test_of_another_kind(): pass
+"""
+
+
+class Ran:
+    def __init__(self, done, rows):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.data = json.loads(rows.read_text("utf-8")) if rows.exists() else None
+
+    def outcomes(self):
+        return {
+            row["nodeid"].partition("::")[2]: row["reason"] or row["outcome"]
+            for row in self.data["results"]
+        }
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Run pytest on these tests, from an environment that knows nothing of the null device."""
+
+    def run(tests, *arguments, ini="", **variables):
+        tmp_path.joinpath("test_it.py").write_text(tests, "utf-8")
+        tmp_path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}", "utf-8")
+        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA")
+        done = subprocess.run(
+            [*command, "--attnmem-json=rows.json", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "160", **variables},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return Ran(done, tmp_path / "rows.json")
+
+    return run
+
+
+def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
+    ran = session(BUDGETS, "--attnmem-backend", "null:H100")
+    assert ran.code == 0, ran.out + ran.err
+    cudnn = (
+        "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention"
+        " can be pinned with torch.nn.attention.sdpa_kernel"
+    )
+    read = (
+        "the device was read once, which gives zeros there: a size or a branch that hangs on data"
+        " would be wrong"
+    )
+    assert ran.outcomes() == {
+        "test_scores[128]": "within",
+        "test_scores[512]": "within",
+        "test_flash": "within",
+        "test_cudnn": cudnn,
+        "test_compiled_cudnn": cudnn,
+        "test_graph": "a CUDA graph was captured, which the null device cannot",
+        "test_shape_from_data": read,
+        "test_size_from_data": read,
+        "test_logged_values": "within",
+        "test_unknown_call": "the null device does not know cudaIpcGetMemHandle",
+        "test_values_unless_computed": "within",
+    }
+    assert "attnmem: on null:H100, where memory is as on CUDA and nothing is computed" in ran.out
+    assert re.search(r"attnmem: the null device has no answer to .*cudnnCreate \(\d\)", ran.out)
+    environment = ran.data["environment"]
+    assert environment["device"] == "NVIDIA H100 (attnmem null device)"
+    assert environment["null_device"]["devices"] == "H100"
+    assert {row["backend"] for row in ran.data["results"]} == {"null:H100"}
+
+
+def test_failures_say_where_they_ran_and_who_held_memory(session):
+    ran = session(FAILING, ini="attnmem_backend = null")
+    assert ran.code == 1
+    nothing = "on null:A100-80GB nothing is computed, and what is read from the device is zero;"
+    assert ran.out.count(nothing) == 2
+    assert "on null:A100-80GB there is no cuDNN: its scratch is known on a GPU alone" in ran.out
+    assert "peak 64.0 MiB exceeds budget 2.0 MiB (32.0x) on null:A100-80GB" in ran.out
+    assert "32.0 MiB  [1, 8, 1024, 1024] float32  softmax  test_it.py:18  in attention" in ran.out
+    assert "out of memory on null:A100-80GB: tried to allocate 1024.00 MiB" in ran.out
+    asked = "memory_budget: backend 'cuda' cannot measure here: the device is null:A100-80GB"
+    assert asked in ran.out
+    another = "backend 'null:T4' is not what this process runs under: null:A100-80GB"
+    assert another in ran.out
+
+
+def test_arguments_environment_and_workers_are_kept(session):
+    tests = """
+import os
+import pytest
+import torch
+
+@pytest.mark.memory_budget(2048, device="cuda:1", exact=True)
+@pytest.mark.parametrize("number", range(4))
+def test_it(number, worker_id):
+    assert (os.environ["OURS"], worker_id[:2]) == ("a b", "gw")
+    assert torch.cuda.device_count() == 2
+    torch.ones(512, device="cuda:1")
+"""
+    ran = session(
+        tests, "-n", "2", "-k", "it and not 3", "--attnmem-backend=null:2xH100", OURS="a b"
+    )
+    assert ran.code == 0, ran.out + ran.err
+    assert [*ran.outcomes().values()] == ["within"] * 3
+    assert {row["backend"] for row in ran.data["results"]} == {"null:2xH100"}
+    assert {row["device"] for row in ran.data["results"]} == {"cuda:1"}
+
+
+def test_the_exit_code_is_pytests(session):
+    empty = session("", "--attnmem-backend=null")
+    assert empty.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    unknown = session("", "--attnmem-backend=null:H1000")
+    assert unknown.code == pytest.ExitCode.USAGE_ERROR
+    assert unknown.err.startswith("ERROR: --attnmem-backend: unknown device 'H1000'; expected one")
+    assert len(unknown.err.strip().splitlines()) == 1
+
+
+def test_pytest_called_by_a_program_with_arguments_of_its_own_is_refused(tmp_path):
+    tmp_path.joinpath("test_it.py").write_text("def test_it(): pass", "utf-8")
+    script = "import pytest; raise SystemExit(pytest.main(['--attnmem-backend=null']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.stderr.strip() == (
+        "ERROR: --attnmem-backend: pytest.main was called with arguments of its own, and the null"
+        " device must be there before torch is; run pytest from the command line, or the program"
+        " with attnmem run"
+    )
+
+
+def test_large_tests_need_little_memory(session):
+    tests = """
+import pytest
+import torch
+
+@pytest.mark.memory_budget("2*B*H*N*N*itemsize + B*H*N*d*itemsize")
+@pytest.mark.parametrize("number", range(64))
+def test_it(qkv, number):
+    q, k, v = qkv(1, 16, 4096, 64, dtype="float16")
+    (q @ k.transpose(-1, -2)).softmax(-1) @ v
+"""
+    ran = session(tests, "--attnmem-backend=null")
+    assert [*ran.outcomes().values()] == ["within"] * 64
+    assert {row["peak_bytes"] for row in ran.data["results"]} == {2**30}
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # KiB
+
+
+def test_a_session_that_is_killed_leaves_nothing_behind(tmp_path):
+    tests = "import time, torch\ndef test_it():\n torch.ones(4, device='cuda')\n open('on', 'w')\n time.sleep(60)"
+    suite, home = tmp_path / "suite", tmp_path / "home"
+    for folder in (suite, home):
+        folder.mkdir()
+    suite.joinpath("test_it.py").write_text(tests, "utf-8")
+    command = (sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull)
+    shared = {*os.listdir("/dev/shm")}
+    process = subprocess.Popen(
+        [*command, "--rootdir=.", "--attnmem-backend=null"],
+        cwd=suite,
+        env={**os.environ, "TMPDIR": str(home)},
+        stdout=subprocess.DEVNULL,
+    )
+    while not suite.joinpath("on").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert sorted(os.listdir(suite)) == ["on", "test_it.py"]
+    assert os.listdir(home) == []
+    assert {*os.listdir("/dev/shm")} <= shared
