@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+NULL   := .venv-null
+
+.PHONY: demo test test-null lint bench record clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -11,6 +13,14 @@ demo: $(VENV)/installed
 
 test: lint
 	$(BIN)/python -m pytest
+
+# On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
+test-null: $(NULL)/installed
+	$(NULL)/bin/python -m pytest tests/null -n 2
+
+# What the tests compare with, measured anew on the null device.
+record: $(NULL)/installed
+	$(NULL)/bin/python tests/null/record.py
 
 # Timings are for reading, and never asserted.
 bench: $(VENV)/installed
@@ -29,5 +39,12 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
 	touch $@
 
+# === takes the build of PyPI, with CUDA, and none with a local version such as 2.13.0+cpu.
+$(NULL)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(NULL)
+	$(NULL)/bin/python -m pip install --quiet "$$(sed -n 's/^torch==/torch===/p' constraints.txt)"
+	$(NULL)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test-null]'
+	touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(NULL)

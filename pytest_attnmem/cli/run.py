@@ -34,7 +34,7 @@ def execute(arguments: Namespace) -> int:
     """
     from ..nulldevice.launch import become, devices
 
-    program = _python_program([part for part in arguments.program if part] or [])
+    program = _python_program(arguments.program)
     path = os.path.abspath(arguments.json) if arguments.json else ""
     if path and not Path(path).parent.is_dir():
         raise BackendUnavailable(f"--json: there is no directory {Path(path).parent}")

@@ -85,6 +85,7 @@ def test_it():
 """,
         "utf-8",
     )
-    done = attnmem("--device=T4", "--", "-m", "pytest", "-p", "no:cacheprovider", "--attnmem-report")
+    pytest_itself = ("-m", "pytest", "-p", "no:cacheprovider", "--attnmem-report")
+    done = attnmem("--device=T4", "--", *pytest_itself)
     assert done.returncode == 0, done.stdout
     assert "null:T4" in done.stdout

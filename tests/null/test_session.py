@@ -45,7 +45,8 @@ def test_compiled_cudnn(qkv):
 @pytest.mark.memory_budget("1 GiB")
 def test_graph():
     x = torch.ones(10, device="cuda")
-    with pytest.raises(RuntimeError, match="not supported"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="not supported"), torch.cuda.graph(graph):
         x + 1
 
 @pytest.mark.memory_budget("1 GiB")
@@ -256,7 +257,15 @@ def test_it(qkv, number):
 
 
 def test_a_session_that_is_killed_leaves_nothing_behind(tmp_path):
-    tests = "import time, torch\ndef test_it():\n torch.ones(4, device='cuda')\n open('on', 'w')\n time.sleep(60)"
+    tests = """
+import time
+import torch
+
+def test_it():
+    torch.ones(4, device="cuda")
+    open("on", "w").close()
+    time.sleep(60)
+"""
     suite, home = tmp_path / "suite", tmp_path / "home"
     for folder in (suite, home):
         folder.mkdir()

@@ -1,0 +1,64 @@
+"""The null backend where there is no null device, and what it makes of the runtime's counts."""
+
+import pytest
+
+from pytest_attnmem.backends import backend_of, open_backend
+from pytest_attnmem.backends.null import untrue
+from pytest_attnmem.errors import BackendUnavailable
+
+
+@pytest.mark.parametrize("name", ["null", "null:H100"])
+def test_a_process_that_was_not_started_under_it_is_told_how(name):
+    with pytest.raises(BackendUnavailable) as error:
+        open_backend(name)
+    assert str(error.value) == (
+        "backend 'null' must be there before torch is imported: start with pytest"
+        f" --attnmem-backend {name}, or attnmem run"
+    )
+
+
+CUDNN = (
+    "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention can be"
+    " pinned with torch.nn.attention.sdpa_kernel"
+)
+GRAPH = "a CUDA graph was captured, which the null device cannot"
+
+
+@pytest.mark.parametrize(
+    ("calls", "reads", "reason"),
+    [
+        ({}, 0, None),
+        ({"cudnnCreate": 2}, 1, CUDNN),
+        ({"cudaStreamBeginCapture": 1}, 0, GRAPH),
+        ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, GRAPH),
+        ({"cudaX": 1, "cuY": 3}, 5, "the null device does not know cudaX, cuY"),
+        (
+            {},
+            1,
+            "the device was read once, which gives zeros there: a size or a branch that hangs on"
+            " data would be wrong",
+        ),
+        (
+            {},
+            3,
+            "the device was read 3 times, which gives zeros there: a size or a branch that hangs on"
+            " data would be wrong",
+        ),
+    ],
+)
+def test_what_would_not_be_so_on_a_device_is_named(calls, reads, reason):
+    assert untrue(calls, reads) == reason
+
+
+@pytest.mark.parametrize(
+    ("device", "running", "backend"),
+    [
+        ("cuda:1", "auto", "cuda:1"),
+        ("cuda:1", "null:H100", "null:1"),
+        ("cuda", "null:H100", "null:H100"),
+        ("cpu", "null", "cpu"),
+        ("xpu:1", "null", "accelerator:xpu:1"),
+    ],
+)
+def test_a_device_of_cuda_is_the_null_one_where_that_runs(device, running, backend):
+    assert backend_of(device, running) == backend

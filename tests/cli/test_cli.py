@@ -1,0 +1,31 @@
+"""The command ``attnmem`` as a whole."""
+
+import pytest
+
+import pytest_attnmem
+from pytest_attnmem.cli import COMMANDS, main
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"attnmem {pytest_attnmem.__version__}\n"
+
+
+def test_help_lists_every_command_with_what_it_is_for(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["--help"])
+    assert exit.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        assert f"{name} {' '.join(module.__doc__.partition(chr(10))[0].split())}" in shown
+
+
+@pytest.mark.parametrize("arguments", [[], ["none"]])
+def test_no_command_or_an_unknown_one_is_a_usage_error(capsys, arguments):
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    assert "usage: attnmem" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""``attnmem run`` as far as it goes without a null device: what it starts, and what it refuses."""
+
+import sys
+
+import pytest
+
+from pytest_attnmem.cli import main
+from pytest_attnmem.nulldevice import launch
+from pytest_attnmem.profiles import PROFILES
+
+
+@pytest.fixture
+def becoming(monkeypatch, tmp_path):
+    """What the command would have become."""
+    seen = []
+    monkeypatch.chdir(tmp_path)
+
+    def become(*args):
+        seen.append(args)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(launch, "become", become)
+    monkeypatch.setattr(sys, "executable", "python")
+    tmp_path.joinpath("script.py").write_text("", "utf-8")
+    tmp_path.joinpath("tool").write_text("#!/usr/bin/env python3\n", "utf-8")
+    tmp_path.joinpath("binary").write_bytes(b"\x7fELF")
+    return seen
+
+
+HOST = ["python", "-m", "pytest_attnmem.nulldevice.program"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [
+        (["--", "script.py", "--json", "x"], ["", "script.py", "--json", "x"]),
+        (["script.py", "-m", "x"], ["", "script.py", "-m", "x"]),
+        (["--", "python3.11", "script.py"], ["", "script.py"]),
+        (["--", "-m", "module", "-x"], ["", "-m", "module", "-x"]),
+        (["--", "python", "-m", "module"], ["", "-m", "module"]),
+        (["--", "./tool", "a b", ""], ["", "./tool", "a b", ""]),
+    ],
+)
+def test_a_python_program_is_run_by_this_python(becoming, arguments, program):
+    with pytest.raises(SystemExit):
+        main(["run", "--device", "2xH100", *arguments])
+    assert becoming == [(HOST + program, (PROFILES["H100"], 2))]
+
+
+def test_the_file_for_the_peaks_is_where_the_command_was_given(becoming, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["run", "--json", "peaks.json", "--", "script.py"])
+    assert becoming == [
+        ([*HOST, str(tmp_path / "peaks.json"), "script.py"], (PROFILES["A100-80GB"], 1))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a program: attnmem run --device H100 -- script.py arguments"),
+        (["--"], "give a program: attnmem run --device H100 -- script.py arguments"),
+        (["--", "python"], "give a program: attnmem run --device H100 -- script.py arguments"),
+        (["--", "-c", "pass"], "expected script.py or -m module, got '-c'"),
+        (["--", "-m"], "expected script.py or -m module, got '-m'"),
+        (["--", "missing.py"], "there is no program 'missing.py'"),
+        (["--", "."], "'.' is no Python program; give script.py or -m module"),
+        (["--", "./binary"], "'./binary' is no Python program; give script.py or -m module"),
+        (
+            ["--device", "GTX 9", "--", "script.py"],
+            f"unknown device 'GTX 9'; expected one of {', '.join(PROFILES)}",
+        ),
+    ],
+)
+def test_what_is_no_python_program_is_refused_in_one_line(becoming, capsys, arguments, message):
+    assert main(["run", *arguments]) == 2
+    assert capsys.readouterr().err == f"attnmem run: {message}\n"
+    assert becoming == []
+
+
+def test_a_file_in_no_folder_is_refused(becoming, capsys, tmp_path):
+    assert main(["run", "--json", "no/peaks.json", "--", "script.py"]) == 2
+    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}\n"
+    assert capsys.readouterr().err == wanted
