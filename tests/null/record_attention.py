@@ -1,0 +1,72 @@
+"""Record attention: ``python tests/null/record_attention.py``, with the CUDA build of torch.
+
+On the null device, one process a device: which backend PyTorch takes for each of the questions in
+``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``, and what each
+operator, and ``scaled_dot_product_attention`` as a whole, allocates and frees meanwhile to
+``attention-operators.json`` and ``attention-calls.json``, all in ``tests/data/cuda/``.
+
+Events are ``+bytes`` for an allocation, as requested, and ``-n`` where the n-th of them is freed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import PROFILES, find_profile
+
+TESTS = Path(__file__).parents[1]
+CASES = TESTS / "backends" / "simulated" / "attention"
+DATA = TESTS / "data" / "cuda"
+#: One device of each compute capability.
+DECIDING = tuple({device.compute_capability: name for name, device in PROFILES.items()}.values())
+ALLOCATING = ("GTX 1080", "T4", "A100-80GB", "A10G", "H100")
+SCRIPT = """
+import json, os, sys
+import attention_on_device
+print(json.dumps(getattr(attention_on_device, sys.argv[1])()), flush=True)
+os._exit(0)
+"""
+
+
+def main():
+    chosen = {device: on(device, "choices") for device in DECIDING}
+    write("attention-choices.json", "the backend taken for each of cases.questions()", chosen)
+    for what in ("operators", "calls"):
+        events = {device: on(device, what) for device in ALLOCATING}
+        write(f"attention-{what}.json", "what each of cases.calls() allocates and frees", events)
+
+
+def on(device, what):
+    """What ``attention_on_device`` has to say there."""
+    paths = os.pathsep.join(map(str, (Path(__file__).parent, CASES, TESTS.parent)))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, what],
+        env={**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write(name, what, by_device):
+    head = json.dumps({"what": what, "torch": version("torch")}, indent=1).removesuffix("\n}")
+    lines = ",\n".join(
+        f"  {json.dumps(device)}: {told(answers)}" for device, answers in by_device.items()
+    )
+    (DATA / name).write_text(f'{head},\n "devices": {{\n{lines}\n }}\n}}\n', "utf-8")
+    print(name, {device: len(answers) for device, answers in by_device.items()})
+
+
+def told(answers):
+    if isinstance(answers, str):
+        return json.dumps(answers)
+    return "[\n" + ",\n".join(f"   {json.dumps(answer)}" for answer in answers) + "\n  ]"
+
+
+if __name__ == "__main__":
+    main()
