@@ -1,0 +1,129 @@
+"""Exact polynomials through measured points: divided differences of integers, no regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise, product
+
+from .polynomial import ONE, Polynomial
+
+#: Points beyond those that a polynomial needs, which must lie on it too.
+CONFIRMING = 2
+
+#: Blocks that kernels and allocators pad lengths to.
+PADDINGS = (8, 16, 32, 64, 128, 256)
+
+
+def divided_differences(sizes: Sequence[int], values: Sequence[Fraction]) -> list[Fraction]:
+    """Newton's coefficients of the polynomial through these points."""
+    column = [*values]
+    coefficients = [column[0]]
+    for order in range(1, len(sizes)):
+        column = [
+            (after - before) / (sizes[place + order] - sizes[place])
+            for place, (before, after) in enumerate(pairwise(column))
+        ]
+        coefficients.append(column[0])
+    return coefficients
+
+
+def differences(sizes: Sequence[int], values: Sequence[int], order: int) -> list[Fraction]:
+    """Every divided difference of that order: all 0 on a polynomial of a lower degree."""
+    window = order + 1
+    return [
+        divided_differences(
+            sizes[at : at + window], [Fraction(value) for value in values[at : at + window]]
+        )[-1]
+        for at in range(len(sizes) - order)
+    ]
+
+
+def through(atom: str, sizes: Sequence[int], values: Sequence[Fraction]) -> Polynomial:
+    """The polynomial in *atom* of the lowest degree through all of these points."""
+    result, basis = Polynomial.constant(0), Polynomial.constant(1)
+    for size, coefficient in zip(sizes, divided_differences(sizes, values), strict=True):
+        result = result + basis.scaled(coefficient)
+        basis = basis * (Polynomial.atom(atom) - Polynomial.constant(size))
+    return result
+
+
+def over_grid(
+    sizes: Mapping[str, Sequence[int]], values: Mapping[tuple[int, ...], int]
+) -> Polynomial:
+    """The polynomial in several symbols through every point of a grid, keyed in the same order."""
+    return _over_grid([*sizes.items()], {at: Fraction(value) for at, value in values.items()})
+
+
+def _over_grid(
+    axes: list[tuple[str, Sequence[int]]], values: Mapping[tuple[int, ...], Fraction]
+) -> Polynomial:
+    """First along the last axis, then each of its coefficients over the others."""
+    if not axes:
+        return Polynomial.constant(values[()])
+    *others, (symbol, sizes) = axes
+    rows = {
+        at: through(symbol, sizes, [values[point] for point in _line(at, sizes)])
+        for at in product(*(axis for _, axis in others))
+    }
+    powers = {monomial for row in rows.values() for monomial in row.terms} | {ONE}
+    total = Polynomial.constant(0)
+    for monomial in sorted(powers):
+        column = {at: row.terms.get(monomial, Fraction(0)) for at, row in rows.items()}
+        total = total + _over_grid(others, column) * Polynomial({monomial: Fraction(1)})
+    return total
+
+
+def _line(at: tuple[int, ...], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    return [(*at, size) for size in sizes]
+
+
+def confirmed(polynomial: Polynomial, sizes: Mapping[str, Sequence[int]]) -> bool:
+    """Whether along each symbol more points lie on it than it could have been bent through."""
+    return all(
+        polynomial.degree(symbol) + 1 + CONFIRMING <= len(values)
+        for symbol, values in sizes.items()
+    )
+
+
+def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
+    """A line, and a ceiling that some kernel pads to, through every point; None if none is."""
+    for block in PADDINGS:
+        if all(size % block == 0 for size in sizes):
+            continue  # then it is a line by itself
+        atom = f"ceil({symbol}/{block})"
+        for degree in (1, 2):
+            basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
+            basis.append(Polynomial.atom(atom))
+            found = _solve(basis, symbol, sizes, values)
+            if found is not None:
+                return found
+    return None
+
+
+def _solve(
+    basis: Sequence[Polynomial], symbol: str, sizes: Sequence[int], values: Sequence[int]
+) -> Polynomial | None:
+    """The combination of *basis* through all points, of which there must be enough to confirm."""
+    if len(sizes) < len(basis) + CONFIRMING:
+        return None
+    rows = [
+        [*(part.value({symbol: size}) for part in basis), Fraction(value)]
+        for size, value in zip(sizes, values, strict=True)
+    ]
+    for place in range(len(basis)):
+        pivot = next((row for row in rows[place:] if row[place]), None)
+        if pivot is None:
+            return None  # at these sizes one of them cannot be told from the others
+        rows.remove(pivot)
+        rows.insert(place, pivot)
+        for row in rows:
+            if row is not pivot and row[place]:
+                factor = row[place] / pivot[place]
+                row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
+    if any(row[-1] for row in rows[len(basis) :]):
+        return None
+    total = Polynomial.constant(0)
+    for place, part in enumerate(basis):
+        total = total + part.scaled(rows[place][-1] / rows[place][place])
+    return total
