@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .formula import parse_formula as parse_formula
     from .functions import check as check
     from .functions import compare as compare
+    from .functions import growth as growth
     from .functions import measure as measure
     from .functions import region as region
+    from .growth import Growth as Growth
     from .inputs import qkv as qkv
     from .measurement import Held as Held
     from .measurement import Measurement as Measurement
@@ -40,6 +42,7 @@ _HOMES = MappingProxyType(
         "BudgetExceeded": "errors",
         "Formula": "formula",
         "FormulaError": "errors",
+        "Growth": "growth",
         "Held": "measurement",
         "Measurement": "measurement",
         "MemoryModel": "model",
@@ -48,6 +51,7 @@ _HOMES = MappingProxyType(
         "check": "functions",
         "compare": "functions",
         "format_size": "units",
+        "growth": "functions",
         "measure": "functions",
         "parse_formula": "formula",
         "parse_size": "units",

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from . import inputs
 from .attribution import Exceeded, attributed
-from .backends import Backend
-from .budget import BudgetSpec, parse, resolve
+from .backends import Backend, world
+from .budget import BudgetSpec, resolve
 from .comparison import Comparison, Ratio, Saving, hold
-from .errors import BudgetError, SizeError
+from .errors import BudgetError
+from .growth import Growth, grow
 from .instrument import Instrument, ready
+from .limits import caller, device_facts, is_size, limit_of
 from .measure import unseen, window
 from .measurement import METRICS, Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
-from .units import parse_size
 from .verdict import Outcome, Verdict, judge
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
@@ -70,13 +69,15 @@ class AttnMem:
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
+        backend = self._instrument(None).backend
         if kwargs.get("device") is None:
-            kwargs["device"] = self._instrument(None).backend.device
+            kwargs["device"] = backend.device
         try:
             bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
         except TypeError as error:
             raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
-        tensors = inputs.qkv(*args, **kwargs)
+        with world(backend):
+            tensors = inputs.qkv(*args, **kwargs)
         self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
         return tensors
 
@@ -123,8 +124,9 @@ class AttnMem:
                 f" {type(fn).__name__}, perhaps what the function returned"
             )
         instrument = self._instrument(backend)
-        for _ in range(warmup):
-            fn(*args, **kwargs)
+        with world(instrument.backend):
+            for _ in range(warmup):
+                fn(*args, **kwargs)
         measurement, result = instrument.run(lambda: fn(*args, **kwargs))
 
         def trace() -> Measurement:
@@ -155,10 +157,10 @@ class AttnMem:
         """
         if not isinstance(name, str) or not name.strip():
             raise BudgetError(f"a region needs a name, a text that is not empty; got {name!r:.40}")
-        if limit is None and _is_size(name):
+        if limit is None and is_size(name):
             raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
-        spec = _spec("region", limit, options, symbols)
+        spec = limit_of("region", limit, options, symbols)
         instrument = self._instrument(backend)
         opened = window(instrument.backend, metric, workspace=instrument.workspace_bytes)
 
@@ -190,8 +192,8 @@ class AttnMem:
             kind = type(measurement).__name__
             raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
-        spec = _spec("check", limit, options, symbols)
-        shape = self.shape(Source("check", symbols), _device(measurement))
+        spec = limit_of("check", limit, options, symbols)
+        shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._conclude(self._unique(name), verdict, measurement, shape)
 
@@ -221,9 +223,34 @@ class AttnMem:
         measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
         shape = self.shape()
         bound = (max_ratio, min_saving)
-        verdict = hold(measured, reference, bound, metric, _caller(), shape)
+        verdict = hold(measured, reference, bound, metric, caller(), shape)
         verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
+
+    def growth(
+        self,
+        fn: Callable[..., Any],
+        *,
+        metric: str = "peak",
+        warmup: int = 0,
+        backend: str | None = None,
+        **sizes: Iterable[int],
+    ) -> Growth:
+        """Measure ``fn(N=…)`` at each size of ``N=[256, 512, 1024, 2048]``, and fit it exactly.
+
+        Of several symbols every combination is measured; ``Growth`` has ``formula``, ``degree``
+        and ``assert_within("O(N)")``.
+
+        Raises:
+            BudgetError: too few sizes, or one that the function does not take.
+        """
+        if metric not in METRICS:
+            raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+
+        def measured(call: Callable[[], Any]) -> Measurement:
+            return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
+
+        return grow(measured, fn, sizes, metric)
 
     def _judge_region(
         self, name: str, measurement: Measurement, spec: BudgetSpec, backend: Backend
@@ -231,7 +258,7 @@ class AttnMem:
         if self._traced is not None:
             self._traced[name] = measurement
             return None
-        shape = self.shape(Source("the region", spec.symbols), _device(measurement))
+        shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
         if spec.limits or measurement.out_of_memory is not None:
             verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
             return self._conclude(name, verdict, measurement, shape, backend)
@@ -264,32 +291,3 @@ class AttnMem:
     def _unique(self, name: str) -> str:
         self._names[name] += 1
         return name if self._names[name] == 1 else f"{name} #{self._names[name]}"
-
-
-def _is_size(text: str) -> bool:
-    try:
-        parse_size(text)
-    except SizeError:
-        return False
-    return True
-
-
-def _device(measurement: Measurement) -> Source:
-    return Source(f"the {measurement.backend} backend", measurement.symbols)
-
-
-def _spec(what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]) -> BudgetSpec:
-    """The budget of a region or a check, which know fewer options than the marker."""
-    for name in ("backend", "device", "warmup"):
-        if name in symbols:
-            raise BudgetError(f"a {what} takes no {name}")
-    return replace(parse((limit,), {**options, **symbols}), where=_caller())
-
-
-def _caller() -> str:
-    """The line that called into this package."""
-    frame = sys._getframe()
-    here = os.path.dirname(__file__)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -46,6 +46,9 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     measured = verdict.measurement
     if measured is None or measured.out_of_memory is not None:
         return verdict
+    if measured.held or measured.left:  # known from the run itself
+        at_end = verdict.budget is not None and verdict.budget.metric == "retained"
+        return with_held(verdict, replace(measured, held=measured.left) if at_end else measured)
     try:
         traced = (trace or _untraceable)()
     except AttnMemError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .arithmetic import MAX_BITS
+from .contract import Contract, is_contract, parse_contract
 from .errors import AttnMemError, BudgetError
 from .formula import Formula, parse_formula
 from .measurement import METRICS
@@ -21,14 +22,14 @@ from .units import format_exact, parse_size, shown
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
 
-Limit = int | Formula | MemoryModel | Callable[[AttentionShape], int]
+Bytes = int | Formula | MemoryModel | Callable[[AttentionShape], int]
+Limit = Bytes | Contract
 
 _KIND = re.compile(r"sm\d{2,3}|[a-z]+")
 #: Device kinds as they are written most; a backend of one's own may have others.
 _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
-_GROWTH = re.compile(r"\s*O\s*\(")
 _MAX_NAME = 64
 _KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
 
@@ -98,6 +99,8 @@ class Budget:
     tolerance: Tolerance = NONE
     exact: bool = False
     absent: str = ""
+    contract: Contract | None = None
+    """How the measurement may grow with sizes, in place of a limit."""
 
 
 def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec:
@@ -136,6 +139,8 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
         )
         return Budget(None, absent=absent, **common)  # type: ignore[arg-type]
     limit = spec.limits[kind]
+    if isinstance(limit, Contract):
+        return Budget(None, limit.text, contract=limit, **common)  # type: ignore[arg-type]
     limit_bytes, read = _evaluate(limit, shape, kinds)
     values = {name: value for name, value in shape.symbols.items() if name in read}
     values |= {name: shape[name] for name in sorted(read & ALIASES.keys() - values.keys())}
@@ -144,7 +149,7 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
 
 
 def _evaluate(
-    limit: Limit, shape: AttentionShape, kinds: tuple[str, ...]
+    limit: Bytes, shape: AttentionShape, kinds: tuple[str, ...]
 ) -> tuple[int, frozenset[str]]:
     if isinstance(limit, int):
         return limit, frozenset()
@@ -195,11 +200,8 @@ def _check_kind(kind: object) -> None:
 
 def _parse_limit(limit: object) -> Limit:
     if isinstance(limit, str):
-        if _GROWTH.match(limit):
-            raise BudgetError(
-                f"growth contracts such as {shown(limit)} are not enforced by this version;"
-                " write a size ('64 MiB') or a formula ('2*B*H*N*d*itemsize')"
-            )
+        if is_contract(limit):
+            return parse_contract(limit)
         if _SIZE.fullmatch(limit):
             return parse_size(limit)
         formula = parse_formula(limit)
@@ -212,7 +214,7 @@ def _parse_limit(limit: object) -> Limit:
                 f"limit {shown(limit)} is too large; a budget is below 2**{MAX_BITS} bytes"
             )
         return limit
-    if isinstance(limit, (Formula, MemoryModel)):
+    if isinstance(limit, (Formula, MemoryModel, Contract)):
         return limit
     forward = getattr(limit, "forward", None)
     if isinstance(forward, MemoryModel):
@@ -221,7 +223,8 @@ def _parse_limit(limit: object) -> Limit:
         return limit
     raise BudgetError(
         f"cannot read limit {shown(limit)} ({type(limit).__name__}); expected a size"
-        " ('64 MiB'), whole bytes, a formula, a MemoryModel, a callable or a dict by device"
+        " ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a callable or a"
+        " dict by device"
     )
 
 
@@ -234,6 +237,8 @@ def _describe(limit: object) -> str:
         return " ".join(limit.text.split())
     if isinstance(limit, MemoryModel):
         return limit.name
+    if isinstance(limit, Contract):
+        return limit.text
     return getattr(limit, "__qualname__", None) or type(limit).__name__
 
 

@@ -12,12 +12,15 @@ import pytest
 
 from . import errors
 from .attribution import attributed
+from .backends import world
 from .budget import Budget, BudgetSpec, resolve
-from .errors import AttnMemError
+from .errors import AttnMemError, CannotSimulate
 from .explain import explain
+from .instrument import Instrument
 from .measure import Window, nothing_left_open, out_of_memory, window
 from .measurement import Measurement
 from .plan import Plan, arguments, where
+from .probe import Probe
 from .rows import Rows
 from .second_run import SecondRun, rewind
 from .settings import MARKER, Settings
@@ -73,7 +76,9 @@ class Enforcement:
 
     def _warm_up(self) -> None:
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
-            with self._plan.memory.rehearsal():
+            with self._plan.memory.rehearsal(), ExitStack() as worlds:
+                for _, instrument in self._plan.budgets:
+                    worlds.enter_context(world(instrument.backend))
                 self._item.runtest()
                 rewind(self._item)
 
@@ -99,6 +104,8 @@ class Enforcement:
         if error is not None:
             if text:
                 self._item.add_report_section("call", "memory budget", text)
+            if isinstance(error, CannotSimulate):  # the line it names says more than its frames
+                raise pytest.fail.Exception(str(error), pytrace=False) from None
             raise error
 
     def _judge_all(
@@ -119,7 +126,7 @@ class Enforcement:
                 continue  # a limit for whatever allocates says nothing of a test that does not
             shape = self._shape(spec, measurement)
             try:
-                verdict = self._judge(spec, measurement, shape, cause)
+                verdict = self._judge(spec, measurement, shape, cause, instrument)
             except AttnMemError as wrong:
                 verdict = self._not_enforced(spec, measurement, str(wrong), cause)
                 if not self._plan.default and cause is None:
@@ -139,11 +146,16 @@ class Enforcement:
         measurement: Measurement | None,
         shape: AttentionShape,
         cause: BaseException | None,
+        instrument: Instrument,
     ) -> Verdict:
         if measurement is None or (cause is not None and spec.metric == "retained"):
             return self._not_enforced(spec, measurement, "", cause)  # a traceback retains much
         budget = resolve(spec, shape, measurement.kinds)
-        if cause is None:
+        if cause is None and budget.contract is not None and measurement.unmeasured is None:
+            probe = Probe(self._item, self._plan.memory, instrument)
+            grown = probe.grow(budget.contract, budget.metric, measurement)
+            verdict = judge(measurement, budget, grown)
+        elif cause is None:
             verdict = judge(measurement, budget)
         else:  # the body did not come to its end: it may be over by now, but never within
             verdict = judge(measurement, replace(budget, exact=False))

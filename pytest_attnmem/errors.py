@@ -21,6 +21,10 @@ class BackendUnavailable(AttnMemError):
     """A measuring backend that cannot run on this machine."""
 
 
+class CannotSimulate(AttnMemError, RuntimeError):
+    """A program asked a tensor without data for what only data can answer."""
+
+
 class BudgetExceeded(AttnMemError, AssertionError):
     """The verdict on a measurement that broke its promise; an assertion, not a mistake."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .api import AttnMem
 from .comparison import Comparison
+from .growth import Growth
 from .measurement import Measurement
 from .region import Region
 from .verdict import Verdict
@@ -31,6 +32,11 @@ def region(name: str, limit: Any = None, **options: Any) -> Region:
 def check(measurement: Measurement, limit: Any, **options: Any) -> Verdict:
     """:meth:`AttnMem.check`, for a measurement made anywhere."""
     return AttnMem().check(measurement, limit, **options)
+
+
+def growth(fn: Callable[..., Any], **options: Any) -> Growth:
+    """:meth:`AttnMem.growth` on the default backend, or the one named."""
+    return AttnMem().growth(fn, **options)
 
 
 def compare(new: Callable[[], Any], base: Callable[[], Any], **options: Any) -> Comparison:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from itertools import product
+from typing import Any
 
+from . import tensors
 from .contract import Contract, parse_contract
-from .errors import BudgetError, BudgetExceeded
+from .errors import AttnMemError, BudgetError, BudgetExceeded
 from .formula import Formula, parse_formula
 from .interpolation import CONFIRMING, confirmed, differences, over_grid, padded
-from .measurement import Held, Measurement
+from .measurement import Measurement
 from .polynomial import Polynomial
-from .units import format_size
+from .units import excerpt, format_size, shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 #: So many sizes tell a line from what is none, and two more points than it needs lie on it.
 ENOUGH = 2 + CONFIRMING
@@ -47,8 +53,8 @@ class Growth:
     peaks: Mapping[tuple[int, ...], int]
     """Bytes at each point of the grid, keyed in the order of ``sizes``."""
     metric: str = "peak"
-    held: tuple[Held, ...] = ()
-    """The tensors alive at the peak of the largest sizes, where they were looked up."""
+    trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
+    """Runs the largest sizes once more, to see what is held at the peak."""
 
     @property
     def polynomial(self) -> Polynomial | None:
@@ -108,7 +114,8 @@ class Growth:
         """
         judgement = self.judge(parse_contract(contract))
         if judgement.answer is Answer.BROKEN:
-            raise BudgetExceeded(f"{judgement.reason}; the contract is {contract}\n{self}")
+            text = f"{judgement.reason}; the contract is {contract}\n{self}"
+            raise BudgetExceeded("\n".join([text, *self._held()]))
         if judgement.answer is Answer.UNKNOWN:
             raise BudgetError(f"{judgement.reason}; the contract is {contract}")
 
@@ -119,6 +126,16 @@ class Growth:
             f"   {format_size(peak)}"
             for at, peak in self.peaks.items()
         )
+
+    def _held(self) -> list[str]:
+        """Who held memory at the largest sizes, if that can be seen."""
+        if self.trace is None or self.metric == "retained":
+            return []
+        sizes = {name: values[-1] for name, values in self.sizes.items()}
+        try:
+            return tensors.lines(self.trace().held, sizes, "peak")
+        except Exception as error:  # the program's own: it does not run twice
+            return [f"  what was held is not known: {excerpt(str(error), 160)}"]
 
     def _fit(self) -> Polynomial:
         fit = self.polynomial
@@ -207,6 +224,41 @@ def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
             )
         made[name] = distinct
     return made
+
+
+def grow(
+    measure: Callable[[Callable[[], Any]], Measurement],
+    fn: Callable[..., Any],
+    sizes: Mapping[str, Iterable[int]],
+    metric: str,
+) -> Growth:
+    """Measure ``fn(N=…)`` at each point of a grid of sizes, the largest last.
+
+    Raises:
+        BudgetError: there are no sizes, or one that the function does not take, or nothing was
+            measured.
+    """
+    made = grid(sizes)
+    peaks: dict[tuple[int, ...], int] = {}
+    trace = None
+    for at in product(*made.values()):
+        named = dict(zip(made, at, strict=True))
+        listed = " ".join(f"{name}={size}" for name, size in named.items())
+        try:
+            seen = measure(partial(fn, **named))
+        except AttnMemError:
+            raise
+        except Exception as error:
+            raise BudgetError(
+                f"growth: the function raised {shown(error, 160)} at {listed}; vary over sizes"
+                " that it takes"
+            ) from error
+        try:
+            peaks[at] = known(seen, metric)
+        except BudgetError as error:
+            raise BudgetError(f"growth: at {listed} {error}") from None
+        trace = seen.trace
+    return Growth(made, peaks, metric, trace)
 
 
 def known(measurement: Measurement, metric: str) -> int:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from .backends import Backend, Gauge, Rise, Stretch
+from .backends import Backend, Gauge, Rise, Stretch, world
 from .measurement import Held, Measurement
 
 
@@ -114,6 +114,8 @@ class Meter:
         self.backend = backend
         self.gauge = gauge
         self.collecting = gc.isenabled()
+        self.world = ExitStack()
+        """Where programs run that the backend measures."""
         self._windows: list[Window] = []
         self._inputs: list[Any] = []
 
@@ -223,6 +225,7 @@ def _meter(backend: Backend, trace: bool) -> Meter:
     meter = Meter(backend, backend.tracer() if trace else backend.gauge())
     gc.collect()
     gc.disable()
+    meter.world.enter_context(world(backend))
     _RUNNING.meters.append(meter)
     return meter
 
@@ -230,6 +233,7 @@ def _meter(backend: Backend, trace: bool) -> Meter:
 def _end(meter: Meter) -> None:
     if meter in _RUNNING.meters:
         _RUNNING.meters.remove(meter)
+        meter.world.close()
         if meter.collecting:
             gc.enable()
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .api import AttnMem, Keeper
 from .backends import backend_of
 from .budget import BudgetSpec, parse, resolve
+from .contract import Contract
 from .errors import AttnMemError, BackendUnavailable, BudgetError
 from .instrument import Instrument
+from .probe import variable
 from .settings import FIXTURES, MARKER
 from .shape import ALIASES, SYMBOLS, Source, gather
 
@@ -181,6 +183,9 @@ def _line(lines: list[str], metric: str) -> int:
 def _check_symbols(item: pytest.Item, spec: BudgetSpec, instrument: Instrument, node: Any) -> None:
     """Fail before the fixtures run, if it is clear by now that a symbol will be missing."""
     names = getattr(item, "fixturenames", ())
+    for limit in spec.limits.values():
+        if isinstance(limit, Contract):
+            _check_contract(item, spec, limit, node)
     if "qkv" in names:
         return
     known = arguments(item)
@@ -193,6 +198,13 @@ def _check_symbols(item: pytest.Item, spec: BudgetSpec, instrument: Instrument, 
         resolve(spec, gather([Source("the marker", spec.symbols), known, device]), backend.kinds)
     except AttnMemError as error:
         raise type(error)(f"{MARKER}: {error}   {where(item, node, spec.metric)}") from error
+
+
+def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract, node: Any) -> None:
+    try:
+        variable(item, contract)
+    except BudgetError as error:
+        raise BudgetError(f"{MARKER}: {error}   {where(item, node, spec.metric)}") from error
 
 
 def _read_by(spec: BudgetSpec) -> frozenset[str]:

@@ -81,7 +81,7 @@ class SecondRun:
 
     def _run(self, backend: Backend) -> None:
         opened = None
-        with _untold(self._item), self._memory.rehearsal() as regions:
+        with untold(self._item), self._memory.rehearsal() as regions:
             try:
                 rewind(self._item)
                 with window(backend, trace=True) as opened:
@@ -101,7 +101,7 @@ class SecondRun:
 
 
 @contextmanager
-def _untold(item: pytest.Item) -> Iterator[None]:
+def untold(item: pytest.Item) -> Iterator[None]:
     """Keep what the test tells pytest, which it told before, out of the reports."""
     properties = [*item.user_properties]
     with pytest.MonkeyPatch.context() as patch, _quiet(item):

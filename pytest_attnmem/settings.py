@@ -137,9 +137,7 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
         return _file(base / value, source)
     try:
         if option.name == "default":
-            from .budget import parse
-
-            return parse((value,), {})
+            return _for_every_test(value)
         if option.name == "backend" and value != option.default:
             from .backends import BACKENDS, check_name
 
@@ -147,6 +145,18 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
     except AttnMemError as error:
         raise AttnMemError(f"{source}: {error}") from error
     return value
+
+
+def _for_every_test(limit: str) -> BudgetSpec:
+    from .budget import parse
+    from .contract import is_contract
+
+    if is_contract(limit):
+        raise AttnMemError(
+            "a growth contract is for tests that take what it varies; mark them with"
+            f" {limit!r:.100}"
+        )
+    return parse((limit,), {})
 
 
 def _ini(config: pytest.Config, option: Option) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from .budget import Budget
+from .contract import Contract
+from .errors import BudgetError
+from .growth import Answer, Growth
 from .measurement import Measurement
 from .units import format_distinct, format_size
 
@@ -27,10 +31,18 @@ class Verdict:
     """One line; for ``over`` the first line of the failure."""
     measurement: Measurement | None = None
     budget: Budget | None = None
+    points: tuple[str, ...] = ()
+    """What a contract was held to: the sizes and what was measured there, a line each."""
 
 
-def judge(measurement: Measurement, budget: Budget) -> Verdict:
-    """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does."""
+def judge(measurement: Measurement, budget: Budget, growths: Sequence[Growth] = ()) -> Verdict:
+    """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does.
+
+    ``growths`` are what its contract is held to, where it has one.
+
+    Raises:
+        BudgetError: the sizes of ``growths`` cannot tell whether the contract was kept.
+    """
 
     def verdict(outcome: Outcome, reason: str = "") -> Verdict:
         return Verdict(outcome, reason, measurement, budget)
@@ -46,15 +58,37 @@ def judge(measurement: Measurement, budget: Budget) -> Verdict:
             Outcome.NOT_ENFORCED,
             f"{budget.metric} is not measured on {measurement.backend}{missing}",
         )
-    if limit is None:
+    if limit is None and budget.contract is None:
         return verdict(Outcome.NOT_ENFORCED, budget.absent)
-    if measurement.allocations == 0 and limit > 0:
+    if measurement.allocations == 0 and limit != 0:
         return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
+    if limit is None:
+        return _grown(verdict, growths, budget.contract, measurement)
     allowance = budget.tolerance.allowance(limit)
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
     if budget.exact and value < limit - allowance:
         return verdict(Outcome.OVER, _under(value, limit, measurement, budget))
+    return verdict(Outcome.WITHIN)
+
+
+def _grown(
+    verdict: Callable[..., Verdict],
+    growths: Sequence[Growth],
+    contract: Contract | None,
+    measurement: Measurement,
+) -> Verdict:
+    if not growths or contract is None:
+        return verdict(Outcome.NOT_ENFORCED, "nothing was varied")
+    judged = [(growth.judge(contract), growth) for growth in growths]
+    for judgement, growth in judged:
+        if judgement.answer is Answer.BROKEN:
+            reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
+            points = tuple(str(growth).splitlines())
+            return replace(verdict(Outcome.OVER, reason), points=points)
+    for judgement, _ in judged:
+        if judgement.answer is Answer.UNKNOWN:
+            raise BudgetError(judgement.reason)
     return verdict(Outcome.WITHIN)
 
 

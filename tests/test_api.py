@@ -199,7 +199,7 @@ class TestMeasure:
         with pytest.raises(BackendUnavailable) as error:
             pytest_attnmem.measure(int, backend="tpu")
         assert str(error.value) == (
-            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, cpu, null"
+            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, cpu, null, simulated"
         )
 
 

@@ -16,7 +16,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 PLUGIN = frozenset(
     {
         *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
-        "reporter.py",
+        *("probe.py", "reporter.py"),
         *("rows.py", "second_run.py", "session.py", "settings.py"),
     }
 )

@@ -184,9 +184,9 @@ def test_a_limit_can_be_given_by_name() -> None:
             " change the formula",
         ),
         (
-            "O(N*d)",
-            "growth contracts such as 'O(N*d)' are not enforced by this version; write a size"
-            " ('64 MiB') or a formula ('2*B*H*N*d*itemsize')",
+            "O(log2(N))",
+            "cannot read contract 'O(log2(N))': log2(N) is no power; a growth contract is a sum of"
+            " products of symbols, such as O(N*d), O(N^2) or O(N + d)",
         ),
         (
             {},
@@ -215,7 +215,7 @@ def test_a_limit_can_be_given_by_name() -> None:
         (
             {"cpu": None},
             "cannot read limit None (NoneType); expected a size ('64 MiB'), whole bytes, a"
-            " formula, a MemoryModel, a callable or a dict by device",
+            " formula, a growth contract, a MemoryModel, a callable or a dict by device",
         ),
         (
             KernelModel(MODEL, MODEL),
@@ -224,12 +224,14 @@ def test_a_limit_can_be_given_by_name() -> None:
         (
             1.5,
             "cannot read limit 1.5 (float); expected a size ('64 MiB'), whole bytes, a formula,"
-            " a MemoryModel, a callable or a dict by device",
+            " a growth contract, a"
+            " MemoryModel, a callable or a dict by device",
         ),
         (
             True,
             "cannot read limit True (bool); expected a size ('64 MiB'), whole bytes, a formula,"
-            " a MemoryModel, a callable or a dict by device",
+            " a growth contract, a"
+            " MemoryModel, a callable or a dict by device",
         ),
     ],
     ids=lambda value: repr(value)[:20] if not isinstance(value, KernelModel) else "model",
@@ -405,7 +407,8 @@ class Rude:
         (1, {"device": "cuda:" + "9" * 5000}, f"device='cuda:{'9' * 56}...' is not a name; write"
          " device='cpu', for example"),
         (Rude(), {}, "cannot read limit <Rude, its repr raised RuntimeError> (Rude); expected a"
-         " size ('64 MiB'), whole bytes, a formula, a MemoryModel, a callable or a dict by device"),
+         " size ('64 MiB'), whole bytes, a formula, a growth contract, a"
+            " MemoryModel, a callable or a dict by device"),
         ({HUGE: 1}, {}, "unknown device kind <int of 16610 bits> in the budget; expected cuda, sm90"
          " (a compute capability), cpu, another device type or default"),
     ],

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.budget import Budget
-from pytest_attnmem.explain import dimensions, explain
+from pytest_attnmem.explain import explain
 from pytest_attnmem.measurement import Held, Measurement
+from pytest_attnmem.tensors import dimensions
 from pytest_attnmem.verdict import judge, not_enforced
 
 MIB = 1024**2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -110,11 +111,17 @@ def _in_module(module: str) -> Opener:
 
 
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
-    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu", "null")}
+    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu", "null", "simulated")}
 )
 
 #: The order in which ``auto`` tries: the device that the code would run on.
 AUTO = ("null", "cuda", "accelerator", "cpu")
+
+
+def world(backend: Backend) -> AbstractContextManager[None]:
+    """Where the programs run that ``backend`` measures: here, unless it has a world of its own."""
+    offered: AbstractContextManager[None] = getattr(backend, "world", nullcontext)()
+    return offered
 
 
 def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
@@ -188,6 +195,9 @@ def backend_of(device: str, running: str = "auto") -> str:
     Where ``running`` stands for CUDA devices, that one: ``null`` and ``cuda:1`` → ``null:1``.
     """
     kind, _, index = device.partition(":")
-    if kind == "cuda" and running.partition(":")[0] == "null":
+    stand_in = running.partition(":")[0]
+    if kind == "cuda" and stand_in == "null":
         return f"null:{index}" if index else running
+    if device in ("cuda", "cuda:0") and stand_in == "simulated":
+        return running
     return device if kind in ("cuda", "cpu") else f"accelerator:{device}"

@@ -55,7 +55,7 @@ def _cells(row: Record, unit: str, prefix: str) -> list[str]:
         _shortened(row.name.removeprefix(prefix)),
         _shape(row),
         row.backend if ":" in row.backend else row.device,
-        _size(row.limit_bytes, unit),
+        row.budget if row.budget.startswith("O(") else _size(row.limit_bytes, unit),
         _size(row.value, unit) + metric,
         _percent(row),
     ]

@@ -57,9 +57,9 @@ BAD = {
         " formula",
     ),
     "a growth contract": (
-        "'O(N*d)', N=4, d=4",
-        "growth contracts such as 'O(N*d)' are not enforced by this version; write a size"
-        " ('64 MiB') or a formula ('2*B*H*N*d*itemsize')",
+        "'O(log2(N))', N=4",
+        "cannot read contract 'O(log2(N))': log2(N) is no power; a growth contract is a sum of"
+        " products of symbols, such as O(N*d), O(N^2) or O(N + d)",
     ),
     "two limits": (
         "1, 2",
@@ -72,7 +72,7 @@ BAD = {
     "a list": (
         "[1, 2]",
         "cannot read limit [1, 2] (list); expected a size ('64 MiB'), whole bytes, a formula, a"
-        " MemoryModel, a callable or a dict by device",
+        " growth contract, a MemoryModel, a callable or a dict by device",
     ),
     "a negative number": ("-1", "limit -1 is negative; a budget is 0 bytes or more"),
     "a tolerance in another unit": (
@@ -82,8 +82,8 @@ BAD = {
     ),
     "an unknown backend": (
         "1, backend='gpu'",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, scripted,"
-        " absent",
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null,"
+        " simulated, scripted, absent",
     ),
     "a backend and another's device": (
         "1, backend='cpu', device='cuda'",

@@ -112,7 +112,7 @@ BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null",
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated",
     ),
     "a size in other units": (
         "default",
