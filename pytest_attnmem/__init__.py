@@ -7,6 +7,8 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .closed_form import Derived as Derived
+    from .derive import derive as derive
     from .errors import AttnMemError as AttnMemError
     from .errors import BackendUnavailable as BackendUnavailable
     from .errors import BudgetError as BudgetError
@@ -40,6 +42,7 @@ _HOMES = MappingProxyType(
         "BackendUnavailable": "errors",
         "BudgetError": "errors",
         "BudgetExceeded": "errors",
+        "Derived": "closed_form",
         "Formula": "formula",
         "FormulaError": "errors",
         "Growth": "growth",
@@ -50,6 +53,7 @@ _HOMES = MappingProxyType(
         "SizeError": "errors",
         "check": "functions",
         "compare": "functions",
+        "derive": "derive",
         "format_size": "units",
         "growth": "functions",
         "measure": "functions",

@@ -13,7 +13,9 @@ from . import inputs
 from .attribution import Exceeded, attributed
 from .backends import Backend, world
 from .budget import BudgetSpec, resolve
+from .closed_form import Derived
 from .comparison import Comparison, Ratio, Saving, hold
+from .derive import derive
 from .errors import BudgetError
 from .growth import Growth, grow
 from .instrument import Instrument, ready
@@ -251,6 +253,10 @@ class AttnMem:
             return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
 
         return grow(measured, fn, sizes, metric)
+
+    def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
+        """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
+        return derive(fn, *shapes, **options)
 
     def _judge_region(
         self, name: str, measurement: Measurement, spec: BudgetSpec, backend: Backend

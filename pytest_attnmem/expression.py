@@ -94,6 +94,22 @@ def symbols(node: Node) -> frozenset[str]:
     return frozenset().union(*map(symbols, operands(node)))
 
 
+def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
+    """Return *node* with these symbols replaced by numbers, and what then is one worked out."""
+    match node:
+        case Symbol(name):
+            return Number(Fraction(values[name])) if name in values else node
+        case Negation(operand):
+            made: Node = Negation(substitute(operand, values))
+        case Binary(operator, left, right):
+            made = Binary(operator, substitute(left, values), substitute(right, values))
+        case Call(function, arguments):
+            made = Call(function, tuple(substitute(argument, values) for argument in arguments))
+        case _:
+            return node
+    return made if symbols(made) else Number(evaluate(made, {}))
+
+
 def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
     """Return the value of *node*; raises ArithmeticError naming the part that has none."""
     numbers = [evaluate(operand, values) for operand in operands(node)]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from . import arithmetic, expression
@@ -52,6 +53,9 @@ _TOKEN: Final = re.compile(
 )
 
 
+_NO_VALUES: Final[Mapping[str, int | Fraction]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """A formula as it was written, and the tree it was read as; equal if the trees are."""
@@ -84,11 +88,14 @@ class Formula:
                 f"{self._quoted()} has no value{_given(values)}: {error}; change the formula"
             ) from None
 
-    def evaluate(self, symbols: Mapping[str, int | Fraction]) -> int:
-        """Return the formula's value in whole bytes, rounded down.
+    def evaluate(
+        self, symbols: Mapping[str, int | Fraction] = _NO_VALUES, /, **named: int | Fraction
+    ) -> int:
+        """Return the formula's value in whole bytes, rounded down: ``f.evaluate(N=1024, d=64)``.
 
         Raises FormulaError as value() does, and where the value is negative.
         """
+        symbols = {**symbols, **named} if named else symbols
         value = self.value(symbols)
         if value < 0:
             used = {name: symbols[name] for name in sorted(self.symbols)}

@@ -46,7 +46,7 @@ def qkv(
     """
     import torch
 
-    kind = _dtype(dtype)
+    kind = dtype_of(dtype)
     Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
     sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
     for name, size in sizes.items():
@@ -69,14 +69,22 @@ def qkv(
         return make(H, N, d), make(Hkv, M, d), make(Hkv, M, dv)
 
 
-def _dtype(dtype: torch.dtype | str | None) -> torch.dtype:
+def dtype_of(
+    dtype: torch.dtype | str | None, what: str = "qkv", *, floating_only: bool = True
+) -> torch.dtype:
+    """The dtype of that name, the field's short ones too; float32 for ``None``.
+
+    Raises:
+        BudgetError: there is none, or it is no floating one.
+    """
     import torch
 
     named = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else dtype
     found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+    if not isinstance(found, torch.dtype) or (floating_only and not found.is_floating_point):
+        kind = "a floating dtype" if floating_only else "a dtype"
         raise BudgetError(
-            f"qkv needs a floating dtype, such as torch.float16 or 'float16', got {shown(dtype)}"
+            f"{what} needs {kind}, such as torch.float16 or 'float16', got {shown(dtype)}"
         )
     return found
 

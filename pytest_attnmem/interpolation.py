@@ -95,21 +95,21 @@ def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomi
         for degree in (1, 2):
             basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
             basis.append(Polynomial.atom(atom))
-            found = _solve(basis, symbol, sizes, values)
+            if len(sizes) < len(basis) + CONFIRMING:
+                continue
+            found = combination(basis, [{symbol: size} for size in sizes], values)
             if found is not None:
                 return found
     return None
 
 
-def _solve(
-    basis: Sequence[Polynomial], symbol: str, sizes: Sequence[int], values: Sequence[int]
+def combination(
+    basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]], values: Sequence[int]
 ) -> Polynomial | None:
-    """The combination of *basis* through all points, of which there must be enough to confirm."""
-    if len(sizes) < len(basis) + CONFIRMING:
-        return None
+    """The combination of *basis* through all points; ``None`` if there is none, or no only one."""
     rows = [
-        [*(part.value({symbol: size}) for part in basis), Fraction(value)]
-        for size, value in zip(sizes, values, strict=True)
+        [*(part.value(point) for part in basis), Fraction(value)]
+        for point, value in zip(points, values, strict=True)
     ]
     for place in range(len(basis)):
         pivot = next((row for row in rows[place:] if row[place]), None)

@@ -20,6 +20,8 @@ Monomial = tuple[tuple[str, int], ...]
 
 ONE: Monomial = ()
 
+_NOTHING: Mapping[str, int | Fraction] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
@@ -82,11 +84,14 @@ class Polynomial:
 
     def value(self, values: Mapping[str, int | Fraction]) -> Fraction:
         """Its value where every symbol has one."""
-        known = {atom: parse_formula(atom).value(values) for atom in self.atoms}
+        known = {
+            atom: values[atom] if atom in values else parse_formula(atom).value(values)
+            for atom in self.atoms
+        }
         total = Fraction(0)
         for monomial, coefficient in self.terms.items():
             for atom, exponent in monomial:
-                coefficient *= known[atom] ** exponent
+                coefficient *= Fraction(known[atom]) ** exponent
             total += coefficient
         return total
 
@@ -106,10 +111,14 @@ class Polynomial:
             for monomial, factor in _shifted(given)
         )
 
+    def ordered(self) -> list[tuple[Monomial, Fraction]]:
+        """The terms as they are written, the highest degree first."""
+        return sorted(self.terms.items(), key=_order)
+
     def __str__(self) -> str:
         """As a budget is written: ``12*B*H*N^2 + 8*B*H*N*d + 8``."""
         text = ""
-        for monomial, value in sorted(self.terms.items(), key=_order):
+        for monomial, value in self.ordered():
             sign = "-" if value < 0 else "+"
             body = _term(monomial, abs(value))
             text += f" {sign} {body}" if text else (f"-{body}" if value < 0 else body)
@@ -133,14 +142,16 @@ def degree(monomial: Monomial, symbol: str) -> int:
     return total
 
 
-def expand(formula: Formula | str) -> Polynomial:
+def expand(formula: Formula | str, known: Mapping[str, int | Fraction] = _NOTHING) -> Polynomial:
     """The formula as a polynomial; its ceilings, quotients, minima and maxima are atoms.
+
+    Symbols of which a value is ``known`` are replaced by it.
 
     Raises:
         ValueError: an exponent is no whole number, so it is none.
     """
     tree = parse_formula(formula).tree if isinstance(formula, str) else formula.tree
-    return _expand(tree)
+    return _expand(expression.substitute(tree, known))
 
 
 def largest(candidates: Iterable[Polynomial]) -> tuple[Polynomial, ...]:

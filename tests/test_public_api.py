@@ -41,9 +41,9 @@ def test_the_names() -> None:
     # A list on purpose: users rely on each, and a change of it should be seen.
     assert pytest_attnmem.__all__ == [
         *("AttentionShape", "AttnMemError", "BackendUnavailable", "BudgetError", "BudgetExceeded"),
-        *("Formula", "FormulaError", "Growth", "Held", "Measurement", "MemoryModel", "Phase"),
-        *("SizeError", "check", "compare", "format_size", "growth", "measure", "parse_formula"),
-        *("parse_size", "qkv", "region"),
+        *("Derived", "Formula", "FormulaError", "Growth", "Held", "Measurement", "MemoryModel"),
+        *("Phase", "SizeError", "check", "compare", "derive", "format_size", "growth", "measure"),
+        *("parse_formula", "parse_size", "qkv", "region"),
     ]
 
 
@@ -60,7 +60,7 @@ def test_type_checkers_see_the_same_names() -> None:
     assert sorted(map(str, names)) == pytest_attnmem.__all__
 
 
-@pytest.mark.parametrize("name", ["growth", "measure", "region"])
+@pytest.mark.parametrize("name", ["derive", "growth", "measure", "region"])
 def test_a_module_does_not_take_the_place_of_a_function_of_its_name(name: str) -> None:
     module = importlib.import_module(f"pytest_attnmem.{name}")
     assert inspect.ismodule(module)

@@ -10,10 +10,10 @@ from typing import Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError
-from . import run
+from . import derive, run
 
 #: In the order that ``attnmem --help`` lists them.
-COMMANDS: tuple[ModuleType, ...] = (run,)
+COMMANDS: tuple[ModuleType, ...] = (derive, run)
 
 
 class Command(Protocol):

@@ -72,46 +72,42 @@ def setting(name):
 def operators():
     """Events of each operator of each case that runs here."""
     rows = []
-    for case in cases.calls():
-        torch.use_deterministic_algorithms(case.get("deterministic", False), warn_only=False)
-        for operator in cases.OPERATORS:
-            arguments = cases.arguments(operator, case, "cuda")
-            if arguments is None:
-                continue
-            with torch.no_grad():
-                told = events(lambda: getattr(aten, operator)(*arguments))  # noqa: B023
+    for operator, case in cases.operator_calls():
+        arguments = cases.arguments(operator, case, "cuda")
+        if arguments is not None:
+            told = called(getattr(aten, operator), arguments, case.get("deterministic", False))
             if told is not None:
                 rows.append([operator, case, told])
     return rows
 
 
+def called(operator, arguments, deterministic):
+    torch.use_deterministic_algorithms(deterministic)
+    try:
+        with torch.no_grad():
+            return events(lambda: operator(*arguments))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def calls():
     """Events of ``scaled_dot_product_attention`` and its backward, by whichever backend."""
-    rows = []
-    for case, backend in cases.attended():
-        query, key, value, mask = cases.inputs(case, "cuda")
-        full = {**cases.USUAL, **case}
-        result = []
+    one = torch.ones(2, 2, device="cuda", requires_grad=True)
+    (one @ one).sum().backward()  # now cuBLAS has the workspaces that it keeps
+    told = ([case, backend, *attended(case, backend)] for case, backend in cases.attended())
+    return [row for row in told if row[2] is not None]
 
-        def attend():
-            result.append(
-                F.scaled_dot_product_attention(
-                    query, key, value, mask, full["dropout"], full["causal"],
-                    enable_gqa=full["Hkv"] is not None,
-                )
-            )  # fmt: skip
 
-        with sdpa_kernel([getattr(SDPBackend, cases.BACKENDS[backend])]):
-            forward = events(attend)
-        if forward is None:
-            continue
-        wanting = [one for one in (query, key, value, mask) if one is not None and one.requires_grad]
-        grad = torch.empty_like(result[0])
-        backward = None
-        if wanting:
-            backward = events(lambda: torch.autograd.backward(result, grad))  # noqa: B023
-        rows.append([case, backend, forward, backward])
-    return rows
+def attended(case, backend):
+    """Events of forward, and of backward where a gradient is wanted; None where it cannot run."""
+    given, keywords = cases.call(case, "cuda")
+    result = []
+    with sdpa_kernel([getattr(SDPBackend, cases.BACKENDS[backend])]):
+        forward = events(lambda: result.append(F.scaled_dot_product_attention(*given, **keywords)))
+    if forward is None or not result[0].requires_grad:
+        return forward, None
+    grad = torch.empty_like(result[0])
+    return forward, events(lambda: torch.autograd.backward(result, grad))
 
 
 def events(call):

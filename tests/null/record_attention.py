@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from pytest_attnmem.profiles import PROFILES, find_profile
 TESTS = Path(__file__).parents[1]
 CASES = TESTS / "backends" / "simulated" / "attention"
 DATA = TESTS / "data" / "cuda"
-#: One device of each compute capability.
-DECIDING = tuple({device.compute_capability: name for name, device in PROFILES.items()}.values())
-ALLOCATING = ("GTX 1080", "T4", "A100-80GB", "A10G", "H100")
+#: A device of every compute capability: that of the last has no profile of its own.
+DECIDING = {
+    **{device.compute_capability: device for device in PROFILES.values()},
+    (12, 0): replace(find_profile("RTX 4090"), compute_capability=(12, 0)),
+}
+ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100")
 SCRIPT = """
 import json, os, sys
 import attention_on_device
@@ -33,10 +37,10 @@ os._exit(0)
 
 
 def main():
-    chosen = {device: on(device, "choices") for device in DECIDING}
+    chosen = {"{}.{}".format(*key): on(device, "choices") for key, device in DECIDING.items()}
     write("attention-choices.json", "the backend taken for each of cases.questions()", chosen)
     for what in ("operators", "calls"):
-        events = {device: on(device, what) for device in ALLOCATING}
+        events = {device: on(find_profile(device), what) for device in ALLOCATING}
         write(f"attention-{what}.json", "what each of cases.calls() allocates and frees", events)
 
 
@@ -45,7 +49,7 @@ def on(device, what):
     paths = os.pathsep.join(map(str, (Path(__file__).parent, CASES, TESTS.parent)))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, what],
-        env={**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths},
+        env={**os.environ, **environment(device), "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -1,0 +1,27 @@
+"""PyTorch's CUDA caching allocator as a model: no torch, no device, exact to the byte.
+
+    allocator = CachingAllocator(parse_settings("expandable_segments:True"), capacity=80 << 30)
+    address = allocator.malloc(3 * 512 * 512, stream=0)
+    allocator.free(address)
+    allocator.statistics.reserved.peak
+
+The rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.13.
+"""
+
+from .caching import CachingAllocator
+from .configuration import parse_settings, settings_from
+from .errors import AddressError, AllocatorSettingsError, OutOfMemory
+from .settings import AllocatorSettings
+from .statistics import Level, Statistics
+
+__all__ = [
+    "AddressError",
+    "AllocatorSettings",
+    "AllocatorSettingsError",
+    "CachingAllocator",
+    "Level",
+    "OutOfMemory",
+    "Statistics",
+    "parse_settings",
+    "settings_from",
+]

@@ -1,0 +1,219 @@
+"""Reads ``PYTORCH_ALLOC_CONF`` as PyTorch 2.13 does, or says what is wrong with it.
+
+The syntax is that of c10/core/AllocatorConfig.cpp and c10/cuda/CUDAAllocatorConfig.cpp:
+``key:value,key:[size:value,>:value]``, with spaces wherever one likes. Numbers that PyTorch
+would read in part, such as ``128MB``, are refused here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..units import excerpt, shown
+from .errors import AllocatorSettingsError
+from .settings import INTERVALS, MIB, MIN_LARGE, AllocatorSettings
+
+#: In the order of their precedence; one that is set, even to nothing, hides those after it.
+VARIABLES: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+
+_ENTRY: Final = re.compile(r"([^,:\[\]]+):(\[[^\[\]]*\]|[^,:\[\]]+)(?:,|$)")
+_WHOLE: Final = re.compile(r"\+?[0-9]{1,19}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_MOST_MIB: Final = (1 << 64) // MIB - 1
+
+Read = Callable[[str, str, dict[str, Any]], None]
+
+
+def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
+    """The settings that PyTorch would take from these environment variables.
+
+    Raises:
+        AllocatorSettingsError: see ``parse_settings``; or caching is switched off.
+    """
+    if environment.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
+        raise AllocatorSettingsError(
+            "PYTORCH_NO_CUDA_MEMORY_CACHING=1 switches PyTorch's caching allocator off, and that "
+            "allocator is what is modelled: unset the variable"
+        )
+    for variable in VARIABLES:
+        if variable in environment:
+            return parse_settings(environment[variable], source=variable)
+        if "PYTORCH_HIP_ALLOC_CONF" in environment:
+            raise AllocatorSettingsError(
+                "PYTORCH_HIP_ALLOC_CONF is read for some settings and not for others: set "
+                f"{VARIABLES[0]} instead"
+            )
+    return AllocatorSettings()
+
+
+def parse_settings(text: str, source: str = VARIABLES[1]) -> AllocatorSettings:
+    """Read the value of ``PYTORCH_ALLOC_CONF``; *source* is what messages call it.
+
+    Raises:
+        AllocatorSettingsError: an unknown key, an ill-formed entry or a value that PyTorch
+            refuses; or ``backend:cudaMallocAsync``, which is another allocator.
+    """
+    try:
+        entries = tuple(_entries("".join(text.split())))
+        found = asdict(AllocatorSettings())
+        # First, because the limits of others follow from it.
+        for key, value in sorted(entries, key=lambda entry: entry[0] != "large_segment_size_mb"):
+            _KEYS[key](key, value, found)
+    except AllocatorSettingsError as error:
+        raise AllocatorSettingsError(f"{source}: {error}") from None
+    settings = AllocatorSettings(**found)
+    segment = settings.large_segment_size
+    if settings.expandable_segments and segment % (2 * MIB):
+        raise AllocatorSettingsError(
+            f"{source}: expandable_segments:True maps pages of large_segment_size_mb, which must "
+            f"be even then, not {segment // MIB}"
+        )
+    return settings
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        entry = _ENTRY.match(text, at)
+        if entry is None:
+            raise AllocatorSettingsError(
+                f"cannot read '{excerpt(text[at:])}'; expected entries as in "
+                "'max_split_size_mb:128,expandable_segments:True'"
+            )
+        if entry[1] not in _KEYS:
+            raise AllocatorSettingsError(
+                f"unknown key '{excerpt(entry[1])}'; expected one of {', '.join(_KEYS)}"
+            )
+        yield entry[1], entry[2]
+        at = entry.end()
+
+
+def _refused(key: str, value: str, accepted: str) -> AllocatorSettingsError:
+    return AllocatorSettingsError(f"{key} is {shown(value)}; expected {accepted}")
+
+
+def _whole(key: str, value: str, least: int, accepted: str) -> int:
+    if not _WHOLE.fullmatch(value) or int(value) < least:
+        raise _refused(key, value, accepted)
+    return int(value)
+
+
+def _large_segment(key: str, value: str, found: dict[str, Any]) -> None:
+    least = MIN_LARGE // MIB + 1
+    size = _whole(key, value, least, f"whole MiB, {least} or more")
+    found["large_segment_size"] = min(size, _MOST_MIB) * MIB
+    found["max_non_split_rounding"] = found["large_segment_size"]
+
+
+def _at_least_a_segment(key: str, value: str, found: dict[str, Any]) -> None:
+    least = found["large_segment_size"] // MIB
+    size = _whole(key, value, least, f"whole MiB, {least} (large_segment_size_mb) or more")
+    found[key.removesuffix("_mb")] = min(size, _MOST_MIB) * MIB
+
+
+def _switch(key: str, value: str, found: dict[str, Any]) -> None:
+    if value not in ("True", "False"):
+        raise _refused(key, value, "True or False")
+    found[key] = value == "True"
+
+
+def _share(key: str, value: str, found: dict[str, Any]) -> None:
+    if not _DECIMAL.fullmatch(value) or not 0 < float(value) < 1:
+        raise _refused(key, value, "a number between 0 and 1, both excluded")
+    found[key] = float(value)
+
+
+def _fraction(key: str, value: str, found: dict[str, Any]) -> None:
+    if not _DECIMAL.fullmatch(value) or not 0 <= float(value) <= 1:
+        raise _refused(key, value, "a number from 0 to 1")
+    found[key] = float(value)
+
+
+def _divisions(key: str, value: str, found: dict[str, Any]) -> None:
+    if not value.startswith("["):
+        accepted = "a power of two, or a list as in [256:1,512:2,>:8]"
+        found[key] = (_power_of_two(key, value, accepted),) * INTERVALS
+        return
+    accepted = "sizes in MiB and their divisions, powers of two or 0, as in [256:1,512:2,>:8]"
+    intervals, last, first = list(found[key]), 0, True
+    listed = value[1:-1].removesuffix(",")
+    for entry in listed.split(",") if listed else ():
+        start, _, number = entry.partition(":")
+        divisions = 0 if number == "0" else _power_of_two(key, number, accepted, entry)
+        if start == ">":
+            intervals[last + 1 :] = [divisions] * (INTERVALS - last - 1)
+            continue
+        size = _power_of_two(key, start, accepted, entry)
+        last = min(size.bit_length() - 1, INTERVALS - 1)
+        if first:  # everything smaller is divided so as well
+            intervals[:last] = [divisions] * last
+            first = False
+        intervals[last] = divisions
+    found[key] = tuple(intervals)
+
+
+def _power_of_two(key: str, value: str, accepted: str, where: str | None = None) -> int:
+    if not _WHOLE.fullmatch(value) or int(value).bit_count() != 1:
+        raise _refused(key, where or value, accepted)
+    return int(value)
+
+
+def _backend(key: str, value: str, found: dict[str, Any]) -> None:
+    if value == "cudaMallocAsync":
+        raise AllocatorSettingsError(
+            "backend:cudaMallocAsync is CUDA's own allocator, of which there is no model; "
+            "use backend:native"
+        )
+    if value != "native":
+        raise _refused(key, value, "native")
+
+
+# What follows changes nothing on the device, and is held to what PyTorch accepts.
+
+
+def _threads(key: str, value: str, found: dict[str, Any]) -> None:
+    accepted = "a power of two, 128 at most"
+    if _power_of_two(key, value, accepted) > 128:
+        raise _refused(key, value, accepted)
+
+
+def _positive(key: str, value: str, found: dict[str, Any]) -> None:
+    _whole(key, value, 1, "a whole number, 1 or more")
+
+
+def _natural(key: str, value: str, found: dict[str, Any]) -> None:
+    _whole(key, value, 0, "a whole number")
+
+
+def _ignored_switch(key: str, value: str, found: dict[str, Any]) -> None:
+    _switch(key, value, {})
+
+
+_KEYS: Final[Mapping[str, Read]] = MappingProxyType(
+    {
+        "large_segment_size_mb": _large_segment,
+        "max_split_size_mb": _at_least_a_segment,
+        "max_non_split_rounding_mb": _at_least_a_segment,
+        "garbage_collection_threshold": _share,
+        "roundup_power2_divisions": _divisions,
+        "expandable_segments": _switch,
+        "per_process_memory_fraction": _fraction,
+        "throw_on_cudamalloc_oom": _switch,
+        "backend": _backend,
+        "release_lock_on_cudamalloc": _ignored_switch,
+        "release_lock_on_hipmalloc": _ignored_switch,
+        "graph_capture_record_stream_reuse": _ignored_switch,
+        "pinned_use_cuda_host_register": _ignored_switch,
+        "pinned_use_hip_host_register": _ignored_switch,
+        "pinned_use_background_threads": _ignored_switch,
+        "pinned_free_catch_all": _ignored_switch,
+        "pinned_num_register_threads": _threads,
+        "pinned_reserve_segment_size_mb": _positive,
+        "pinned_max_round_threshold_mb": _natural,
+        "pinned_max_cached_size_mb": _natural,
+    }
+)

@@ -1,0 +1,98 @@
+"""Runs a program on tensors without data, as a CUDA device would hold them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+import torch
+
+from ...allocator import settings_from
+from ...errors import BackendUnavailable
+from ...profiles import DeviceProfile, find_profile
+from .. import Gauge
+from ..tracker import raised_at
+from .calls import Call, Output, Plan, Planner
+
+#: What stands for the device where none is named.
+DEFAULT = "A100-80GB"
+
+
+class Simulated:
+    """A CUDA device that nobody has."""
+
+    device = "cuda:0"
+    computes = False
+
+    def __init__(self, profile: DeviceProfile, plan: Planner | None = None) -> None:
+        from . import scratch
+        from .simulation import Simulation
+
+        self.profile = profile
+        self.name = f"simulated:{profile.name}"
+        self._simulation = Simulation(profile, settings_from(os.environ), plan or scratch.plan)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """``simulated``, ``sm80`` and ``cuda``."""
+        major, minor = self.profile.compute_capability
+        return ("simulated", f"sm{major}{minor}", "cuda")
+
+    @property
+    def symbols(self) -> Mapping[str, int]:
+        """None: formulas read nothing of the device."""
+        return {}
+
+    def world(self) -> AbstractContextManager[None]:
+        """Where the programs run that are measured."""
+        return self._simulation.surroundings()
+
+    def prime(self) -> int:
+        """Give the libraries' handles their workspaces, as on a device that was used before."""
+        return self._simulation.prime()
+
+    def gauge(self) -> Gauge:
+        """The simulated device itself."""
+        return self._simulation
+
+    def forget(self, primed: bool = True) -> None:
+        """Another test: another process, with nothing on the device but what priming leaves."""
+        self._simulation.restart()
+        if primed:
+            self._simulation.prime()
+
+    def tracer(self) -> Gauge:
+        """The same, for it knows who holds memory."""
+        return self._simulation
+
+    def empty_cache(self) -> None:
+        """Give unused segments back."""
+        self._simulation.device.allocator.empty_cache()
+
+    def out_of_memory(self, error: BaseException) -> str | None:
+        """``needs 20.0 GiB more at attn.py:5``, when it did not fit."""
+        if not isinstance(error, torch.OutOfMemoryError):
+            return None
+        return self._simulation.device.refused or f"it does not fit{raised_at(error)}"
+
+
+def program_only(call: Call) -> Plan:
+    """The tensors of the program, and no scratch of its operators."""
+    return tuple(map(Output, range(len(call.outputs))))
+
+
+def open_backend(argument: str) -> Simulated:
+    """The device of that name, or an A100 of 80 GB.
+
+    Raises:
+        BackendUnavailable: there is no such profile, or this torch cannot run programs on fakes.
+    """
+    profile = find_profile(argument or DEFAULT)
+    try:
+        return Simulated(profile)
+    except (ImportError, AttributeError) as error:
+        raise BackendUnavailable(
+            f"backend 'simulated' is written for torch 2.13, and torch {torch.__version__} lacks"
+            f" what it needs: {error}"
+        ) from error

@@ -1,0 +1,101 @@
+"""The kernels of memory-efficient attention's backward, and which of them a device runs.
+
+Source: ``aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernels/cutlassB.h`` for the list
+and its order, ``kernel_backward.h`` for what follows of a kernel's blocks, and the launch in
+``attention_backward.cu`` for the choice: the first that is long enough for a row and whose shared
+memory a block can have. The bytes of shared memory are what the 2.13 wheel asks at the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ....profiles import DeviceProfile
+
+
+class Kernel(NamedTuple):
+    """Blocks of so many queries and keys, for rows of at most ``longest`` elements."""
+
+    rows: int
+    columns: int
+    longest: int
+    shared_bytes: int  # that a block asks for: the most of its dtypes, with dropout and without
+    architecture: int  # that it is written for: 50, 70, 75 or 80
+    half: bool
+    drops: bool = True
+    only_on: tuple[int, ...] = ()
+
+    @property
+    def sums_rows(self) -> bool:
+        """``kKernelComputesDelta``: whether it finds the row sums of dO·O itself."""
+        return self.half and (self._in_registers or self.architecture != 70)
+
+    @property
+    def accumulates_keys(self) -> bool:
+        """``kNeedsAccumGradK`` and ``…V``: whether it adds them up in memory, in float."""
+        return self.half and not self._in_registers
+
+    @property
+    def accumulates_queries(self) -> bool:
+        """``kNeedsAccumGradQ``."""
+        return self.half or self.splits_keys
+
+    @property
+    def splits_keys(self) -> bool:
+        """``kEnableSplitKeys``: whether blocks of keys are at work at the same time."""
+        return self.architecture >= 70
+
+    @property
+    def _in_registers(self) -> bool:
+        return self.longest <= self.rows
+
+
+def select(profile: DeviceProfile, *, half: bool, longest: int, drops: bool) -> Kernel | None:
+    """The kernel that runs there for rows of that length; none where none fits."""
+    major, minor = profile.compute_capability
+    capability = 10 * major + minor
+    architecture = next(one for one in (80, 75, 70, 50) if capability >= one)
+    for kernel in _KERNELS[architecture, half]:
+        if (
+            kernel.longest >= longest
+            and (kernel.drops or not drops)
+            and kernel.shared_bytes <= profile.architecture.shared_bytes_per_block
+            and (not kernel.only_on or capability in kernel.only_on)
+        ):
+            return kernel
+    return None
+
+
+def _kernels(
+    architecture: int, half: bool, small: int, shared: int, large: int | None = None, /
+) -> tuple[Kernel, ...]:
+    """Those of 64 queries and keys a block, after those of 128 queries where there are such."""
+    kernels = [Kernel(64, 64, longest, small, architecture, half) for longest in (32, 64)]
+    for longest in (128, _ANY):
+        if large is not None:
+            kernels.append(Kernel(128, 64, longest, large, architecture, half))
+        kernels.append(Kernel(64, 64, longest, shared, architecture, half))
+    return tuple(kernels)
+
+
+_ANY: Final = 65536
+_AMPERE_HALF: Final = _kernels(80, True, 52480, 34048, 60928)
+_KERNELS: Final[Mapping[tuple[int, bool], tuple[Kernel, ...]]] = MappingProxyType(
+    {
+        (80, True): (
+            *_AMPERE_HALF[:2],
+            Kernel(128, 64, 96, 91648, 80, True, drops=False, only_on=(86, 89)),
+            Kernel(128, 128, 128, 162304, 80, True),
+            *_AMPERE_HALF[3:],
+        ),
+        (80, False): _kernels(80, False, 53504, 67840, 121344),
+        (75, True): _kernels(75, True, 27904, 27904, 54784),
+        (75, False): _kernels(75, False, 37120, 37120),
+        (70, True): _kernels(70, True, 25088, 25088, 50176),
+        (70, False): _kernels(70, False, 37120, 37120),
+        (50, True): _kernels(50, True, 19232, 19232),
+        (50, False): _kernels(50, False, 37120, 37120),
+    }
+)

@@ -1,0 +1,78 @@
+"""What PyTorch looks at when it decides how to attend, as plain data. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+FLASH = "flash"
+EFFICIENT = "efficient"
+MATH = "math"
+CUDNN = "cudnn"
+OVERRIDEABLE = "overrideable"
+
+#: ``at::SDPBackend``, by its number (``aten/src/ATen/SDPBackend.h``).
+BACKENDS = (MATH, FLASH, EFFICIENT, CUDNN, OVERRIDEABLE)
+#: The order that a device has to itself, and that of those where cuDNN is the faster.
+ORDER = (FLASH, EFFICIENT, MATH, CUDNN, OVERRIDEABLE)
+CUDNN_FIRST = (CUDNN, FLASH, EFFICIENT, MATH, OVERRIDEABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A tensor as the decision sees it; offset in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str  # "float16"
+    offset: int = 0
+    requires_grad: bool = False
+    nested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What a program may set: ``torch.backends.cuda``, ``sdpa_kernel``, determinism, grad mode."""
+
+    flash: bool = True
+    efficient: bool = True
+    math: bool = True
+    cudnn: bool = True
+    order: tuple[str, ...] = ORDER
+    deterministic: bool = False  # and not merely warned of
+    grad: bool = True
+
+    def allows(self, backend: str) -> bool:
+        """Whether that backend is switched on."""
+        return backend in {field.name for field in fields(self)} and bool(getattr(self, backend))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call of ``scaled_dot_product_attention`` on a device."""
+
+    query: Described
+    key: Described
+    value: Described
+    capability: tuple[int, int]
+    attn_mask: Described | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    enable_gqa: bool = False
+    switches: Switches = field(default_factory=Switches)
+    has_cudnn: bool = True
+    prefers_cudnn: bool = True  # where the device does; ``TORCH_CUDNN_SDPA_DEPRIORITIZED`` unset
+
+    @property
+    def inputs(self) -> tuple[Described, Described, Described]:
+        """Query, key and value."""
+        return self.query, self.key, self.value
+
+    @property
+    def trains(self) -> bool:
+        """Whether a gradient is wanted for query, key or value."""
+        return self.switches.grad and any(tensor.requires_grad for tensor in self.inputs)
+
+    @property
+    def nested(self) -> bool:
+        """Whether query, key or value are jagged."""
+        return any(tensor.nested for tensor in self.inputs)

@@ -1,0 +1,84 @@
+"""Fake tensors that stand for a CUDA device's on any build of PyTorch.
+
+To Python they are on ``cuda:0``, with CUDA's dispatch keys, so that programs and PyTorch's own
+Python code treat them as such. To PyTorch's C++ code, which cannot do without a device guard for
+the devices it meets, they are on ``meta``, where it has one; what C++ code then makes on ``meta``
+is made on the device. Backward passes run in the calling thread.
+
+This package is the one place for the private APIs that it takes (written against torch 2.13).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+if TYPE_CHECKING:
+    from .world import World
+
+CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
+PRINTING = "printing a tensor"
+DEVICE_OF = torch.ops.prim.device.default
+
+
+class SimulatedTensor(FakeTensor):
+    """A tensor without data, on the device or on the host."""
+
+    fake_mode: World
+
+    is_cuda = property(lambda self: self.fake_device.type == "cuda")
+    is_cpu = property(lambda self: self.fake_device.type == "cpu")
+    is_meta = property(lambda self: False)
+
+    def get_device(self) -> int:
+        """The device's number; -1 on the host."""
+        return 0 if self.fake_device.type == "cuda" else -1
+
+    def record_stream(self, stream: Any) -> None:
+        """Its memory is used on that stream too."""
+        self.fake_mode.observer.used_on(self, stream.stream_id)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is DEVICE_OF:
+            return seen_by_cpp(args[0])
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+    def numpy(self, *args: Any, **kwargs: Any) -> Any:
+        """There are no values to give."""
+        raise self.fake_mode.observer.refusal("Tensor.numpy")
+
+    def tolist(self) -> Any:
+        """What is known of the host's, and of no other."""
+        if self.constant is None:
+            raise self.fake_mode.observer.refusal("Tensor.tolist")
+        return self.constant.tolist()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.fake_mode.observer.refusal("numpy")
+
+    def data_ptr(self) -> int:
+        """There is no memory to point to."""
+        raise self.fake_mode.observer.refusal("Tensor.data_ptr")
+
+    def __repr__(self, **kwargs: Any) -> str:  # type: ignore[override]
+        if self.fake_mode.running:
+            raise self.fake_mode.observer.refusal(PRINTING)
+        where = f"device='{self.fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
+        return f"tensor(simulated, {where})"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+def seen_by_cpp(tensor: Any) -> torch.device:
+    """The device that PyTorch's C++ code is told."""
+    if tensor.fake_mode.in_kernel_invocation or tensor.fake_device.type == "cuda":
+        return META
+    return tensor.fake_device  # type: ignore[no-any-return]

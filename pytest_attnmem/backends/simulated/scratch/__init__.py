@@ -1,0 +1,15 @@
+"""What operators allocate on CUDA beyond what a dispatcher sees, by the operator's name."""
+
+from __future__ import annotations
+
+from ..calls import Call, Plan
+
+__all__ = ["plan"]
+
+
+def plan(call: Call) -> Plan | None:
+    """What happens to memory while this operator runs; nothing where that is not known."""
+    from .table import rule_of  # only now: attention has rules of its own, made of parts of these
+
+    rule = rule_of(call)
+    return None if rule is None else rule(call)

@@ -1,0 +1,105 @@
+"""Temporary storage of CUB's algorithms (CCCL 3.0, as PyTorch 2.13 is built with for CUDA 13).
+
+Storage is several arrays, each rounded up to 256 bytes, and 255 to align them
+(``alias_temporaries`` in cub/detail/temporary_storage.cuh).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Final
+
+from ....profiles import DeviceProfile
+
+#: The oldest compute capability that PyTorch has kernels for in its builds for CUDA 13.
+OLDEST: Final = (7, 5)
+
+_ALIGNMENT: Final = 256
+_PADDING: Final = 32  # states of tiles that do not exist, before the first
+_LONGEST: Final = 2**30  # elements that PyTorch lets CUB scan at once (ATen/cuda/cub.cuh)
+_DIGITS: Final = 256  # of a radix of 8 bits
+
+#: Elements that a block scans, by their bytes (cub/device/dispatch/tuning/tuning_scan.cuh).
+_SCAN_TILES: Final = MappingProxyType({2: 3840, 4: 1920, 8: 896})
+
+#: Elements that a block sorts in a pass, by bytes of key and value (0: keys alone), before
+#: compute capability 8.0, from it on and from 9.0 on (tuning_radix_sort.cuh).
+_SORT_TILES: Final = MappingProxyType(
+    {
+        (4, 8): (2816, 3072, 5376),
+        (8, 8): (2816, 3840, 4608),
+        (8, 0): (2816, 3840, 5760),
+        (2, 8): (0, 0, 5760),
+    }
+)
+
+
+def _storage(*arrays: int) -> int:
+    return sum(_rounded(nbytes) for nbytes in arrays) + _ALIGNMENT - 1
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def scan_storages(count: int, itemsize: int, *, whole: bool) -> Iterator[int]:
+    """Bytes of the storage of an inclusive scan; of each, where PyTorch splits it.
+
+    Args:
+        count: elements.
+        itemsize: bytes of an element.
+        whole: whether status and value of a tile fit one word (numbers but halves).
+    """
+    for start in range(0, count, _LONGEST):
+        states = _PADDING - (-min(count - start, _LONGEST) // _SCAN_TILES[itemsize])
+        if whole:
+            yield _storage(states * 2 * itemsize + _ALIGNMENT - 1)
+        else:
+            yield _storage(_storage(states * 4, states * itemsize, states * itemsize))
+
+
+def one_tile(key: int, value: int) -> int:
+    """Elements that one block sorts alone, without storage."""
+    return 256 * max(19 * 4 // max(key, value), 1)
+
+
+def radix_sort_storage(
+    count: int, key: int, value: int, bits: int, profile: DeviceProfile
+) -> int | None:
+    """Bytes of the storage of a radix sort of pairs, or of keys where the value has none.
+
+    Nothing where the sort goes by another way, whose storage depends on occupancy.
+
+    Args:
+        count: elements.
+        key: bytes of a key.
+        value: bytes of a value.
+        bits: of the keys that are looked at.
+        profile: the device.
+    """
+    if count <= one_tile(key, value):
+        return 1
+    column = 2 if profile.compute_capability >= (9, 0) else profile.compute_capability >= (8, 0)
+    tile = _SORT_TILES.get((key, value), (0, 0, 0))[column]
+    if not tile or profile.compute_capability < OLDEST:
+        return None
+    passes = -(-bits // 8)
+    again = passes > 1
+    return _storage(
+        passes * _DIGITS * 8,
+        -(-count // tile) * _DIGITS * 4,
+        count * key * again,
+        count * value * again,
+        passes * 4,
+    )
+
+
+def unique_storage(count: int, profile: DeviceProfile) -> int:
+    """Bytes of the storage of a unique-by-key of int64 keys and values.
+
+    As CCCL 3.0 tunes it by compute capability (tuning_unique_by_key.cuh).
+    """
+    capability = profile.compute_capability
+    tile = 4928 if capability >= (9, 0) else 1344 if capability == (8, 0) else 320
+    return _storage((_PADDING - (-count // tile)) * 16 + _ALIGNMENT - 1)

@@ -1,0 +1,107 @@
+"""Embedding and the gradient of its weight.
+
+aten/src/ATen/native/Embedding.cpp, cuda/Embedding.cu and cuda/EmbeddingBackwardKernel.cu.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ..calls import Call, Free, Plan, Rule, Step, Temporary
+from .cub import radix_sort_storage, scan_storages, unique_storage
+from .steps import born, while_held
+from .tensors import HALVES, copy_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+_ROWS: Final = 10  # of one index that a warp adds up (NROWS_PER_THREAD)
+_SCALAR: Final = 8
+_AT_ONCE: Final = 3072  # indices up to here are not sorted
+
+
+def _forward(call: Call) -> Plan:
+    """``index_select`` by contiguous indices."""
+    return while_held("contiguous indices", copy_bytes(call.args[1]), born(call))
+
+
+def _backward(call: Call) -> Plan | None:
+    """Few indices are added at once; many are sorted, and split into segments of one index."""
+    grad, indices, weights, _padding, scale = call.args
+    count = indices.numel()
+    if scale and count:
+        return None
+    many: Plan | None = born(call)
+    if count > _AT_ONCE:
+        many = _sorted(call, grad, indices, weights)
+    if many is None:
+        return None
+    return while_held(
+        "contiguous indices",
+        copy_bytes(indices),
+        while_held("contiguous gradient", copy_bytes(grad), many),
+    )
+
+
+def _sorted(call: Call, grad: torch.Tensor, indices: torch.Tensor, weights: int) -> Plan | None:
+    count, index = indices.numel(), indices.dtype.itemsize
+    if index != 8:
+        return None
+    bits = max(weights.bit_length(), 1)
+    storage = radix_sort_storage(count, index, index, bits, call.profile)
+    if storage is None:
+        return None
+    unique = unique_storage(count, call.profile)
+    every = count * index
+    segments = min(count, weights)
+    partial = count // _ROWS + segments
+    (scan,) = scan_storages(segments, index, whole=True)
+    steps: list[Step] = [
+        Temporary("sorted indices", every),
+        Temporary("original places", every),
+        *while_held("places", every, while_held("sort", storage)),
+        *born(call),
+        Temporary("segment offsets", every),
+        Temporary("number of segments", _SCALAR),
+        *while_held("unique", every, while_held("unique's storage", unique)),
+        Temporary("partials per segment", segments * index),
+        Temporary("partial offsets", segments * index),
+        *while_held("scan", scan),
+        Temporary("number of partials", _SCALAR),
+        Temporary("segments of partials", partial * index),
+        *_sums(call, grad, weights, segments, partial, index),
+    ]
+    order = (
+        *("segments of partials", "number of partials", "partial offsets"),
+        *("partials per segment", "number of segments", "segment offsets"),
+        *("original places", "sorted indices"),
+    )
+    return (*steps, *(Free(name) for name in order))
+
+
+def _sums(
+    call: Call, grad: torch.Tensor, weights: int, segments: int, partial: int, index: int
+) -> Plan:
+    """Partial sums of a segment each; or, where a few indices have many rows, none.
+
+    Then the rows are added atomically, into a float tensor where the gradient is of halves.
+    """
+    columns = grad.shape[-1]
+    lanes = -(-columns // 32) * 32
+    blocks = -(-segments * lanes // min(lanes, 1024))
+    sums = partial * columns * (4 if grad.dtype in HALVES else grad.dtype.itemsize)
+    few = blocks < 4 * call.profile.multiprocessors
+    if not (few and partial > 4 * blocks):
+        return while_held("sums", sums)
+    halves = grad.dtype in HALVES
+    inner = while_held("float gradient", weights * columns * 4 if halves else 0)
+    return while_held("segments by partials", partial * index, inner)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        "aten.embedding.default": _forward,
+        "aten.embedding_dense_backward.default": _backward,
+    }
+)

@@ -1,0 +1,192 @@
+"""How PyTorch orders and joins the dimensions of a reduction (aten/src/ATen/TensorIterator.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
+
+_LARGEST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction's loop: the fastest dimension first, strides in bytes, 0 where out is reduced."""
+
+    shape: tuple[int, ...]
+    out: tuple[int, ...]
+    input: tuple[int, ...]
+    out_itemsize: int
+    itemsize: int
+    offset: int  # of the input's first element from an aligned address, in bytes
+    also: tuple[tuple[int, ...], ...] = ()  # strides of further outputs
+
+    @property
+    def numel(self) -> int:
+        """Elements read."""
+        return prod(self.shape)
+
+    @property
+    def reduced(self) -> int:
+        """How many dimensions are reduced; they come first."""
+        return self.out.count(0)
+
+    @property
+    def results(self) -> int:
+        """Elements of the output."""
+        pairs = zip(self.shape, self.out, strict=True)
+        return prod(size for size, stride in pairs if stride or not size)
+
+    def indexed_by_32_bits(self) -> bool:
+        """Whether a kernel can number its elements and bytes by 32-bit integers."""
+        return self.numel <= _LARGEST and all(
+            1 + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
+            <= _LARGEST
+            for strides in (self.out, *self.also, self.input)
+        )
+
+    def parts(self) -> Iterator[Reduction]:
+        """Loops small enough for 32 bits, in the order in which they run."""
+        if self.indexed_by_32_bits():
+            yield self
+            return
+        dim = self._longest()
+        first = self.shape[dim] // 2
+        yield from self._part(dim, 0, first).parts()
+        yield from self._part(dim, first, self.shape[dim] - first).parts()
+
+    def _longest(self) -> int:
+        """The dimension with the largest extent in bytes; of equals, the slowest."""
+        rows = (self.out, *self.also, self.input)
+        extents = [
+            max((size - 1) * row[dim] for row in rows) for dim, size in enumerate(self.shape)
+        ]
+        return max(range(len(extents)), key=lambda dim: (extents[dim], dim))
+
+    def _part(self, dim: int, start: int, size: int) -> Reduction:
+        shape = (*self.shape[:dim], size, *self.shape[dim + 1 :])
+        return replace(self, shape=shape, offset=self.offset + start * self.input[dim])
+
+
+def reduction(
+    shape: Sequence[int],
+    strides: Sequence[int],
+    itemsize: int,
+    out_itemsizes: Sequence[int],
+    dims: Collection[int],
+    keepdim: bool,
+    offset: int = 0,
+) -> Reduction:
+    """The loop that reduces these dimensions of a tensor into contiguous outputs.
+
+    Args:
+        shape: of the input.
+        strides: of the input, in elements.
+        itemsize: bytes of its elements.
+        out_itemsizes: bytes of the elements of each output.
+        dims: those reduced, counted from the front.
+        keepdim: whether the output keeps them, with size 1.
+        offset: of its first element, in elements from an aligned address.
+    """
+    rank = len(shape)
+    kept = [1 if dim in dims else size for dim, size in enumerate(shape)]
+    of_out = []
+    for out_itemsize in out_itemsizes:
+        step = out_itemsize
+        row = [0] * rank
+        for dim in reversed(range(rank)):
+            # A reduced dimension of size 1 has a stride where it is kept, and else has none.
+            row[dim] = 0 if dim in dims and not (keepdim and shape[dim] == 1) else step
+            step *= max(kept[dim], 1)
+        of_out.append(row)
+    sizes = list(shape)
+    operands = [*of_out, [stride * itemsize for stride in strides]]
+    order = _order(sizes, operands, len(of_out))
+    sizes = [sizes[dim] for dim in order]
+    operands = [[row[dim] for dim in order] for row in operands]
+    _join(sizes, operands)
+    first, *also, last = (tuple(row) for row in operands)
+    return Reduction(
+        tuple(sizes), first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(also)
+    )
+
+
+def _order(sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int) -> list[int]:
+    """An insertion sort by stride that bears with ambiguous comparisons."""
+    order = list(range(len(sizes)))[::-1]
+    for right in range(1, len(order)):
+        at = right
+        for left in reversed(range(right)):
+            verdict = _slower(order[left], order[at], sizes, operands, outputs)
+            if verdict > 0:
+                order[left], order[at] = order[at], order[left]
+                at = left
+            elif verdict < 0:
+                break
+    return order
+
+
+def _slower(
+    a: int, b: int, sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
+) -> int:
+    """1 where dimension ``a`` belongs behind ``b``, -1 where before, 0 where it cannot be told."""
+    for index, strides in enumerate(operands):
+        at_a, at_b = strides[a], strides[b]
+        if index < outputs and (at_a == 0) != (at_b == 0):
+            return 1 if at_b == 0 else -1
+        if at_a == 0 or at_b == 0:
+            continue
+        if at_a != at_b:
+            return -1 if at_a < at_b else 1
+        if sizes[a] > sizes[b]:
+            return 1
+    return 0
+
+
+def _join(sizes: list[int], operands: list[list[int]]) -> None:
+    """Make one dimension of neighbours that lie one after the other in every operand."""
+    if len(sizes) <= 1:
+        return
+    last = 0
+    for dim in range(1, len(sizes)):
+        if 1 in (sizes[last], sizes[dim]) or all(
+            sizes[last] * row[last] == row[dim] for row in operands
+        ):
+            if sizes[last] == 1:
+                for row in operands:
+                    row[last] = row[dim]
+            sizes[last] *= sizes[dim]
+        else:
+            last += 1
+            for row in operands:
+                row[last] = row[dim]
+            sizes[last] = sizes[dim]
+    del sizes[last + 1 :]
+    for row in operands:
+        del row[last + 1 :]
+
+
+def result_strides(shape: Sequence[int], inputs: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The strides, in elements, of a pointwise result of inputs of one shape."""
+    order = _order(shape, [list(strides) for strides in inputs], 0)
+    strides, step = [0] * len(shape), 1
+    for dim in order:
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(contiguous_strides(shape) if _only(shape, strides) else strides)
+
+
+def _only(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie as in a contiguous tensor: sizes of 1 may have any stride."""
+    plain = contiguous_strides(shape)
+    return all(size == 1 or a == b for size, a, b in zip(shape, strides, plain, strict=True))
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a tensor without gaps whose last dimension is the fastest."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

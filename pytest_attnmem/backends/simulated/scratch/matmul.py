@@ -1,0 +1,172 @@
+"""Matrix products: copies of operands that cuBLAS cannot read, and its workspace.
+
+aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h. cuBLASLt works in the workspace of
+cuBLAS (``TORCH_CUBLASLT_UNIFIED_WORKSPACE``), so either is one workspace a thread and stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ..calls import Call, Free, Plan, Rule, Temporary
+from .steps import CUBLAS, born
+from .tensors import dense_bytes, dense_without_overlap
+
+if TYPE_CHECKING:
+    import torch
+
+
+def _matrix_copy(matrix: torch.Tensor) -> int:
+    """Bytes of the copy of a matrix, where neither of its dimensions is one that cuBLAS takes.
+
+    ``prepare_matrix_for_cublas``.
+    """
+    shape, strides = tuple(matrix.shape), tuple(matrix.stride())
+    if dense_without_overlap(shape, strides):
+        return 0
+    rows_first = strides[0] == 1 and strides[1] >= max(1, shape[0])
+    columns_first = strides[1] == 1 and strides[0] >= max(1, shape[1])
+    return 0 if rows_first or columns_first else dense_bytes(matrix)
+
+
+def _product(call: Call, result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> Plan:
+    """One product of matrices: the operands are prepared as the layout of the result has them."""
+    if result.numel() == 0 or left.numel() == 0:
+        return born(call)
+    row_major = result.is_contiguous() or not dense_without_overlap(result.shape, result.stride())
+    if not result.is_contiguous() and row_major:
+        row_major = not (result.stride(0) == 1 and result.stride(1) >= max(1, result.shape[0]))
+    operands = (right, left) if row_major else (left, right)
+    copies = (
+        Temporary("result", _matrix_copy(result)),
+        *(
+            Temporary(name, _matrix_copy(matrix))
+            for name, matrix in zip(("first operand", "second operand"), operands, strict=True)
+        ),
+    )
+    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS, Free("result"))
+
+
+def _mm(call: Call) -> Plan:
+    left, right = call.args[:2]
+    return _product(call, _result(call), left, right)
+
+
+def _addmm(call: Call) -> Plan:
+    left, right = call.args[1:3]
+    return _product(call, _result(call), left, right)
+
+
+def _result(call: Call) -> torch.Tensor:
+    """The tensor written to: a new one, ``out``, or the first argument of an in-place operator."""
+    if "out" in call.kwargs:
+        out: torch.Tensor = call.kwargs["out"]
+        return out
+    result: torch.Tensor = call.outputs[0] if call.outputs else call.args[0]
+    return result
+
+
+def _batch_copy(batch: torch.Tensor, row_major: bool, rows: int, columns: int) -> int:
+    """Bytes of the copy of a batch of matrices (``prepare_batch_matrix_for_cublas``)."""
+    strides = tuple(batch.stride())
+    fast, leading = (2, 1) if row_major else (1, 2)
+    if strides[fast] == 1 and strides[leading] >= max(1, rows):
+        return 0
+    if strides[leading] == 1 and strides[fast] >= max(1, columns):
+        return 0
+    usable = batch.is_contiguous() and strides[1] != 0 and strides[2] != 0
+    return 0 if usable else dense_bytes(batch)
+
+
+def _batches(call: Call, left: torch.Tensor, right: torch.Tensor) -> Plan:
+    """A product of matrices for each of a batch."""
+    result = _result(call)
+    if result.numel() == 0 or left.shape[2] == 0:
+        return born(call)
+    shape, strides = result.shape, result.stride()
+    copy = 0
+    if strides[1] == 1 and (shape[2] == 1 or strides[2] >= max(1, shape[1])):
+        row_major = False
+    elif strides[2] == 1 and (shape[1] == 1 or strides[1] >= max(1, shape[2])):
+        row_major = True
+    else:
+        row_major, copy = False, dense_bytes(result)
+    leading = 1 if row_major else 2
+    m, n = (shape[2], shape[1]) if row_major else (shape[1], shape[2])
+    first, second = (right, left) if row_major else (left, right)
+    k = first.shape[leading]
+    copies = (
+        Temporary("result", copy),
+        Temporary("first operand", _batch_copy(first, row_major, m, k)),
+        Temporary("second operand", _batch_copy(second, row_major, k, n)),
+    )
+    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
+
+
+def _bmm(call: Call) -> Plan:
+    """Of columns by rows, an outer product is no matter for cuBLAS."""
+    left, right = call.args[:2]
+    if left.shape[2] == 1 and _result(call).is_contiguous():
+        return born(call)
+    return _batches(call, left, right)
+
+
+def _baddbmm(call: Call) -> Plan:
+    left, right = call.args[1:3]
+    return _batches(call, left, right)
+
+
+def _vector_product(call: Call, matrix: torch.Tensor, vector: torch.Tensor) -> Plan:
+    """A matrix by a vector: gemv reads no repeated vector, and no matrix with gaps in both ways."""
+    result = _result(call)
+    if result.numel() == 0 or matrix.numel() == 0:
+        return born(call)
+    repeated = dense_bytes(vector) if vector.stride(0) == 0 else 0
+    copies = (
+        Temporary("vector", repeated),
+        Temporary("matrix", _gemv_copy(matrix.shape, matrix.stride(), dense_bytes(matrix))),
+    )
+    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
+
+
+def _gemv_copy(shape: Sequence[int], strides: Sequence[int], nbytes: int) -> int:
+    rows, columns = shape
+    if strides[0] == 1 and strides[1] >= max(1, rows):
+        return 0
+    if strides[1] == 1 and strides[0] >= max(1, columns):
+        return 0
+    return nbytes
+
+
+def _mv(call: Call) -> Plan:
+    matrix, vector = call.args[:2]
+    return _vector_product(call, matrix, vector)
+
+
+def _addmv(call: Call) -> Plan:
+    matrix, vector = call.args[1:3]
+    return _vector_product(call, matrix, vector)
+
+
+def _dot(call: Call) -> Plan:
+    return (*born(call), CUBLAS)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        **{f"aten.mm.{overload}": _mm for overload in ("default", "out", "dtype")},
+        **{f"aten.addmm.{overload}": _addmm for overload in ("default", "out", "dtype")},
+        "aten.addmm_.default": _addmm,
+        "aten._addmm_activation.default": _addmm,
+        **{f"aten.bmm.{overload}": _bmm for overload in ("default", "out", "dtype")},
+        **{f"aten.baddbmm.{overload}": _baddbmm for overload in ("default", "out", "dtype")},
+        "aten.baddbmm_.default": _baddbmm,
+        "aten.mv.default": _mv,
+        "aten.addmv.default": _addmv,
+        "aten.addmv_.default": _addmv,
+        "aten.dot.default": _dot,
+        "aten.vdot.default": _dot,
+    }
+)

@@ -1,0 +1,127 @@
+"""Layer and RMS normalization (aten/src/ATen/native/cuda/layer_norm_kernel.cu)."""
+
+from __future__ import annotations
+
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ..calls import Call, Free, Output, Plan, Rule, Step, Temporary
+from .iteration import reduction
+from .reduction import Kernel, blocks_plan
+from .steps import while_held
+from .tensors import HALVES, copy_bytes, wider
+
+if TYPE_CHECKING:
+    import torch
+
+_MANY_ROWS: Final = 64 * 1024
+_WARP: Final = 32
+_ROWS: Final = 32  # that a block of threads adds up
+_BLOCKS: Final = 32 * 1024  # at most in a grid
+
+
+def _forward(call: Call) -> Plan:
+    """Contiguous input, then weight and bias; statistics are held in a wider type."""
+    x, shape, weight, bias = call.args[:4]
+    rows = _rows(x, shape)
+    return while_held(
+        "contiguous input",
+        copy_bytes(x),
+        while_held(
+            "contiguous weight",
+            _copy(weight),
+            while_held("contiguous bias", _copy(bias), _results(call, x, rows)),
+        ),
+    )
+
+
+def _results(call: Call, x: torch.Tensor, rows: int) -> Plan:
+    statistics = rows * wider(x.dtype).itemsize
+    return (
+        Output(0),
+        *(Output(index, statistics) for index in range(1, len(call.outputs))),
+    )
+
+
+def _rms_forward(call: Call) -> Plan:
+    x, shape, weight = call.args[:3]
+    rows = _rows(x, shape)
+    return while_held(
+        "contiguous input",
+        copy_bytes(x),
+        while_held("contiguous weight", _copy(weight), _results(call, x, rows)),
+    )
+
+
+def _backward(call: Call) -> Plan | None:
+    """Gradients of input, weight and bias, those asked for."""
+    grad, x, shape, _mean, _rstd, weight, bias, wanted = call.args
+    return _gradients(call, grad, x, shape, (bias, weight), wanted)
+
+
+def _rms_backward(call: Call) -> Plan | None:
+    grad, x, shape, _rstd, weight, wanted = call.args
+    return _gradients(call, grad, x, shape, (weight,), wanted)
+
+
+def _gradients(
+    call: Call,
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    shape: Any,
+    weights: tuple[torch.Tensor | None, ...],
+    wanted: Any,
+) -> Plan | None:
+    """Copies of input and weights, the results, and a copy of the gradient while they are made."""
+    rows, columns = _rows(x, shape), prod(shape)
+    made = tuple(Output(index) for index in range(len(call.outputs)))
+    first, rest = (made[:1], made[1:]) if wanted[0] else ((), made)
+    copied = copy_bytes(grad)
+    work: Plan = (*first, *rest, *while_held("contiguous gradient", copied))
+    if rest and rows > _MANY_ROWS and columns // _WARP < call.profile.multiprocessors // 2:
+        if not wanted[1]:  # the kernel then makes no gradient of the bias at all
+            return None
+        work = (*first, *_two_steps(call, x, rows, columns, rest, copied))
+    for index, weight in enumerate(weights):
+        work = while_held(f"contiguous weight {index}", _copy(weight), work)
+    return while_held("contiguous input", copy_bytes(x), work)
+
+
+def _two_steps(
+    call: Call, x: torch.Tensor, rows: int, columns: int, rest: Plan, copied: int
+) -> Plan:
+    """Weight gradients of many rows: sums over 32 rows each, which a reduction adds up.
+
+    The results take the place of tensors made before, which are let go one by one.
+    """
+    size = x.dtype.itemsize
+    blocks = min(-(-rows // _ROWS), max(_BLOCKS // -(-columns // _WARP), 1))
+    kernel = Kernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    loop = reduction((blocks, columns), (columns, 1), size, [size], (0,), False)
+    names = tuple(f"gradient {index}" for index in range(len(rest)))
+    steps: list[Step] = [Temporary(name, columns * size) for name in names]
+    steps += [Temporary("contiguous gradient", copied)]
+    steps += [Temporary(f"sums of {name}", blocks * columns * size) for name in names]
+    for name, output in zip(names, rest, strict=True):
+        steps += [output, *blocks_plan(loop, kernel, call.profile), Free(name)]
+    steps += [Free(f"sums of {name}") for name in reversed(names)]
+    return (*steps, Free("contiguous gradient"))
+
+
+def _rows(x: torch.Tensor, shape: Any) -> int:
+    return prod(x.shape[: x.dim() - len(shape)])
+
+
+def _copy(tensor: torch.Tensor | None) -> int:
+    return 0 if tensor is None else copy_bytes(tensor)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        "aten.native_layer_norm.default": _forward,
+        "aten.native_layer_norm_backward.default": _backward,
+        "aten._fused_rms_norm.default": _rms_forward,
+        "aten._fused_rms_norm_backward.default": _rms_backward,
+    }
+)

@@ -1,0 +1,68 @@
+"""Cumulative sums, products and extrema (aten/src/ATen/native/cuda/ScanUtils.cuh)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+import torch
+
+from ..calls import Call, Plan, Rule
+from .arguments import argument
+from .cub import OLDEST, scan_storages
+from .steps import born, while_held
+from .tensors import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped
+
+SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int64)
+
+
+def _scan(call: Call) -> Plan | None:
+    """The input is cast, made contiguous, and scanned by CUB where it is a single row."""
+    x: torch.Tensor = call.args[0]
+    dtype = _dtype(call, x)
+    if dtype not in SCANNED or not _plain_target(call):
+        return None
+    if x.numel() == 0 or x.dim() == 0:
+        return born(call)
+    cast = 0 if x.dtype == dtype else dense_bytes(x, dtype)
+    shape, strides, _ = layout(x, dtype if cast else None)
+    copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
+    single = x.numel() == x.shape[wrapped(call.args[1], x.dim())]
+    ordered = call.deterministic and dtype.is_floating_point and "cumsum" in call.op
+    if single and (ordered or call.profile.compute_capability < OLDEST):
+        return None
+    scans: Plan = ()
+    if single:
+        kinds = scan_storages(x.numel(), dtype.itemsize, whole=dtype not in HALVES)
+        for index, nbytes in enumerate(kinds):
+            storage = while_held("scan", nbytes)
+            scans += while_held("first of the rest", dtype.itemsize, storage) if index else storage
+    return (*born(call), *while_held("cast", cast, while_held("contiguous", copy, scans)))
+
+
+def _dtype(call: Call, x: torch.Tensor) -> torch.dtype:
+    asked = argument(call, "dtype")
+    if isinstance(asked, torch.dtype):
+        return asked
+    floats = x.dtype.is_floating_point or x.dtype.is_complex or not call.outputs
+    return x.dtype if floats else torch.int64
+
+
+def _plain_target(call: Call) -> bool:
+    return bool(call.outputs) or bool(call.args[0].is_contiguous())
+
+
+def _extremum(call: Call) -> Plan | None:
+    """``cummax`` and ``cummin``: of a contiguous input."""
+    x: torch.Tensor = call.args[0]
+    return (*born(call), *while_held("contiguous", copy_bytes(x))) if x.dim() else born(call)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        **{f"aten.{name}": _scan for name in ("cumsum", "cumprod", "logcumsumexp")},
+        **{f"aten.{name}": _scan for name in ("cumsum_", "cumprod_")},
+        "aten.cummax": _extremum,
+        "aten.cummin": _extremum,
+    }
+)

@@ -1,0 +1,84 @@
+"""Sorting (aten/src/ATen/native/cuda/Sort.cpp and Sort.cu)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ..calls import Call, Free, Plan, Rule, Temporary
+from .arguments import argument
+from .cub import radix_sort_storage
+from .steps import born, while_held
+from .tensors import copy_bytes, wrapped
+
+if TYPE_CHECKING:
+    import torch
+
+_INDEX: Final = 8
+_SMALL: Final = 4096  # rows up to here are sorted by one block each
+_SEGMENTED: Final = 128  # rows from here on are sorted segment by segment
+#: Rows at most, and the length from which on each is shared by blocks (``mbtopk::should_use``).
+_SHARED: Final = (
+    *((20, 20_000), (40, 10_000), (80, 8000), (200, 5000), (800, 3000), (4000, 800)),
+    (2**63, 400),
+)
+_LARGEST: Final = 2**31 - 1
+
+
+def _sort(call: Call) -> Plan | None:
+    """Short rows in place; a long row, or a few, by radix sort; many by segmented radix sort."""
+    x: torch.Tensor = call.args[0]
+    if not call.outputs or x.numel() == 0 or x.dim() == 0:
+        return born(call) if call.outputs else None
+    dim = wrapped(argument(call, "dim"), x.dim())
+    length = x.shape[dim]
+    rows = x.numel() // length
+    if length <= _SMALL:
+        return (*born(call), *while_held("numbers", length * _INDEX))
+    if x.numel() > _LARGEST or not (x.is_contiguous() and dim == x.dim() - 1):
+        return None
+    sorts = _rows(call, x, rows)
+    return None if sorts is None else (*born(call), *sorts)
+
+
+def _rows(call: Call, x: torch.Tensor, rows: int) -> Plan | None:
+    count, size = x.numel(), x.dtype.itemsize
+    if rows >= _SEGMENTED:
+        return None
+    storage = radix_sort_storage(count, size, _INDEX, 8 * size, call.profile)
+    if storage is None:
+        return None
+    if rows == 1:
+        return while_held("places", count * _INDEX, while_held("sort", storage))
+    by_row = radix_sort_storage(count, _INDEX, 0, rows.bit_length(), call.profile)
+    if by_row is None:
+        return None
+    return (
+        Temporary("places and rows", count * _INDEX),
+        Temporary("sorted places and rows", count * _INDEX),
+        *while_held("sorted values", count * size, while_held("sort by value", storage)),
+        *while_held("sort by row", by_row),
+        Free("sorted places and rows"),
+        Free("places and rows"),
+    )
+
+
+def _top(call: Call) -> Plan | None:
+    """One block finds the largest of a row, unless rows are long for their number.
+
+    TensorTopK.cu: several blocks then share a row, by counts that depend on occupancy.
+    """
+    x: torch.Tensor = call.args[0]
+    if x.dim() == 0 or x.numel() == 0 or call.args[1] > _SMALL // 2:
+        return None
+    length = x.shape[wrapped(argument(call, "dim"), x.dim())]
+    rows = x.numel() // length
+    longest = next(limit for most, limit in _SHARED if rows <= most)
+    if length >= longest:
+        return None
+    return (*born(call), *while_held("contiguous", copy_bytes(x)))
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {"aten.sort.default": _sort, "aten.sort.stable": _sort, "aten.topk.default": _top}
+)

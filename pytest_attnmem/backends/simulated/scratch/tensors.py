@@ -1,0 +1,80 @@
+"""What a kernel asks of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def dense_bytes(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> int:
+    """Of its elements without gaps, as this type or as its own."""
+    return tensor.numel() * (dtype or tensor.dtype).itemsize
+
+
+def copy_bytes(tensor: torch.Tensor) -> int:
+    """Of the copy that ``contiguous()`` makes: 0 where it makes none."""
+    return 0 if tensor.is_contiguous() else dense_bytes(tensor)
+
+
+def wider(dtype: torch.dtype) -> torch.dtype:
+    """What sums of this type are held in on CUDA (ATen/AccumulateType.h)."""
+    return torch.float32 if dtype in HALVES else dtype
+
+
+def dense_without_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill a range of memory, each once (c10/core/TensorImpl.cpp)."""
+    expected = 1
+    for stride, size in sorted(
+        (stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1
+    ):
+        if stride != expected:
+            return prod(shape) == 0
+        expected *= size
+    return True
+
+
+def wrapped(dim: int, rank: int) -> int:
+    """A dimension counted from the front."""
+    return dim % rank if rank else 0
+
+
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def layout(tensor: torch.Tensor, like: torch.dtype | None = None) -> Layout:
+    """Shape, strides and first element of a tensor, or of what ``to(like)`` makes of it."""
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    if like is None:
+        return shape, strides, int(tensor.storage_offset())
+    return shape, kept_strides(shape, strides), 0
+
+
+def kept_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a result that keeps its input's order of dimensions, without gaps.
+
+    As ``empty_like`` with ``torch.preserve_format`` and pointwise operators have them.
+    """
+    if dense_without_overlap(shape, strides):
+        return tuple(strides)
+    order = sorted(range(len(shape)), key=lambda dim: (strides[dim], -dim))
+    kept, step = [0] * len(shape), 1
+    for dim in order:
+        kept[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(kept)
+
+
+def row_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """The stride of the row that a tensor can be viewed as; nothing where it cannot be."""
+    stride, extent = 1, 1
+    for size, step in reversed([pair for pair in zip(shape, strides, strict=True) if pair[0] != 1]):
+        if extent == 1:
+            stride = step
+        elif step != stride * extent:
+            return None
+        extent *= size
+    return stride

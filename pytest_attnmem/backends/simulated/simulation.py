@@ -1,0 +1,230 @@
+"""One simulated device and the world of the programs that run on it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._dynamo import eval_frame
+
+from ...allocator import AllocatorSettings
+from ...errors import CannotSimulate
+from ...measurement import Held
+from ...profiles import DeviceProfile
+from .. import Stretch
+from ..tracker import caller
+from .adoption import Adoption
+from .autocast import Autocast
+from .calls import Planner
+from .composites import Composites
+from .device import BACKWARD, MAIN, Device
+from .fakes import PRINTING
+from .interface import Interface
+from .lifetimes import Lifetimes, workspace_bytes
+from .recall import Recalled
+from .surroundings import surroundings
+from .translation import Translation
+from .world import World
+
+_SHOWN = 3
+
+
+class Simulation:
+    """Runs programs on fakes and tells its device of their storages; a gauge reads the device."""
+
+    def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
+        self.device = Device(profile, settings)
+        self._lifetimes = Lifetimes(self.device, plan)
+        self._composites = Composites(profile, self._lifetimes.note)
+        self._world = World(self, self._composites.replacements())
+        self._composites.world = self._world
+        self._adoption = Adoption(self._world, self._lifetimes.admit)
+        self._translation = Translation(self._world, self._adoption, self._lifetimes.resized)
+        self._interface = Interface(self.device)
+        self._autocast = Autocast()
+        self._entered = 0
+        self._refusals: list[str] = []
+        self._compiled = False
+        self._threads = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what PyTorch says of its own imports
+            with self.surroundings():
+                self._world.rehearse()
+        self.restart()
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """Where a program finds the simulated device; inside itself, nothing more."""
+        if self._entered:
+            self._entered += 1
+            try:
+                yield
+            finally:
+                self._entered -= 1
+            return
+        self._refusals.clear()
+        replaced = {**self._without_compiler(), **self._watching_threads()}
+        with surroundings(
+            self._world,
+            self._translation,
+            self._interface,
+            self._composites,
+            self._autocast,
+            replaced,
+        ):
+            self._entered = 1
+            try:
+                yield
+            finally:
+                self._entered = 0
+                self._interface.restart()
+
+    def prime(self) -> int:
+        """Give both threads' handles their workspaces; bytes that they take."""
+        before = self.device.statistics.allocated.current
+        nbytes = workspace_bytes(self.device.profile)
+        for thread in (MAIN, BACKWARD):
+            self.device.workspace("cublas", thread, nbytes, _no_tensor)
+        return self.device.statistics.allocated.current - before
+
+    def restart(self) -> None:
+        """As in a new process, with nothing on the device."""
+        self.device.restart()
+        self._lifetimes.restart()
+        self._adoption.forget()
+
+    def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
+        """Births and deaths of a program that finds all as it was, and why not to believe them."""
+        self.restart()
+        self.prime()
+        self._adoption.forget()
+        with self.surroundings():
+            self.start()
+            try:
+                result = program()
+                events = [*self.device.events()]
+            finally:
+                problem = self._problem()
+                self.stop()
+        del result
+        return events, problem
+
+    # The gauge
+
+    def start(self) -> None:
+        """Begin a stretch."""
+        self.device.begin()
+        self.device.listening = True
+        self._lifetimes.unknown.clear()
+        self._refusals.clear()
+        self._compiled = self._threads = False
+
+    def stop(self) -> Stretch:
+        """What happened in it."""
+        self.device.listening = False
+        return self.device.stretch(self._problem())
+
+    def _problem(self) -> str | None:
+        if self._compiled:
+            return "compiled code cannot be simulated"
+        if self._threads:
+            return "a thread was started, and the test's own alone is simulated"
+        if self._refusals:
+            return self._refusals[0]
+        unknown = [*self._lifetimes.unknown]
+        if unknown:
+            more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+            return f"no model of {', '.join(unknown[:_SHOWN])}{more}"
+        return None
+
+    # What the world tells
+
+    def ran(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        out: Any,
+        inherits: bool,
+        recalled: Recalled | None,
+    ) -> None:
+        """An operator ran."""
+        self._lifetimes.after(func, args, kwargs, out, inherits, recalled)
+
+    def used_on(self, tensor: torch.Tensor, stream: int) -> None:
+        """Another stream uses a tensor; its memory is not to be had before that is done."""
+        block = self._lifetimes.block(tensor)
+        if block is not None:
+            self.device.allocator.record_stream(block.address, stream)
+
+    def adopted(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor from outside came to an operator, by a way on which it could not be seen."""
+        if tensor.requires_grad:
+            named = f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+            raise self._remember(
+                f"a tensor {named} from outside the window, which requires a gradient, came to an"
+                f" operator of C++ code{_at()}; make it inside"
+            )
+        fake: torch.Tensor = self._adoption.adopted(tensor)
+        return fake
+
+    def refusal(self, what: str = "") -> CannotSimulate:
+        """The error for a program that asks for values."""
+        if what == PRINTING and self._refusals:  # by who tells what went wrong before
+            return CannotSimulate(self._refusals[0])
+        what = what or _named(self._translation.calling)
+        return self._remember(
+            f"{what} needs the values of a tensor{_at()}, and a simulated one has none; use"
+            " backend='cpu' for this test"
+        )
+
+    def _remember(self, text: str) -> CannotSimulate:
+        self._refusals.append(text)
+        return CannotSimulate(text)
+
+    def _without_compiler(self) -> dict[tuple[Any, str], Any]:
+        """Let what is compiled run eagerly, and know that it did."""
+        decide = eval_frame._callback_from_stance
+
+        def eager(callback: Any) -> Any:
+            if decide(callback) not in (None, False):
+                self._compiled = True
+            return None
+
+        def compile(model: Any = None, **options: Any) -> Any:
+            if not options.get("disable") and options.get("backend") != "eager":
+                self._compiled = True
+            return (lambda function: function) if model is None else model
+
+        return {(eval_frame, "_callback_from_stance"): eager, (torch, "compile"): compile}
+
+    def _watching_threads(self) -> dict[tuple[Any, str], Any]:
+        """Know of threads: what they do is real, and not seen."""
+        original = threading.Thread.start
+
+        def start(thread: threading.Thread) -> None:
+            self._threads = True
+            original(thread)
+
+        return {(threading.Thread, "start"): start}
+
+
+def _named(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if name is None:
+        return "this"
+    owner = getattr(function, "__objclass__", None)
+    return f"Tensor.{name}" if owner is not None or name.startswith("__") else f"torch.{name}"
+
+
+def _at() -> str:
+    where, _ = caller()
+    return f" at {where}" if where else ""
+
+
+def _no_tensor() -> Any:
+    return Held(0, (), "", "workspace", "")

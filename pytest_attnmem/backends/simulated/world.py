@@ -1,0 +1,247 @@
+"""The world of a simulated device: operators run without data, and somebody is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from sys import getrefcount
+from typing import Any, Protocol
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+
+from ...errors import CannotSimulate
+from .fakes import CUDA, DEVICE_OF, SimulatedTensor, seen_by_cpp
+from .recall import Recall, Recalled
+
+_aten = torch.ops.aten
+_ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
+_OF_BACKWARD = frozenset({_ADD, _aten.index_put.default})
+
+
+class Observer(Protocol):
+    """Who is told of what happens in a world."""
+
+    def ran(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        out: Any,
+        inherits: bool,
+        recalled: Recalled | None,
+    ) -> None:
+        """An operator returned ``out``. If it ``inherits``, what it returned takes the place of
+        the first argument, which a plain tensor would have been changed to."""
+
+    def used_on(self, tensor: torch.Tensor, stream: int) -> None:
+        """Another stream uses the tensor."""
+
+    def refusal(self, what: str = "") -> CannotSimulate:
+        """The error for ``what`` was asked of a tensor without data."""
+
+    def adopted(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake that stands for a tensor from outside."""
+
+
+class World(FakeTensorMode):
+    """Where operators run without data."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        replacements: Mapping[Any, Callable[..., Any]],
+        shape_env: Any = None,
+    ) -> None:
+        super().__init__(shape_env=shape_env)
+        self.observer = observer
+        self.running = False
+        """Whether a program runs in it."""
+        self.calls = 0
+        """How deep a call of the program's own, into PyTorch's Python interface, is."""
+        self._replacements = replacements
+        self._depth = 0
+        self._composite: dict[Any, bool] = {}
+        self._avoided: tuple[Any, ...] = ()
+        self._unshared: Any = None
+        self._recall = Recall(self)
+        self.kind = SimulatedTensor
+
+    @property
+    def avoid_device_init(self) -> bool:
+        """There is no device to be initialised, whatever ``torch.cuda.is_available`` says."""
+        return True
+
+    def _dispatched(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is DEVICE_OF:
+            return seen_by_cpp(args[0])
+        kwargs = kwargs or {}
+        device = kwargs.get("device")
+        if device is not None and device.type != "cpu":
+            kwargs = {**kwargs, "device": CUDA}
+        if self._depth:
+            return self.dispatch(func, types, args, kwargs)
+        composite = self._composite.get(func)
+        if composite is None:
+            composite = func in self._replacements or _is_composite(func)
+            self._composite[func] = composite
+        if composite:  # as it comes in inference mode
+            with self:
+                return self._replacements.get(func, partial(in_cpp, func))(*args, **kwargs)
+        with torch._C.DisableTorchFunction():  # what runs in here is not the program
+            return self._run(func, types, args, kwargs)
+
+    def _run(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func not in self.lift_fns:
+            for arg in args:
+                if not self._is_ours(arg):
+                    args = tuple(map(self._ours, args))
+                    break
+        if func in _OF_BACKWARD and torch._C._current_graph_task_id() != -1:
+            func, args = self._as_backward_would(func, args, kwargs)
+        recalled, key = None, self._recall.key(func, args, kwargs)
+        if key is not None:
+            recalled = self._recall.find(key)
+            if recalled is not None:
+                out = self._recall.again(recalled, args)
+                self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
+                return out
+        self._depth += 1
+        try:
+            out = self.dispatch(func, types, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            raise self.observer.refusal() from None
+        except UnsupportedOperatorException:
+            raise self.observer.refusal(
+                f"{func}, of which nothing is known without data,"
+            ) from None
+        finally:
+            self._depth -= 1
+        for leaf in out if isinstance(out, (tuple, list)) else (out,):
+            for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
+                if type(tensor) is FakeTensor:
+                    tensor.__class__ = SimulatedTensor
+        if key is not None:
+            recalled = self._recall.remember(key, args, out)
+        self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
+        return out
+
+    def _is_ours(self, arg: Any) -> bool:
+        if isinstance(arg, torch.Tensor):
+            return getattr(arg, "fake_mode", None) is self
+        if isinstance(arg, (list, tuple)):
+            return all(map(self._is_ours, arg))
+        return True
+
+    def _ours(self, arg: Any) -> Any:
+        if isinstance(arg, torch.Tensor):
+            return arg if self._is_ours(arg) else self.observer.adopted(arg)
+        if isinstance(arg, (list, tuple)):
+            return type(arg)(map(self._ours, arg))
+        return arg
+
+    def _as_backward_would(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """The operator that autograd would call if the tensors were no subclass."""
+        if kwargs or self.calls or torch.is_grad_enabled():
+            return func, args
+        if func is _ADD:
+            taken: tuple[Any, tuple[Any, ...]] = self._accumulation(args)
+            return taken
+        node = torch._C._current_autograd_node()
+        if node is not None and node.name() == "IndexBackward0":
+            return _aten._index_put_impl_.default, (*args, True)  # which is safe, as it knows
+        return func, args
+
+    def _accumulation(self, args: tuple[Any, ...]) -> Any:
+        """Autograd's sum of two gradients, where it would work in place on a plain tensor.
+
+        See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
+        """
+        if len(args) != 2:
+            return _ADD, args
+        old, new = args
+        if isinstance(new, FakeTensor) and old.shape == new.shape and old.dtype == new.dtype:
+            holders = (_holders(old), _holders(new))
+            if self._unshared is None:
+                self._unshared = holders
+            elif _at_most(holders[0], self._unshared[0]) and _is_dense(old):
+                return _ADD_, (old, new)
+            elif _at_most(holders[1], self._unshared[1]) and _is_dense(new):
+                return _ADD_, (new, old)
+        return _ADD, args
+
+    def rehearse(self) -> None:
+        """Run a program for the first time: what it imports and learns is there for the next.
+
+        Two gradients that nobody holds but autograd are added in it: how often they are held then,
+        by Python's count and by C++'s, is what ``_accumulation`` takes for unshared.
+        """
+        self._unshared = None
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = torch.empty(2, 2, device=CUDA, requires_grad=True)
+            ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
+
+    @contextmanager
+    def inheriting(self, avoided: tuple[Any, ...]) -> Iterator[None]:
+        """C++ code runs that avoids to work in place, by these operators, on a subclass."""
+        before, self._avoided = self._avoided, avoided
+        try:
+            yield
+        finally:
+            self._avoided = before
+
+
+#: Set from outside, or it would be wrapped for the sake of a compiler that does not come here.
+World.__torch_dispatch__ = World._dispatched  # type: ignore[assignment,method-assign]
+
+
+def _holders(tensor: Any) -> tuple[int, int, int]:
+    """How often it is held by Python, by C++ code, and its storage."""
+    storage = tensor.untyped_storage()._cdata
+    return getrefcount(tensor), tensor._use_count(), torch._C._storage_Use_Count(storage)
+
+
+def _at_most(some: tuple[int, int, int], others: tuple[int, int, int]) -> bool:
+    return all(one <= other for one, other in zip(some, others, strict=True))
+
+
+def _is_dense(tensor: Any) -> bool:
+    """Whether its elements fill a stretch of memory, each with a place of its own."""
+    if tensor.is_contiguous():
+        return True
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def _is_composite(func: Any) -> bool:
+    name = func.name()
+    return bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+        and not torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta")
+        and name not in OF_CUDA
+    )
+
+
+#: Composites that have a kernel of their own on CUDA, which a build for the CPU does not know.
+OF_CUDA = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
+
+
+def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """The composite as C++ has it: ``decompose`` would prefer Python's, which may differ."""
+    return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

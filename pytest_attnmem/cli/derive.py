@@ -1,0 +1,94 @@
+"""Derive the closed form of a function's peak memory from its code."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from typing import Any
+
+from ..closed_form import Derived
+from ..derive import derive
+from ..errors import BudgetError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``pkg.mod:fn "B H N d" "B H M d" "B H M d" --backward --dtype float16``."""
+    parser.add_argument("function", metavar="pkg.mod:fn", help="a function, or an nn.Module's name")
+    parser.add_argument("shapes", nargs="*", metavar='"B H N d"', help="one for each argument")
+    parser.add_argument("--backward", action="store_true", help="forward and backward")
+    parser.add_argument("--dtype", default="float32", help="of the arguments (default: float32)")
+    parser.add_argument(
+        "--device", default="", metavar="PROFILE", help="count the scratch of this device's kernels"
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def execute(arguments: Namespace) -> int:
+    """Print the formula, and who holds what.
+
+    Raises:
+        AttnMemError: there is no such function, or no formula.
+    """
+    backend = f"simulated:{arguments.device}" if arguments.device else "simulated"
+    found = derive(
+        _function(arguments.function),
+        *arguments.shapes,
+        dtype=arguments.dtype,
+        backward=arguments.backward,
+        backend=backend,
+    )
+    if arguments.json:
+        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(render(found)))
+    return 0
+
+
+def render(found: Derived) -> list[str]:
+    """The formula, and under it the live sets that it is the largest of, tensor by tensor."""
+    lines = [str(found), f"  {found.how}"]
+    for candidate in found.candidates:
+        if len(found.candidates) > 1:
+            lines.append(f"  {candidate.polynomial}   {candidate.region}")
+        for term in candidate.terms:
+            lines.append(f"    {term.text}")
+            lines += [
+                f"      {holder.shape} {holder.dtype}  {holder.op}  {holder.where}".rstrip()
+                for holder in term.held
+            ]
+    return lines
+
+
+def to_dict(found: Derived) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "formula": str(found),
+        "how": found.how,
+        "scratch": str(found.scratch),
+        "candidates": [
+            {
+                "formula": str(candidate.polynomial),
+                "region": candidate.region,
+                "terms": [asdict(term) for term in candidate.terms],
+            }
+            for candidate in found.candidates
+        ],
+    }
+
+
+def _function(path: str) -> Any:
+    module, colon, name = path.partition(":")
+    if not (module and colon and name):
+        raise BudgetError(f"cannot find {path!r}; write the module, a colon and the function")
+    sys.path.insert(0, os.getcwd())  # as python -m does
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise BudgetError(f"cannot find {path!r}: {error}") from error
+    return found

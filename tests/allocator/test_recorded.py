@@ -1,0 +1,32 @@
+"""The model against what PyTorch's own allocator did, as ``tests/null/record_allocator.py`` saw."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .replay import Model, play
+
+DATA = Path(__file__).parents[1] / "data" / "cuda" / "allocator.json"
+RUNS = json.loads(DATA.read_text("utf-8"))["runs"]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run["settings"] or "default")
+def test_every_statistic_comes_out_after_every_event(run):
+    model, expected = Model(run["settings"], run["capacity"]), {}
+    for number, (*event, changed) in enumerate(run["events"]):
+        expected |= changed
+        assert play(model, event) == expected, (number, event)
+
+
+def test_the_recordings_have_everything_in_them():
+    events = {event[0] for run in RUNS for event in run["events"]}
+    assert events == {"malloc", "free", "record_stream", "empty_cache", "reset_peak"}
+    changed = [set().union(*(event[-1] for event in run["events"])) for run in RUNS]
+    last = [
+        {name: value for event in run["events"] for name, value in event[-1].items()}
+        for run in RUNS
+    ]
+    assert all(end["alloc_retries"] or end["oom_rejections"] for end in last)
+    assert sum(bool(end["ooms"]) for end in last) > len(last) // 2
+    assert len(changed) == len(RUNS) > 10

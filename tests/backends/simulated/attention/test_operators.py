@@ -1,0 +1,99 @@
+"""What attention's operators allocate, against PyTorch's own CUDA code, event by event."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses import FakeTensorMode
+
+from pytest_attnmem.backends.simulated.attention import RULES, UNKNOWN
+from pytest_attnmem.backends.simulated.attention.flash import splits
+from pytest_attnmem.backends.simulated.calls import Call
+from pytest_attnmem.profiles import find_profile
+
+from . import cases
+from .recordings import Told, recorded
+
+RECORDED = recorded("operators")
+
+
+@pytest.fixture
+def fakes():
+    with FakeTensorMode(), torch.no_grad():
+        yield
+
+
+def plan_of(operator, arguments, device, deterministic=False):
+    """The plan of that call there, and the sizes of what it returns."""
+    name = f"aten.{operator}.default"
+    results = getattr(torch.ops.aten, operator)(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    outputs = tuple(result for result in results if isinstance(result, torch.Tensor))
+    profile = find_profile(device)
+    plan = RULES[name](Call(name, arguments, {}, outputs, profile, deterministic))
+    return plan, [output.untyped_storage().nbytes() for output in outputs]
+
+
+@pytest.mark.parametrize("device", RECORDED)
+def test_every_event_is_that_of_the_device(fakes, device):
+    for operator, case, events in RECORDED[device]:
+        arguments = cases.arguments(operator, case, "cpu")
+        plan, sizes = plan_of(operator, arguments, device, case.get("deterministic", False))
+        told = Told()
+        told.follow(plan, sizes)
+        assert str(told) == events, (operator, case)
+
+
+def test_the_recordings_are_of_every_operator():
+    operators = {"_safe_softmax", *cases.OPERATORS}
+    assert {row[0] for row in RECORDED["A100-80GB"]} == operators
+    assert {row[0] for row in RECORDED["T4"]} == {name for name in operators if "flash" not in name}
+    assert {f"aten.{name}.default" for name in operators} == set(RULES)
+
+
+def test_of_cudnn_nothing_is_said():
+    assert not UNKNOWN.keys() & RULES.keys()
+    assert set(UNKNOWN.values()) == {"cuDNN alone knows its workspace"}
+    assert all(hasattr(torch.ops.aten, name.split(".")[1]) for name in UNKNOWN)
+
+
+def test_the_random_state_of_efficient_attention_stays_on_the_host(fakes):
+    query, key, value, _ = cases.inputs({}, "cpu")
+    plan, sizes = plan_of(
+        "_scaled_dot_product_efficient_attention", (query, key, value, None, True), "T4"
+    )
+    assert len(sizes) == 4
+    assert [step.index for step in plan] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "multiprocessors", "parts"),
+    [
+        (1, 1, 108, 1),  # a block of keys cannot be split
+        (8 * 16, 1000, 108, 4),
+        (8 * 16, 1000, 132, 2),
+        (172, 100_000, 108, 5),
+        (173, 100_000, 108, 1),  # four fifths of what runs at once
+    ],
+)
+def test_keys_are_split_to_keep_a_device_busy(rows, columns, multiprocessors, parts):
+    assert splits(rows, columns, 64, multiprocessors) == parts
+
+
+@given(st.integers(1, 400), st.integers(1, 10**6), st.sampled_from((64, 128, 256)))
+def test_there_are_no_more_splits_than_blocks_of_keys(rows, columns, d):
+    block = {64: 256, 128: 128, 256: 64}[d]
+    assert 1 <= splits(rows, columns, d, 108) <= min(128, -(-columns // block))
+
+
+@pytest.mark.parametrize(
+    ("operator", "case"),
+    [
+        ("_scaled_dot_product_efficient_attention", {"B": 65536, "N": 1, "H": 1}),
+        ("_scaled_dot_product_efficient_attention_backward", {"B": 65536, "N": 1, "H": 1}),
+        ("_flash_attention_forward", {"N": (7, 7), "M": (100, 7), "Hkv": 2}),
+    ],
+)
+def test_a_call_without_a_known_answer_has_no_plan(fakes, operator, case):
+    plan, _ = plan_of(operator, cases.arguments(operator, case, "cpu"), "A100-80GB")
+    assert plan is None

@@ -1,0 +1,47 @@
+"""A simulated device, to run programs on."""
+
+import gc
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.instrument import Instrument
+
+sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections():
+    """Freeze what PyTorch made, so that collecting before each window costs little."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def backends():
+    """By profile, opened once."""
+    opened = {}
+
+    def backend(profile="A100-80GB"):
+        if profile not in opened:
+            opened[profile] = open_backend(f"simulated:{profile}")
+        return opened[profile]
+
+    return backend
+
+
+@pytest.fixture
+def run(backends):
+    """Measure one call on a fresh device; the measurement, with what the call returned."""
+
+    def measured(fn, profile="A100-80GB", primed=True):
+        backend = backends(profile)
+        backend.forget(primed=primed)
+        measurement, _ = Instrument(backend, 0).run(fn)
+        return measurement
+
+    return measured

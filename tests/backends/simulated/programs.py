@@ -1,0 +1,605 @@
+"""Programs for a CUDA device, whose peaks are recorded in ``tests/data/cuda/programs.json``.
+
+Each runs once, from an emptied allocator on: inputs, parameters and workspaces are inside. Values
+are never looked at. One says much in a line, as a table would.
+"""
+
+import contextlib
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
+
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def made(*shape, grad=True, dtype=torch.float32):
+    return torch.empty(*shape, device="cuda", dtype=dtype, requires_grad=grad)
+
+
+@program
+def acc_shared():
+    x = made(512, 512)
+    y = (x @ x) + (x * 2) * (x * 3)
+    y.sum().backward()
+
+
+@program
+def acc_three():
+    x = made(256, 256)
+    h = x * 1
+    (h * 2 + h * 3 + h.exp()).sum().backward()
+
+
+@program
+def grad_twice():
+    x = made(256, 256)
+    for _ in range(2):
+        (x * x).sum().backward()
+
+
+@program
+def views():
+    x = made(64, 64, 32)
+    y = x.transpose(0, 1).reshape(64, -1)
+    z = y.view(64, 64, 32)[:, ::2].contiguous()
+    z.sum().backward()
+
+
+@program
+def out_variant():
+    a = made(256, 256, grad=False)
+    b = torch.empty(256, 256, device="cuda")
+    torch.add(a, a, out=b)
+    c = torch.empty(0, device="cuda")
+    torch.mul(a, a, out=c)
+
+
+@program
+def resize():
+    a = torch.empty(0, device="cuda")
+    a.resize_(1000)
+    a.resize_(5000)
+    a.resize_(10)
+
+
+@program
+def set_():
+    a = made(100, grad=False)
+    b = made(5000, grad=False)
+    a.set_(b)
+    del b
+    a[:10].clone()
+    del a
+
+
+@program
+def linear3_noncontig():
+    layer = nn.Linear(64, 128, device="cuda")
+    x = made(8, 32, 64)
+    layer(x.transpose(0, 1)).sum().backward()
+
+
+@program
+def linear3():
+    layer = nn.Linear(64, 128, device="cuda")
+    x = made(8, 32, 64)
+    layer(x).sum().backward()
+
+
+@program
+def linear4_nobias():
+    layer = nn.Linear(64, 128, bias=False, device="cuda")
+    x = made(2, 8, 32, 64)
+    layer(x).sum().backward()
+
+
+@program
+def dropout():
+    x = made(512, 512)
+    F.dropout(x, 0.1).sum().backward()
+
+
+@program
+def dropout_eval():
+    x = made(512, 512)
+    F.dropout(x, 0.1, training=False).mul(2).sum().backward()
+
+
+@program
+def softmax_dtype():
+    x = made(64, 512, dtype=torch.float16)
+    F.softmax(x, -1, dtype=torch.float32).to(torch.float16).sum().backward()
+
+
+@program
+def softmax_dtype_bf16():
+    x = made(64, 512, dtype=torch.bfloat16)
+    F.softmax(x, -1, dtype=torch.float32).to(torch.bfloat16).sum().backward()
+
+
+@program
+def log_softmax_ce():
+    x = made(512, 1000)
+    t = torch.zeros(512, dtype=torch.long, device="cuda")
+    F.cross_entropy(x, t).backward()
+
+
+@program
+def layernorm():
+    layer = nn.LayerNorm(256, device="cuda")
+    x = made(512, 256)
+    layer(x).sum().backward()
+
+
+@program
+def layernorm_half():
+    layer = nn.LayerNorm(256, device="cuda", dtype=torch.float16)
+    x = made(512, 256, dtype=torch.float16)
+    layer(x).sum().backward()
+
+
+@program
+def rmsnorm():
+    layer = nn.RMSNorm(256, device="cuda")
+    x = made(512, 256)
+    layer(x).sum().backward()
+
+
+@program
+def embedding():
+    e = nn.Embedding(1000, 64, device="cuda")
+    t = torch.zeros(8, 128, dtype=torch.long, device="cuda")
+    e(t).sum().backward()
+
+
+@program
+def mlp():
+    m = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)).cuda()
+    x = made(1024, 64)
+    m(x).sum().backward()
+
+
+def opt(cls, **k):
+    def f():
+        m = nn.Sequential(nn.Linear(64, 256, device="cuda"), nn.Linear(256, 64, device="cuda"))
+        o = cls(m.parameters(), **k)
+        x = made(128, 64, grad=False)
+        for _ in range(2):
+            m(x).sum().backward()
+            o.step()
+            o.zero_grad()
+
+    return f
+
+
+PROGRAMS["adamw"] = opt(torch.optim.AdamW)
+PROGRAMS["adamw_loop"] = opt(torch.optim.AdamW, foreach=False)
+PROGRAMS["adamw_fused"] = opt(torch.optim.AdamW, fused=True)
+PROGRAMS["sgd_m"] = opt(torch.optim.SGD, lr=0.1, momentum=0.9)
+PROGRAMS["adam_cap"] = opt(torch.optim.Adam, capturable=True)
+
+
+def ck(re, rng):
+    def f():
+        w = made(256, 256)
+        x = made(512, 256)
+
+        def block(x):
+            return F.dropout(F.gelu(x @ w), 0.1)
+
+        y = x
+        for _ in range(3):
+            y = checkpoint(block, y, use_reentrant=re, preserve_rng_state=rng)
+        y.sum().backward()
+
+    return f
+
+
+for re in (0, 1):
+    for rng in (0, 1):
+        PROGRAMS[f"ckpt_{re}{rng}"] = ck(bool(re), bool(rng))
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = g @ w.t()
+        gw = x.t() @ g
+        return gx + gx * 0, gw
+
+
+@program
+def custom_fn():
+    x, w = made(256, 256), made(256, 256)
+    (Product.apply(x, w) * 2).sum().backward()
+
+
+@program
+def hooks():
+    x = made(256, 256)
+    y = x * 2
+    y.register_hook(lambda g: g + 1)
+    x.register_hook(lambda g: g * 2)
+    (y * 3).sum().backward()
+
+
+@program
+def autocast_mlp():
+    m = nn.Sequential(nn.Linear(64, 256), nn.LayerNorm(256), nn.GELU(), nn.Linear(256, 64)).cuda()
+    x = made(1024, 64)
+    with torch.autocast("cuda"):
+        y = m(x)
+        z = y.softmax(-1)
+    assert (y.dtype, z.dtype) == (torch.float16, torch.float32)
+    z.sum().backward()
+
+
+@program
+def autocast_bf16_attn():
+    q, k, v = [made(2, 4, 256, 64) for _ in range(3)]
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        o = (q @ k.mT).softmax(-1) @ v
+    o.float().sum().backward()
+
+
+@program
+def encoder_train():
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda", dtype=torch.float32)
+    x = made(2, 128, 64)
+    with sdpa_kernel(SDPBackend.MATH):
+        m(x).sum().backward()
+
+
+@program
+def encoder_eff():
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
+    x = made(2, 128, 64)
+    m(x).sum().backward()
+
+
+@program
+def encoder_half():
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda", dtype=torch.float16)
+    x = made(2, 128, 64, dtype=torch.float16)
+    m(x).sum().backward()
+
+
+@program
+def encoder_eval():
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda").eval()
+    x = made(2, 128, 64, grad=False)
+    with torch.no_grad():
+        m(x)
+
+
+def sd(backend, dt=torch.float32, mask=None, causal=False, Hk=4, g=True, drop=0.0, d=64):
+    def f():
+        q, k, v = (
+            made(2, 4, 256, d, dtype=dt, grad=g),
+            made(2, Hk, 256, d, dtype=dt, grad=g),
+            made(2, Hk, 256, d, dtype=dt, grad=g),
+        )
+        m = None
+        if mask == "bool":
+            m = torch.ones(256, 256, dtype=torch.bool, device="cuda").tril()
+        if mask == "float":
+            m = torch.zeros(2, 4, 256, 256, dtype=dt, device="cuda")
+        with sdpa_kernel(getattr(SDPBackend, backend)) if backend else contextlib.nullcontext():
+            o = F.scaled_dot_product_attention(
+                q, k, v, attn_mask=m, is_causal=causal, enable_gqa=Hk != 4, dropout_p=drop
+            )
+        if g:
+            o.backward(torch.empty_like(o))
+
+    return f
+
+
+PROGRAMS["math"] = sd("MATH")
+PROGRAMS["math_half"] = sd("MATH", torch.float16)
+PROGRAMS["math_causal"] = sd("MATH", causal=True)
+PROGRAMS["math_bool"] = sd("MATH", mask="bool")
+PROGRAMS["math_float"] = sd("MATH", mask="float")
+PROGRAMS["math_gqa"] = sd("MATH", Hk=2)
+PROGRAMS["math_nograd"] = sd("MATH", g=False, mask="float")
+PROGRAMS["math_drop"] = sd("MATH", drop=0.1)
+PROGRAMS["sdpa_auto_half"] = sd(None, torch.float16)
+PROGRAMS["sdpa_auto_mask"] = sd(None, torch.float16, mask="bool")
+PROGRAMS["sdpa_auto_fp32"] = sd(None)
+PROGRAMS["sdpa_d60"] = sd(None, torch.float16, d=60)
+PROGRAMS["sdpa_gqa"] = sd(None, torch.float16, Hk=2, causal=True)
+
+
+@program
+def maxdim():
+    x = made(256, 512)
+    x.max(-1).values.sum().backward()
+
+
+@program
+def gather():
+    x = made(256, 512)
+    i = torch.zeros(256, 3, dtype=torch.long, device="cuda")
+    x.gather(1, i).sum().backward()
+
+
+@program
+def index():
+    x = made(256, 512)
+    i = torch.zeros(10, dtype=torch.long, device="cuda")
+    x[i].sum().backward()
+
+
+@program
+def index_select():
+    x = made(256, 512)
+    i = torch.zeros(10, dtype=torch.long, device="cuda")
+    x.index_select(0, i).sum().backward()
+
+
+@program
+def einsum():
+    q, k = made(2, 64, 4, 32), made(2, 64, 4, 32)
+    torch.einsum("bnhd,bmhd->bhnm", q, k).sum().backward()
+
+
+@program
+def cumsum():
+    x = made(2, 4, 256, 64)
+    x.cumsum(2).sum().backward()
+
+
+@program
+def masked():
+    x = made(4, 256, 256)
+    m = torch.ones(256, 256, dtype=torch.bool, device="cuda").triu(1)
+    x.masked_fill(m, float("-inf")).softmax(-1).sum().backward()
+
+
+@program
+def where_scalar():
+    x = made(256, 256)
+    torch.where(x > 0, x, torch.tensor(0.0)).sum().backward()
+
+
+@program
+def where_t():
+    x = made(256, 256)
+    torch.where(x > 0, x, torch.tensor(0.0, device="cuda")).sum().backward()
+
+
+@program
+def cat_stack():
+    x, y = made(256, 256), made(256, 256)
+    torch.cat([x, y], 1).sum().backward()
+    torch.stack([x, y]).sum().backward()
+
+
+@program
+def norm_clip():
+    m = nn.Linear(256, 256, device="cuda")
+    m(made(64, 256)).sum().backward()
+    nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+
+
+@program
+def scaler():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.SGD(m.parameters(), lr=0.1)
+    s = torch.amp.GradScaler("cuda")
+    with torch.autocast("cuda"):
+        loss = m(made(32, 64)).float().sum()
+    s.scale(loss).backward()
+    s.step(o)
+    s.update()
+
+
+@program
+def offload():
+    x = made(512, 512)
+    with torch.autograd.graph.save_on_cpu():
+        y = (x * 2).exp()
+    y.sum().backward()
+
+
+@program
+def side_stream():
+    s = torch.cuda.Stream()
+    with torch.cuda.stream(s):
+        x = made(512, 512)
+        y = x @ x
+    torch.cuda.current_stream().wait_stream(s)
+    (y * 2).sum()
+
+
+@program
+def cpu_moved():
+    x = torch.ones(256, 256).cuda()
+    torch.arange(1000).to("cuda")
+    z = x.cpu()
+    z.to("cuda")
+
+
+@program
+def double_backward():
+    x = made(128, 128)
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    g.pow(2).sum().backward()
+
+
+@program
+def inference():
+    with torch.inference_mode():
+        x = made(8, 32, 64, grad=False)
+        layer = nn.Linear(64, 64, device="cuda")
+        layer(x.transpose(0, 1))
+        F.scaled_dot_product_attention(x[None], x[None], x[None])
+
+
+@program
+def nograd_loop():
+    with torch.no_grad():
+        x = made(512, 512, grad=False)
+        for _ in range(5):
+            x = F.gelu(x @ x)
+
+
+@program
+def amax_bcast():
+    x = made(64, 256, 256)
+    (x - x.amax(-1, keepdim=True)).exp().sum(-1).log().sum().backward()
+
+
+@program
+def parameter_scalar():
+    s = nn.Parameter(torch.ones([], device="cuda"))
+    x = made(256, 256)
+    (x * s).sum().backward()
+
+
+@program
+def expand_grad():
+    b = made(256)
+    x = made(64, 16, 256)
+    (x + b).sum().backward()
+    (x * b).sum().backward()
+
+
+@program
+def rope():
+    x = made(2, 8, 128, 64, dtype=torch.bfloat16)
+    c = made(128, 64, grad=False, dtype=torch.bfloat16)
+    r = torch.cat((-x[..., 32:], x[..., :32]), -1)
+    (x * c + r * c).sum().backward()
+
+
+@program
+def gpt_block():
+    m = nn.ModuleDict(
+        {
+            "ln": nn.LayerNorm(64),
+            "qkv": nn.Linear(64, 192),
+            "o": nn.Linear(64, 64),
+            "f": nn.Linear(64, 256),
+            "g": nn.Linear(256, 64),
+        }
+    ).cuda()
+    x = made(2, 128, 64)
+    q, k, v = [t.view(2, 128, 4, 16).transpose(1, 2) for t in m["qkv"](m["ln"](x)).split(64, 2)]
+    a = (
+        (q @ k.mT / 4)
+        .masked_fill(torch.ones(128, 128, dtype=torch.bool, device="cuda").triu(1), -1e9)
+        .softmax(-1)
+    )
+    y = x + m["o"]((a @ v).transpose(1, 2).reshape(2, 128, 64))
+    y = y + m["g"](F.gelu(m["f"](y)))
+    y.mean().backward()
+
+
+@program
+def silu():
+    x = made(256, 512)
+    F.silu(x).sum().backward()
+
+
+@program
+def mish():
+    x = made(256, 512)
+    F.mish(x).sum().backward()
+
+
+@program
+def rms_half():
+    layer = nn.RMSNorm(256, device="cuda")
+    x = made(512, 256, dtype=torch.float16)
+    layer(x).sum().backward()
+
+
+@program
+def swiglu_bf16():
+    w1, w2, w3 = (
+        made(64, 256, dtype=torch.bfloat16),
+        made(64, 256, dtype=torch.bfloat16),
+        made(256, 64, dtype=torch.bfloat16),
+    )
+    x = made(4, 128, 64, dtype=torch.bfloat16)
+    ((F.silu(x @ w1) * (x @ w2)) @ w3).float().pow(2).mean().backward()
+
+
+@program
+def mha_need_weights():
+    m = nn.MultiheadAttention(64, 4, batch_first=True, device="cuda")
+    x = made(2, 128, 64)
+    m(x, x, x)[0].sum().backward()
+
+
+@program
+def mha_causal_mask():
+    m = nn.MultiheadAttention(64, 4, batch_first=True, device="cuda")
+    x = made(2, 128, 64)
+    mask = nn.Transformer.generate_square_subsequent_mask(128, device="cuda")
+    m(x, x, x, need_weights=False, attn_mask=mask)[0].sum().backward()
+
+
+@program
+def accum_steps():
+    m = nn.Linear(64, 64, device="cuda")
+    for _ in range(3):
+        m(made(32, 64, grad=False)).pow(2).sum().backward()
+
+
+@program
+def tied():
+    w = made(500, 64)
+    t = torch.zeros(4, 32, dtype=torch.long, device="cuda")
+    h = F.embedding(t, w)
+    (h @ w.t()).sum().backward()
+
+
+@program
+def retain():
+    x = made(256, 256)
+    y = (x * 2).exp()
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+
+
+@program
+def vmap():
+    f = torch.vmap(lambda a, b: a @ b)
+    f(made(4, 32, 32), made(4, 32, 32)).sum().backward()
+
+
+@program
+def func_grad():
+    g = torch.func.grad(lambda a: (a @ a).sum())
+    g(made(64, 64, grad=False))
+
+
+@program
+def default_device():
+    with torch.device("cuda"):
+        x = torch.ones(256, 256)
+        layer = nn.Linear(256, 256)
+        layer(x).sum().backward()
+
+
+@program
+def from_cpu_list():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
+    y = torch.arange(1000, device="cuda").float()
+    (x @ x).sum()
+    y.sum()

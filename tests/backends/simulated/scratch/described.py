@@ -1,0 +1,96 @@
+"""Calls of operators as text, and what happened to memory while they ran, as text.
+
+A tensor is ``float32[2, 3]``, with strides ``float32[2, 3](1, 2)``, from its fourth element on
+``float32[2, 3](1, 2)@4``. A trace is what was allocated and freed, in order: ``out0:24`` is the
+storage of the first tensor returned, ``t1:512`` scratch, ``-t1`` its end, ``kept1:512`` scratch
+that is still there when the operator has ended.
+"""
+
+import re
+
+import torch
+
+TENSOR = re.compile(r"(\w+)\[([\d, ]*)\](?:\(([\d, ]*)\))?(?:@(\d+))?")
+
+
+def numbers(text):
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def built(value, make):
+    """The argument that a description stands for; ``make(dtype, shape, strides, offset)``."""
+    if isinstance(value, list):
+        return [built(each, make) for each in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("torch."):
+        return getattr(torch, value.removeprefix("torch."))
+    found = TENSOR.fullmatch(value)
+    if found is None:
+        return value
+    dtype, shape, strides, offset = found.groups()
+    shape = numbers(shape)
+    strides = contiguous(shape) if strides is None else numbers(strides)
+    return make(getattr(torch, dtype), shape, strides, int(offset or 0))
+
+
+def contiguous(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def maker(device):
+    def make(dtype, shape, strides, offset):
+        extent = offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        extent = offset if 0 in shape else extent
+        whole = torch.empty(extent, dtype=dtype, device=device)
+        return torch.as_strided(whole, shape, strides, offset)
+
+    return make
+
+
+def arguments(row, device):
+    make = maker(device)
+    kwargs = {name: built(value, make) for name, value in row.get("kwargs", {}).items()}
+    if "device" in kwargs:
+        kwargs["device"] = device
+    return [built(value, make) for value in row["args"]], kwargs
+
+
+def operator(name):
+    namespace, packet, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def text(row):
+    words = [repr(arg) for arg in row["args"]]
+    words += [f"{name}={value!r}" for name, value in row.get("kwargs", {}).items()]
+    mode = " deterministic" * row.get("deterministic", False) + " cold" * row.get("cold", False)
+    return f"{row['op']}({', '.join(words)})".replace("'", "") + mode
+
+
+def new_storages(arguments, returned):
+    """The tensors returned whose storage no argument has, in order, one for each storage."""
+    seen, found = {id_of(t) for t in flat(arguments)}, []
+    for tensor in flat(returned):
+        if id_of(tensor) not in seen:
+            seen.add(id_of(tensor))
+            found.append(tensor)
+    return tuple(found)
+
+
+def id_of(tensor):
+    return tensor.untyped_storage()._cdata
+
+
+def flat(values):
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from flat(value)
+    elif isinstance(values, dict):
+        yield from flat(list(values.values()))

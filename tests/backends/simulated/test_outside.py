@@ -1,0 +1,180 @@
+"""Tensors and modules from outside a window: each stands for one on the device."""
+
+import pytest
+import torch
+from torch import nn
+
+from pytest_attnmem.errors import CannotSimulate
+
+
+@pytest.fixture
+def on(backends):
+    backend = backends()
+    backend.forget()
+    return backend
+
+
+def test_a_tensor_from_outside_is_on_the_device_and_not_counted(run):
+    x = torch.ones(1000)
+
+    def program():
+        assert (x.device.type, x.is_cuda, x.shape) == ("cuda", True, (1000,))
+        return torch.zeros(1000, device=x.device) + x
+
+    seen = run(program)
+    assert (seen.peak_bytes, seen.retained_bytes) == (8000, 4000)
+    assert (x.device.type, x.sum().item()) == ("cpu", 1000)
+
+
+def test_views_of_one_storage_stay_views_of_one(run):
+    base = torch.zeros(4, 6)
+    view = base[:, ::2]
+
+    def program():
+        assert view.untyped_storage()._cdata == base.untyped_storage()._cdata
+        assert (view.shape, view.stride()) == ((4, 3), (6, 2))
+        return view.t().contiguous()
+
+    assert run(program).peak_bytes == 48
+
+
+def test_it_stays_an_input_when_it_dies(run):
+    held = [torch.ones(1000)]
+
+    def program():
+        a = torch.ones(10, device="cuda") + held[0].sum()
+        held.clear()
+        return a
+
+    seen = run(program)
+    assert seen.retained_bytes == 40
+
+
+def test_what_is_moved_there_in_the_window_is_counted(run):
+    x = torch.ones(1000)
+    assert run(lambda: x.cuda()).peak_bytes == 4000
+    assert run(lambda: x.to("cuda", torch.float16)).peak_bytes == 2000
+    assert run(lambda: (x * 1).cuda()).peak_bytes == 4000
+
+
+def test_a_gradient_is_kept_by_what_stands_for_the_leaf(run):
+    x = torch.ones(1000, requires_grad=True)
+
+    def program():
+        (x * 2).sum().backward()
+        assert x.grad.shape == (1000,)
+
+    assert run(program).retained_bytes == 4000
+    assert x.grad is None
+
+
+def test_a_number_from_outside_keeps_its_value(run):
+    scale = torch.tensor(0.5)
+
+    def program():
+        assert scale.item() == 0.5
+        return torch.ones(10, device="cuda") * scale
+
+    assert run(program).peak_bytes == 80
+
+
+def test_a_module_from_outside_trains_and_is_not_changed(run):
+    torch.manual_seed(0)
+    layer = nn.Linear(16, 16)
+    before = {name: (id(p), p.sum().item()) for name, p in layer.named_parameters()}
+
+    def program():
+        optimizer = torch.optim.AdamW(layer.parameters())
+        layer(torch.ones(4, 16)).sum().backward()
+        optimizer.step()
+
+    seen = run(program)
+    parameters = 16 * 16 * 4 + 16 * 4
+    assert seen.retained_bytes == parameters  # gradients; the optimizer is gone
+    assert {name: (id(p), p.sum().item()) for name, p in layer.named_parameters()} == before
+    assert all(p.grad is None for p in layer.parameters())
+
+
+def test_moving_a_module_in_the_window_counts_its_parameters(run):
+    layer = nn.Linear(16, 16)
+    assert run(layer.cuda).retained_bytes == 16 * 16 * 4 + 16 * 4
+    assert run(layer.half).retained_bytes == (16 * 16 * 4 + 16 * 4) // 2
+    assert {(p.device.type, p.dtype) for p in layer.parameters()} == {("cpu", torch.float32)}
+
+
+def test_an_optimizers_state_from_outside_is_an_input(run):
+    layer = nn.Linear(16, 16)
+    optimizer = torch.optim.Adam(layer.parameters(), foreach=False)
+    layer(torch.ones(4, 16)).sum().backward()
+    optimizer.step()
+    state = {name: value.sum().item() for name, value in optimizer.state[layer.weight].items()}
+
+    seen = run(optimizer.step)
+    assert seen.retained_bytes == 0
+    assert seen.peak_bytes > 0
+    now = {name: value.sum().item() for name, value in optimizer.state[layer.weight].items()}
+    assert now == state
+
+
+def test_a_function_of_ones_own_takes_tensors_from_outside(run):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    x = torch.ones(1000, requires_grad=True)
+
+    def program():
+        Twice.apply(x).sum().backward()
+
+    assert run(program).retained_bytes == 4000
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [
+        (
+            lambda: torch.ones(2, 3, requires_grad=True) * 2,
+            "a tensor [2, 3] float32 from outside the window has a history (MulBackward0), which"
+            " cannot be simulated; compute it inside, or detach it",
+        ),
+        (
+            lambda: torch.ones(2).to_sparse(),
+            "a sparse_coo tensor [2] float32 from outside the window cannot stand for a simulated"
+            " one; make it inside",
+        ),
+        (
+            lambda: torch.ones(2).as_subclass(Marked),
+            "a Marked [2] float32 from outside the window cannot stand for a simulated tensor;"
+            " make it inside",
+        ),
+    ],
+    ids=["history", "sparse", "subclass"],
+)
+def test_what_cannot_stand_for_a_simulated_tensor_is_refused_by_name(on, make, refusal):
+    x = make()
+    with on.world(), pytest.raises(CannotSimulate) as refused:
+        torch.add(x, 1)
+    assert str(refused.value) == refusal
+
+
+def test_a_tensor_of_another_simulated_device_is_taken_in(backends, run):
+    with backends("H100").world():
+        x = torch.ones(1000, device="cuda")
+    assert run(lambda: x + 1, "T4").peak_bytes == 4000
+
+
+def test_what_an_earlier_process_left_is_an_input(on, run):
+    with on.world():
+        x = torch.ones(1000, device="cuda")
+    assert run(lambda: x + 1).peak_bytes == 4000
+    assert run(lambda: x.add_(1)).peak_bytes == 0
+    assert run(lambda: torch.ops.aten._unsafe_view(x, [10, 100])).peak_bytes == 0

@@ -1,0 +1,59 @@
+"""What is simulated, against what PyTorch's allocator counted on the null device, to the byte."""
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+import torch
+from programs import PROGRAMS
+
+HERE = Path(__file__).parents[2]
+PROGRAMS_FILE, WORKLOADS_FILE = (
+    json.loads((HERE / "data" / "cuda" / f"{name}.json").read_text("utf-8"))
+    for name in ("programs", "workloads")
+)
+KINDS = ("requested", "allocated", "reserved")
+CASES = [
+    pytest.param(device, name, peaks, id=f"{device}-{name}")
+    for device, found in PROGRAMS_FILE["devices"].items()
+    for name, peaks in found.items()
+]
+ATTENTION = [
+    pytest.param(row["device"], row["workload"], [row[kind] for kind in KINDS], id=name)
+    for row in WORKLOADS_FILE["peaks"]
+    for name in [f"{row['device']}-{row['workload']}"]
+]
+#: What is not known, and said to be; everything else is to the byte.
+UNKNOWN = {"encoder_eval": "no model of aten._transformer_encoder_layer_fwd.default"}
+
+pytestmark = pytest.mark.skipif(
+    not torch.__version__.startswith(PROGRAMS_FILE["torch"][:4]),
+    reason="recorded with another torch",
+)
+
+
+def workloads():
+    spec = spec_from_file_location("workloads", HERE / "null" / "workloads.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.WORKLOADS
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
+@pytest.mark.parametrize(("device", "name", "peaks"), CASES)
+def test_a_program_takes_what_it_takes_on_a_device(run, device, name, peaks):
+    check(run(PROGRAMS[name], device, primed=False), peaks, UNKNOWN.get(name))
+
+
+@pytest.mark.parametrize(("device", "name", "peaks"), ATTENTION)
+def test_attention_takes_what_it_takes_on_a_device(run, device, name, peaks):
+    check(run(workloads()[name], device, primed=False), peaks, None)
+
+
+def check(seen, peaks, unknown):
+    if seen.unmeasured and "cudnn" in seen.unmeasured:
+        pytest.skip("a device would take cuDNN, which the null device has not")
+    assert seen.unmeasured == unknown
+    if not unknown:
+        assert [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes] == peaks

@@ -1,0 +1,119 @@
+"""Programs that ask for values: one line says which call, where, and what to do."""
+
+import threading
+from contextlib import suppress
+
+import numpy
+import pytest
+import torch
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.errors import BackendUnavailable, CannotSimulate
+
+ASKING = {
+    "Tensor.item": lambda x: x.sum().item(),
+    "Tensor.tolist": lambda x: x.tolist(),
+    "Tensor.numpy": lambda x: x.numpy(),
+    "numpy": lambda x: numpy.asarray(x),
+    "torch.allclose": lambda x: torch.allclose(x, x),
+    "torch.equal": lambda x: torch.equal(x, x),
+    "Tensor.__bool__": lambda x: bool(x.any()),
+    "Tensor.__float__": lambda x: float(x.sum()),
+    "Tensor.__getitem__": lambda x: x[x > 0],
+    "torch.nonzero": lambda x: torch.nonzero(x),
+    "Tensor.data_ptr": lambda x: x.data_ptr(),
+    "printing a tensor": lambda x: print(x),
+    "torch.masked_select": lambda x: torch.masked_select(x, x > 0),
+    "torch.unique": lambda x: torch.unique(x),
+}
+
+
+@pytest.mark.parametrize(("call", "ask"), ASKING.items(), ids=ASKING)
+def test_the_call_is_named(backends, call, ask):
+    backend = backends()
+    line = ask.__code__.co_firstlineno
+    with backend.world(), pytest.raises(CannotSimulate) as refused:
+        ask(torch.ones(2, 2, device="cuda"))
+    assert str(refused.value) == (
+        f"{call} needs the values of a tensor at test_values.py:{line}, and a simulated one has"
+        " none; use backend='cpu' for this test"
+    )
+
+
+def test_what_was_asked_is_not_enforced_even_if_the_error_is_caught(run):
+    def program():
+        x = torch.ones(2, device="cuda")
+        with suppress(RuntimeError):
+            x.sum().item()
+        return x
+
+    assert run(program).unmeasured.startswith("Tensor.item needs the values")
+
+
+def test_who_tells_of_an_error_does_not_hide_it(run):
+    def program():
+        x = torch.ones(2, device="cuda")
+        try:
+            bool(x.any())
+        except RuntimeError:
+            str(x)
+
+    with pytest.raises(CannotSimulate, match=r"Tensor\.__bool__ needs"):
+        run(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "operators"),
+    [
+        (
+            lambda: torch.nn.Conv1d(2, 2, 3, device="cuda")(torch.ones(1, 2, 8, device="cuda")),
+            "aten.convolution.default",
+        ),
+        (
+            lambda: torch.nn.LSTM(4, 4, device="cuda")(torch.ones(3, 1, 4, device="cuda")),
+            "aten.lstm.input",
+        ),
+        (
+            lambda: torch.nn.BatchNorm1d(4, device="cuda")(torch.ones(3, 4, device="cuda")),
+            "aten.batch_norm.default",
+        ),
+    ],
+    ids=["convolution", "lstm", "batch_norm"],
+)
+def test_an_operator_that_nobody_knows_makes_the_result_unmeasured(run, program, operators):
+    assert run(program).unmeasured.startswith(f"no model of {operators}")
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
+def test_compiled_code_is_not_simulated(run):
+    def twice(x):
+        return x * 2
+
+    compiled = torch.compile(twice)
+    x = torch.ones(4)
+    assert run(lambda: compiled(x)).unmeasured == "compiled code cannot be simulated"
+    assert run(lambda: torch.compile(twice)(x)).unmeasured == "compiled code cannot be simulated"
+    assert run(lambda: torch.compile(twice, backend="eager")(x)).unmeasured is None
+    assert run(lambda: torch.compile(disable=True)(twice)(x)).unmeasured is None
+
+
+def test_what_other_threads_do_is_not_seen_and_that_is_said(run):
+    def program():
+        thread = threading.Thread(target=lambda: torch.ones(2))
+        thread.start()
+        thread.join()
+
+    assert run(program).unmeasured == (
+        "a thread was started, and the test's own alone is simulated"
+    )
+
+
+def test_a_torch_that_lacks_what_is_needed_is_named(monkeypatch):
+    monkeypatch.delattr(torch._C, "_dispatch_get_registrations_for_dispatch_key")
+    with pytest.raises(BackendUnavailable) as refused:
+        open_backend("simulated")
+    assert str(refused.value) == (
+        f"backend 'simulated' is written for torch 2.13, and torch {torch.__version__} lacks what"
+        " it needs: module 'torch._C' has no attribute"
+        " '_dispatch_get_registrations_for_dispatch_key'"
+    )

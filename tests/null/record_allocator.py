@@ -1,0 +1,72 @@
+"""Record PyTorch's allocator: ``python tests/null/record_allocator.py``, with its CUDA build.
+
+Random events on a null device of 600 MiB, under each of the settings below, one process each, go to
+``tests/data/cuda/allocator.json`` with what changed in the statistics after each of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "data" / "cuda" / "allocator.json"
+CAPACITY = 600 << 20
+SETTINGS = (
+    "",
+    "max_split_size_mb:64",
+    "max_split_size_mb:40,max_non_split_rounding_mb:40",
+    "roundup_power2_divisions:4",
+    "roundup_power2_divisions:[1:4,32:2,>:8]",
+    "large_segment_size_mb:40",
+    "expandable_segments:True",
+    "expandable_segments:True,large_segment_size_mb:12,max_split_size_mb:32",
+    "per_process_memory_fraction:0.8,garbage_collection_threshold:0.5",
+    "expandable_segments:True,per_process_memory_fraction:0.7",
+    "throw_on_cudamalloc_oom:True",
+)
+SCRIPT = """
+import json, os, sys
+import allocator_on_device
+print(json.dumps(allocator_on_device.record(*json.loads(sys.argv[1]))), flush=True)
+os._exit(0)
+"""
+
+
+def main():
+    lines = []
+    for seed, settings in enumerate(SETTINGS):
+        events = ",\n".join(json.dumps(event) for event in recorded(settings, seed))
+        head = json.dumps({"settings": settings, "capacity": CAPACITY})[:-1]
+        lines.append(f'{head}, "events": [\n{events}\n]}}')
+    head = json.dumps({"torch": version("torch")})[:-1]
+    DATA.write_text(f'{head}, "runs": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+
+
+def recorded(settings, seed):
+    """Half of the events on a device that is tidied up now and then, or on one that is not."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps([seed, 200, seed % 2 == 0])],
+        env={
+            **os.environ,
+            **environment(find_profile("A100-80GB")),
+            "ATTNMEM_NULL_MEMORY": str(CAPACITY),
+            "PYTORCH_CUDA_ALLOC_CONF": settings,
+            "PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parents[1]))),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

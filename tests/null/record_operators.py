@@ -1,0 +1,127 @@
+"""Record what operators allocate: ``python tests/null/record_operators.py``, with the CUDA build.
+
+Each call runs on the null device, alone, between two readings of the allocator's own history;
+matrix products have made their workspaces before. What was seen is written to
+``tests/data/cuda/operators.json``; ``operators-held-out.json`` has calls drawn at random after the
+tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+TESTS = Path(__file__).parents[1]
+SCRATCH = TESTS / "backends" / "simulated" / "scratch"
+DEVICES = ("A100-80GB", "H100", "T4", "A10G")
+SETS = {"operators": "operator_calls", "operators-held-out": "random_calls"}
+
+
+def main():
+    for name in sys.argv[1:] or SETS:
+        traces = {device: recorded_on(device, SETS[name]) for device in DEVICES}
+        rows = [merged(*every) for every in zip(*traces.values(), strict=True)]
+        rows = [row for row in rows if row is not None]
+        head = {
+            "what": "what PyTorch's allocator was asked for by single operators on null devices",
+            "torch": version("torch"),
+            "devices": DEVICES,
+        }
+        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+        start = json.dumps(head, indent=1).removesuffix("\n}")
+        file = TESTS / "data" / "cuda" / f"{name}.json"
+        file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
+        print(file, len(rows))
+
+
+def recorded_on(device, calls):
+    paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
+    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
+    code = f"import record_operators; record_operators.record({calls!r})"
+    done = subprocess.run([sys.executable, "-c", code], env=env, stdout=-1, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def merged(*every):
+    """One row for all devices: a trace of each where they differ, or where one could not run it."""
+    traces = {
+        device: row.pop("trace")
+        for device, row in zip(DEVICES, every, strict=True)
+        if "trace" in row
+    }
+    if not traces:
+        return None
+    if len(traces) == len(DEVICES) and len(set(traces.values())) == 1:
+        return {**every[0], "trace": traces[DEVICES[0]]}
+    return {**every[0], "traces": traces}
+
+
+def record(calls):
+    """In a process of its own under the null runtime: a line for each call of a set."""
+    import importlib
+
+    warm()
+    for row in importlib.import_module(calls).calls():
+        try:
+            print(json.dumps({**row, "trace": traced(row)}), flush=True)
+        except (RuntimeError, NotImplementedError) as error:
+            print(json.dumps(row), flush=True)
+            print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
+    os._exit(0)  # torch may abort a process that ends while threads of its own still run
+
+
+def warm():
+    """Make what is made once in a process."""
+    import torch
+
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        x = torch.empty(8, 8, dtype=dtype, device="cuda")
+        torch.mm(x, x)
+    torch.cuda.manual_seed(0)
+
+
+def traced(row):
+    """Run a call, and say what happened to memory meanwhile."""
+    import described
+    import torch
+
+    operator = described.operator(row["op"])
+    args, kwargs = described.arguments(row, "cuda")
+    if row.get("cold"):
+        torch._C._cuda_clearCublasWorkspaces()
+    torch.use_deterministic_algorithms(row.get("deterministic", False))
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
+    try:
+        returned = operator(*args, **kwargs)
+        entries = torch.cuda.memory._snapshot()["device_traces"][0]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    outputs = described.new_storages([args, kwargs], returned)
+    return words(entries, {t.untyped_storage().data_ptr(): i for i, t in enumerate(outputs)})
+
+
+def words(entries, places):
+    """The history's entries as a trace."""
+    live, events, names = {}, [], {}
+    for entry in entries:
+        if entry["action"] == "alloc":
+            live[entry["addr"]] = len(events)
+            events.append((len(events), entry["size"]))
+        elif entry["action"] == "free_requested" and entry["addr"] in live:
+            events.append((live.pop(entry["addr"]), None))
+    for address, event in live.items():
+        names[event] = f"out{places[address]}" if address in places else "kept"
+    for event, size in events:
+        if size is not None and event not in names:
+            names[event] = f"t{sum(name[0] == 't' for name in names.values())}"
+    return " ".join(f"-{names[e]}" if size is None else f"{names[e]}:{size}" for e, size in events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Record programs: ``python tests/null/record_programs.py``, with the CUDA build of torch.
+
+On the null device, one process a device: the peaks of the programs in
+``tests/backends/simulated/programs.py`` as PyTorch's own allocator counts them, each from an
+emptied allocator on, go to ``tests/data/cuda/programs.json``. What a device refuses is left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+TESTS = Path(__file__).parents[1]
+FILE = TESTS / "data" / "cuda" / "programs.json"
+DEVICES = ("A100-80GB", "H100", "T4")
+SCRIPT = """
+import gc, json, os, sys, warnings
+warnings.simplefilter("ignore")
+import torch
+from programs import PROGRAMS
+from pytest_attnmem.nulldevice import observe
+
+torch.cuda.init()
+found = {}
+for name, program in PROGRAMS.items():
+    gc.collect()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    calls = observe.unknown_calls()
+    if torch.cuda.memory_reserved():
+        raise SystemExit(f"{name} begins with {torch.cuda.memory_reserved()} bytes reserved")
+    try:
+        program()
+    except RuntimeError as error:
+        print(name, error, file=sys.stderr)
+        continue
+    if observe.unknown_calls() == calls:
+        peaks = torch.cuda.memory_stats()
+        kinds = ("requested", "allocated", "reserved")
+        found[name] = [peaks[f"{kind}_bytes.all.peak"] for kind in kinds]
+print(json.dumps(found), flush=True)
+os._exit(0)
+"""
+
+
+def main():
+    devices = {device: on(find_profile(device)) for device in DEVICES}
+    head = {
+        "what": "peaks in bytes on the null device: requested, allocated, reserved",
+        "torch": version("torch"),
+    }
+    tables = ",\n".join(
+        f"  {json.dumps(device)}: {{\n"
+        + ",\n".join(f"   {json.dumps(name)}: {peaks}" for name, peaks in found.items())
+        + "\n  }"
+        for device, found in devices.items()
+    )
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    FILE.write_text(f'{start},\n "devices": {{\n{tables}\n }}\n}}\n', "utf-8")
+    print({device: len(found) for device, found in devices.items()})
+
+
+def on(profile):
+    paths = os.pathsep.join([str(TESTS / "backends" / "simulated"), str(TESTS.parent)])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, **environment(profile), "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
