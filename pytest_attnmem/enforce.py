@@ -133,12 +133,25 @@ class Enforcement:
                     failures.append(f"{MARKER}: {wrong}   {self._place(spec)}")
             if verdict.outcome is Outcome.OVER and self._explaining:
                 verdict = attributed(verdict, partial(second.whole, instrument.backend))
+                verdict = self._grown(verdict, instrument, cause)
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
                 failures.append(explain(verdict, shape.symbols))
         return failures
+
+    def _grown(
+        self, verdict: Verdict, instrument: Instrument, cause: BaseException | None
+    ) -> Verdict:
+        """The verdict with how the test grows in the symbols of its budget, where it varies."""
+        measured, budget = verdict.measurement, verdict.budget
+        if cause is not None or measured is None or budget is None or verdict.growths:
+            return verdict
+        if measured.out_of_memory is not None or self._plan.default:
+            return verdict
+        probe = Probe(self._item, self._plan.memory, instrument)
+        return replace(verdict, growths=probe.look(budget.values, budget.metric, measured))
 
     def _judge(
         self,
@@ -222,6 +235,8 @@ def _why(cause: BaseException | None) -> str:
         return f"skipped: {' '.join(str(cause.msg).split())}"
     if isinstance(cause, pytest.xfail.Exception):
         return f"xfailed: {' '.join(str(cause.msg).split())}"
+    if isinstance(cause, CannotSimulate):
+        return str(cause)
     return f"the test failed: {type(cause).__name__}"
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fractions import Fraction
 
 from . import tensors
+from .errors import FormulaError
+from .formula import parse_formula
 from .verdict import Outcome, Verdict
 
 
@@ -17,14 +21,31 @@ def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
     lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
     budget, measurement = verdict.budget, verdict.measurement
     if budget is not None and budget.contract is not None:
-        lines += [f"  contract  {budget.text}   {budget.where}".rstrip(), *verdict.points]
+        lines.append(f"  contract  {budget.text}   {budget.where}".rstrip())
+        lines += [line for growth in verdict.growths[:1] for line in str(growth).splitlines()]
     if budget is not None and budget.limit_bytes is not None:
         values = " ".join(f"{name}={value}" for name, value in budget.values.items())
         parts = (budget.text, values, budget.where)
         lines.append("  budget    " + "   ".join(part for part in parts if part))
+        lines += _grows(verdict, budget.text)
     if measurement is not None:
         at_end = budget is not None and budget.metric == "retained"
         lines += tensors.lines(measurement.held, symbols, "end" if at_end else "peak")
         if measurement.held_note:
             lines.append(f"  {measurement.held_note}")
     return "\n".join(lines)
+
+
+def _grows(verdict: Verdict, budget: str) -> Iterator[str]:
+    """How the measurement grows, and how the formula that it is held to does."""
+    for growth in verdict.growths:
+        (symbol,) = growth.sizes
+        found = growth.polynomial
+        with suppress(FormulaError):
+            degree = parse_formula(budget).degree(symbol)
+            if found is not None:
+                yield f"  grows     as {found}; the budget as {_power(symbol, degree)}"
+
+
+def _power(symbol: str, degree: int | Fraction) -> str:
+    return {0: "a constant", 1: symbol}.get(int(degree), f"{symbol}^{degree}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,17 @@ class Probe:
             self._along(symbol, name, metric, own)
             for symbol, name in variable(self._item, contract).items()
         ]
+
+    def look(self, symbols: Iterable[str], metric: str, own: Measurement) -> tuple[Growth, ...]:
+        """The growth along those of the symbols that the test takes; empty where it does not run.
+
+        For an explanation, which must not be what fails the test.
+        """
+        wanted = tuple(((symbol, 1),) for symbol in sorted(symbols))
+        try:
+            return tuple(self.grow(Contract("", wanted), metric, own)) if wanted else ()
+        except AttnMemError:
+            return ()
 
     def _along(self, symbol: str, name: str, metric: str, own: Measurement) -> Growth:
         size = getattr(self._item, "funcargs", {}).get(name)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from .arithmetic import MAX_BITS
 from .errors import AttnMemError
+from .growth import Growth
 from .measurement import METRICS, Held, Measurement
 from .units import excerpt, shown
 from .verdict import Outcome, Verdict
@@ -40,6 +41,8 @@ class Record:
     allocations: int = 0
     duration_s: float = 0.0
     held: tuple[Held, ...] = ()
+    growth: tuple[Mapping[str, Any], ...] = ()
+    """What was measured at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
 
     @property
     def value(self) -> int | None:
@@ -83,6 +86,7 @@ def record(
         made["reason"] = measurement.unmeasured or ""
     if verdict is not None:
         made |= {"outcome": verdict.outcome, "reason": verdict.reason}
+        made["growth"] = tuple(map(_growth, verdict.growths))
         if verdict.budget is not None:
             budget = verdict.budget
             made |= {"metric": budget.metric, "budget": budget.text}
@@ -90,6 +94,13 @@ def record(
     facts = measurement.symbols if measurement is not None else {}  # the device's, not the test's
     own = {name: value for name, value in shape.items() if name not in facts}
     return Record(nodeid, region, shape=own, **made)
+
+
+def _growth(growth: Growth) -> dict[str, Any]:
+    found = growth.polynomial
+    sizes = {symbol: [*values] for symbol, values in growth.sizes.items()}
+    peaks = [*growth.peaks.values()]
+    return {"sizes": sizes, "peaks": peaks, "formula": str(found) if found else None}
 
 
 def to_dict(row: Record) -> dict[str, Any]:
@@ -109,6 +120,7 @@ def from_dict(data: Mapping[str, Any]) -> Record:
     try:
         known = {name: data[name] for name in Record.__slots__ if name in data}
         known["outcome"] = Outcome(data["outcome"]) if data["outcome"] else None
+        known["growth"] = tuple(data.get("growth", ()))
         known["held"] = tuple(_held_from_dict(held) for held in data["held"])
         made = _checked(Record(**known))
         if made.metric not in METRICS:

@@ -9,7 +9,7 @@ from enum import Enum
 from .budget import Budget
 from .contract import Contract
 from .errors import BudgetError
-from .growth import Answer, Growth
+from .growth import Answer, Growth, Judgement
 from .measurement import Measurement
 from .units import format_distinct, format_size
 
@@ -31,8 +31,9 @@ class Verdict:
     """One line; for ``over`` the first line of the failure."""
     measurement: Measurement | None = None
     budget: Budget | None = None
-    points: tuple[str, ...] = ()
-    """What a contract was held to: the sizes and what was measured there, a line each."""
+    growths: tuple[Growth, ...] = ()
+    """How the measurement grows with sizes, where that was looked at; what broke a contract first.
+    """
 
 
 def judge(measurement: Measurement, budget: Budget, growths: Sequence[Growth] = ()) -> Verdict:
@@ -80,16 +81,19 @@ def _grown(
 ) -> Verdict:
     if not growths or contract is None:
         return verdict(Outcome.NOT_ENFORCED, "nothing was varied")
-    judged = [(growth.judge(contract), growth) for growth in growths]
-    for judgement, growth in judged:
-        if judgement.answer is Answer.BROKEN:
-            reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
-            points = tuple(str(growth).splitlines())
-            return replace(verdict(Outcome.OVER, reason), points=points)
-    for judgement, _ in judged:
-        if judgement.answer is Answer.UNKNOWN:
-            raise BudgetError(judgement.reason)
-    return verdict(Outcome.WITHIN)
+    judged = sorted(((growth.judge(contract), growth) for growth in growths), key=_gravity)
+    judgement, _ = judged[0]
+    seen = tuple(growth for _, growth in judged)
+    if judgement.answer is Answer.BROKEN:
+        reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
+        return replace(verdict(Outcome.OVER, reason), growths=seen)
+    if judgement.answer is Answer.UNKNOWN:
+        raise BudgetError(judgement.reason)
+    return replace(verdict(Outcome.WITHIN), growths=seen)
+
+
+def _gravity(judged: tuple[Judgement, Growth]) -> int:
+    return (Answer.BROKEN, Answer.UNKNOWN, Answer.KEPT).index(judged[0].answer)
 
 
 def not_enforced(reason: str) -> Verdict:

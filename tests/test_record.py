@@ -38,7 +38,7 @@ def test_the_fields_of_the_json() -> None:
         *("nodeid", "region", "outcome", "reason", "metric", "backend", "device", "shape"),
         *("budget", "limit_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes"),
         *("retained_bytes", "baseline_bytes", "workspace_bytes", "allocations", "duration_s"),
-        "held",
+        *("held", "growth"),
     ]
     assert data["held"] == [
         {

@@ -22,8 +22,12 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
     data = {
         "schema": SCHEMA,
         "environment": dict(environment),
-        "results": [to_dict(row) for row in summary.records],
-        "growth": [],
+        "results": [_without_growth(row) for row in summary.records],
+        "growth": [
+            {"nodeid": row.nodeid, "region": row.region, "metric": row.metric, **growth}
+            for row in summary.records
+            for growth in row.growth
+        ],
         "summary": {
             "budgets": summary.budgets,
             **{outcome.name.lower(): summary.count(outcome) for outcome in Outcome},
@@ -32,6 +36,11 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         },
     }
     return json.dumps(data, indent=2) + "\n"  # in ASCII: not every name can be written as UTF-8
+
+
+def _without_growth(row: Record) -> dict[str, Any]:
+    """A result; how it grows is told on its own."""
+    return {name: value for name, value in to_dict(row).items() if name != "growth"}
 
 
 def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:

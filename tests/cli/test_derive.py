@@ -1,0 +1,61 @@
+"""``attnmem derive``."""
+
+import json
+
+import pytest
+
+from pytest_attnmem.cli import main
+
+STANDARD = "pytest_attnmem.kernels.standard:attention"
+QKV = ("B H N d",) * 3
+
+
+def test_the_formula_is_printed_with_who_holds_it(capsys):
+    assert main(["derive", STANDARD, *QKV]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "8*B*H*N^2 + 4*B*H*N*d",
+        "  derived",
+        "    8*B*H*N^2",
+        lines[3],
+    ]
+    assert lines[3].split()[-2] == "bmm"
+
+
+def test_several_live_sets_are_told_apart(capsys):
+    assert main(["derive", STANDARD, *QKV, "--backward", "--dtype", "float16"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("max(6*B*H*N^2 + ")
+    assert any(line.endswith("everywhere among the sizes tried") for line in lines)
+
+
+def test_json(capsys):
+    assert main(["derive", STANDARD, *QKV, "--json", "--device", "H100"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["formula"], data["how"]) == ("8*B*H*N^2 + 4*B*H*N*d", "derived")
+    assert data["candidates"][0]["terms"][0]["text"] == "8*B*H*N^2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["standard"], "cannot find 'standard'; write the module, a colon and the function"),
+        (["no.such:fn", "N"], "cannot find 'no.such:fn': No module named 'no'"),
+        (
+            ["pytest_attnmem.units:nothing", "N"],
+            "cannot find 'pytest_attnmem.units:nothing': module 'pytest_attnmem.units' has no"
+            " attribute 'nothing'",
+        ),
+        (
+            [STANDARD],
+            "derive needs the shape of each tensor argument: derive(fn, 'B H N d', 'B H M d', …)",
+        ),
+        (
+            [STANDARD, *QKV, "--dtype", "int7"],
+            "derive needs a floating dtype, such as torch.float16 or 'float16', got 'int7'",
+        ),
+    ],
+)
+def test_slips_are_told_in_one_line(capsys, arguments, message):
+    assert main(["derive", *arguments]) == 2
+    assert capsys.readouterr().err == f"attnmem derive: {message}\n"
