@@ -1,14 +1,14 @@
 """What the README shows is what happens."""
 
-import importlib
 import inspect
 import re
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
+from pytest_attnmem import derive
 from pytest_attnmem.budget import memory_budget
-from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.measurement import METRICS
 from pytest_attnmem.nulldevice.launch import Devices
 from pytest_attnmem.profiles import PROFILES
@@ -77,12 +77,17 @@ def test_the_same_test_passes_with_tiles_as_shown(suite):
 def test_blocks_that_are_tests_pass(suite):
     tests = [block for block in blocks("python")[2:] if "def test_" in block]
     names = re.findall(r"def (test_\w+)", "".join(tests))
-    assert names == ["test_mlp", "test_training_step", "test_tiles_pay"]
+    assert names == [
+        "test_mlp",
+        "test_grows_with_the_length",
+        "test_training_step",
+        "test_tiles_pay",
+    ]
     for name, test in zip(names, tests, strict=True):
         suite.makepyfile(**{name: f"{IMPORTS}\n\n{test}"})
     result = suite.runpytest("--attnmem-strict")
-    result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["attnmem: 7 budgets, 7 within, 0 over, 0 not enforced*"])
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["attnmem: 8 budgets, 8 within, 0 over, 0 not enforced*"])
 
 
 def test_the_signature_shown_is_the_markers():
@@ -115,30 +120,24 @@ def test_all_names_of_a_symbol_are_listed():
     assert listed == dict(ALIASES)
 
 
-def test_every_kernel_is_listed_with_its_model_and_options():
-    table = README.partition("| call | model | takes |")[2].partition("`MODEL.forward` is")[0]
-    rows = re.findall(r"^\| `([\w.]+)`[^|]* \| ([^|]*) \| ([^|]*) \|$", table, re.MULTILINE)
-    models = {}
-    for call, model, takes in rows:
-        kernel = find(call)
-        options = [*inspect.signature(kernel).parameters][3:]
-        named = NAME.findall(takes.partition(";")[0])
-        # the linear ones take causal to refuse it
-        assert sorted(named) == sorted(set(options) - ({"causal"} if "linear" in call else set()))
-        if not model.startswith("none"):
-            models[kernel] = find(model.strip("`"))
-    assert models == {kernel.attention: kernel.model for kernel in KERNELS}
+def test_the_closed_form_is_as_shown():
+    (shown,) = (block for block in blocks("python") if block.startswith(">>> form"))
+    names = {}
+    exec(blocks("python")[0], names)
+    form = derive(names["attention"], *["B H N d"] * 3, backward=True)
+    values = form.polynomial, form.degree("N"), form.evaluate(B=1, H=8, N=2048, d=64)
+    assert " ".join(map(str, values)) == shown.splitlines()[-1]
 
 
-def find(path):
-    module, _, name = path.partition(".")
-    return getattr(importlib.import_module(f"pytest_attnmem.kernels.{module}"), name)
+def test_the_page_of_kernels_is_current():
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    assert page == run_path(str(ROOT / "benchmarks" / "kernels_page.py"))["render"]()
 
 
 def test_the_readme_is_narrow_and_short():
     lines = README.splitlines()
     assert max(map(len, lines)) <= 120
-    assert len(lines) < 285
+    assert len(lines) < 300
 
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ..errors import BackendUnavailable
 from ..measurement import Held
+from ..profiles import DeviceProfile
 from ..units import shown
 
 
@@ -102,9 +103,10 @@ class Backend(Protocol):
 Opener = Callable[[str], Backend]
 
 
-def _in_module(module: str) -> Opener:
+def _in_module(module: str, **options: object) -> Opener:
     def opener(argument: str) -> Backend:
-        backend: Backend = importlib.import_module(module, __package__).open_backend(argument)
+        found = importlib.import_module(module, __package__)
+        backend: Backend = found.open_backend(argument, **options)
         return backend
 
     return opener
@@ -113,6 +115,12 @@ def _in_module(module: str) -> Opener:
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
     {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu", "null", "simulated")}
 )
+
+
+def knowing(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
+    """The backend that stands for any device, and for these too."""
+    return {"simulated": _in_module(".simulated", profiles=profiles)}
+
 
 #: The order in which ``auto`` tries: the device that the code would run on.
 AUTO = ("null", "cuda", "accelerator", "cpu")

@@ -88,7 +88,7 @@ def open_backend(argument: str) -> Null:
         if int(argument) >= torch.cuda.device_count():
             raise BackendUnavailable(f"backend 'null' has no device {argument} on {running}")
         return Null(int(argument), running)
-    if argument and devices(argument).profile != running.profile:
+    if argument and devices(argument, [running.profile]).profile != running.profile:
         raise BackendUnavailable(
             f"backend 'null:{argument}' is not what this process runs under: null:{running}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
 import torch
@@ -78,17 +78,22 @@ class Simulated:
 
 
 def program_only(call: Call) -> Plan:
-    """The tensors of the program, and no scratch of its operators."""
-    return tuple(map(Output, range(len(call.outputs))))
+    """The tensors of the program, as large as CUDA makes them, and no scratch of its operators."""
+    from . import scratch
+
+    known = scratch.plan(call)
+    if known is None:
+        return tuple(map(Output, range(len(call.outputs))))
+    return tuple(step for step in known if isinstance(step, Output))
 
 
-def open_backend(argument: str) -> Simulated:
-    """The device of that name, or an A100 of 80 GB.
+def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
+    """The device of that name, of ``profiles`` too, or an A100 of 80 GB.
 
     Raises:
         BackendUnavailable: there is no such profile, or this torch cannot run programs on fakes.
     """
-    profile = find_profile(argument or DEFAULT)
+    profile = find_profile(argument or DEFAULT, profiles)
     try:
         return Simulated(profile)
     except (ImportError, AttributeError) as error:

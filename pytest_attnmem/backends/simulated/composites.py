@@ -89,6 +89,7 @@ class Composites:
             _aten.softmax.int: _softmax,
             _aten.log_softmax.int: _log_softmax,
             _aten.rms_norm.default: _rms_norm,
+            _aten.one_hot.default: _one_hot,
             _aten.scaled_dot_product_attention.default: self._attention,
         }
         for op, avoided in _SHY:
@@ -165,6 +166,13 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
     if input.is_complex() or (weight is not None and weight.dtype != input.dtype):
         return in_cpp(_aten.rms_norm.default, input, normalized_shape, weight, eps)
     return _aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
+
+
+def _one_hot(self: Any, num_classes: int = -1) -> Any:
+    if num_classes <= 0 or not self.numel():
+        return in_cpp(_aten.one_hot.default, self, num_classes)
+    made = self.new_zeros(*self.shape, num_classes)
+    return made.scatter_(-1, self.unsqueeze(-1), 1)
 
 
 def _never(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ This package is the one place for the private APIs that it takes (written agains
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +40,22 @@ class SimulatedTensor(FakeTensor):
     def record_stream(self, stream: Any) -> None:
         """Its memory is used on that stream too."""
         self.fake_mode.observer.used_on(self, stream.stream_id)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            if not self.is_leaf:
+                raise RuntimeError(
+                    "Only Tensors created explicitly by the user (graph leaves) support the"
+                    " deepcopy protocol at the moment."
+                )
+            with torch.no_grad():
+                memo[id(self)] = copy = self.detach().clone()
+            copy.requires_grad_(self.requires_grad)
+            if getattr(self, "_is_param", False):
+                copy._is_param = True
+            if self.grad is not None:
+                copy.grad = deepcopy(self.grad, memo)
+        return memo[id(self)]
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

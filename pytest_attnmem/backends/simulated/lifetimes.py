@@ -43,11 +43,12 @@ class Memory(Protocol):
 class _Storage:
     """What is known of one storage."""
 
-    __slots__ = ("block", "nbytes", "watch")
+    __slots__ = ("block", "nbytes", "taken", "watch")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.block: Block | None = None
+        self.taken = nbytes  # by the block: kernels may make more than they are seen to
         self.watch: weakref.ref[Any] | None = None
 
 
@@ -180,8 +181,9 @@ class Lifetimes:
             for step in plan:
                 if isinstance(step, Output):
                     tensor, found = fresh[step.index]
-                    about = partial(_written, found.nbytes, tensor.shape, tensor.dtype, func, line)
-                    found.block = memory.allocate(found.nbytes, about)
+                    taken = found.nbytes if step.nbytes is None else step.nbytes
+                    about = partial(_written, taken, tensor.shape, tensor.dtype, func, line)
+                    found.block, found.taken = memory.allocate(taken, about), taken
                 elif isinstance(step, Temporary):
                     about = partial(_scratch, step.nbytes, func, line)
                     block = memory.allocate(step.nbytes, about)
@@ -201,7 +203,7 @@ class Lifetimes:
     def _inherit(self, parent: Any, heir: _Storage) -> None:
         found = self._known.get(parent.untyped_storage()._cdata)
         if found is not None and found.nbytes == heir.nbytes:
-            heir.block, found.block = found.block, None
+            heir.block, heir.taken, found.block = found.block, found.taken, None
 
     def _resized(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
         about = partial(_written, nbytes, tensor.shape, tensor.dtype, func, self._lines.caller())
@@ -214,13 +216,13 @@ class Lifetimes:
         """What is resized is copied: there are two of it for a moment."""
         block = self.memory.allocate(nbytes, about)
         if found.block is not None:
-            self.memory.free(found.block, found.nbytes)
-        found.block, found.nbytes = block, nbytes
+            self.memory.free(found.block, found.taken)
+        found.block, found.nbytes, found.taken = block, nbytes, nbytes
 
     def _died(self, key: int, _: object) -> None:
         found = self._known.pop(key, None)
         if found is not None and found.block is not None:
-            self.memory.free(found.block, found.nbytes)
+            self.memory.free(found.block, found.taken)
 
 
 def _on_device(value: Any) -> list[Any]:

@@ -155,6 +155,10 @@ class Simulation:
         """An operator ran."""
         self._lifetimes.after(func, args, kwargs, out, inherits, recalled)
 
+    def note(self, what: str) -> None:
+        """Nobody knows what ``what`` allocates."""
+        self._lifetimes.note(what)
+
     def used_on(self, tensor: torch.Tensor, stream: int) -> None:
         """Another stream uses a tensor; its memory is not to be had before that is done."""
         block = self._lifetimes.block(tensor)

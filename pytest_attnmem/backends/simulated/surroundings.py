@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses import fake_tensor
 from torch.autograd.graph import _engine_run_backward
+from torch.optim import optimizer
+from torch.utils import _foreach_utils
 from torch.utils._mode_utils import no_dispatch
 
-from .fakes import CUDA
+from .fakes import CUDA, SimulatedTensor
 from .interface import SimulatedGenerator
 
 if TYPE_CHECKING:
@@ -93,6 +95,14 @@ def _everywhere(translation: Translation, autocast: Autocast) -> dict[tuple[Any,
             torch._C._group_tensors_by_device_and_dtype, translation
         ),
         # Modules take their fast path on plain tensors, which those of the program stand for.
+        (optimizer, "_foreach_supported_types"): [
+            *optimizer._foreach_supported_types,
+            SimulatedTensor,
+        ],
+        (_foreach_utils, "_foreach_supported_types"): [
+            *_foreach_utils._foreach_supported_types,
+            SimulatedTensor,
+        ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
         (torch.nn.Module, "_apply"): _applied(translation),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,

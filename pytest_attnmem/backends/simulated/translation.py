@@ -46,6 +46,7 @@ class Translation(TorchFunctionMode):
             torch.Tensor.cpu: lambda tensor, *_, **__: self._moved(tensor, CPU),
             torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
+            torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             torch.get_device: lambda tensor: tensor.get_device(),
         }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -23,7 +24,27 @@ from .recall import Recall, Recalled
 
 _aten = torch.ops.aten
 _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
-_OF_BACKWARD = frozenset({_ADD, _aten.index_put.default})
+_INDEX_PUT = _aten.index_put.default
+
+#: What autograd's formulas do in place unless a tensor is a subclass, by node and operator
+#: (torch/csrc/autograd/FunctionsManual.cpp).
+_CROSS_ENTROPY = "BinaryCrossEntropyWithLogitsBackward0"
+_IN_PLACE = MappingProxyType(
+    {
+        ("IndexBackward0", _INDEX_PUT): _aten._index_put_impl_.default,
+        (_CROSS_ENTROPY, _aten.sub.Tensor): _aten.sub_.Tensor,
+        (_CROSS_ENTROPY, _aten.mul.Tensor): _aten.mul_.Tensor,
+    }
+)
+_OF_BACKWARD = frozenset({_ADD, *(func for _, func in _IN_PLACE)})
+
+#: Their backward looks at values, and takes another way on a subclass, which has none.
+_LOOKS_BACK = frozenset(
+    {
+        *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
+        *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
+    }
+)
 
 
 class Observer(Protocol):
@@ -43,6 +64,9 @@ class Observer(Protocol):
 
     def used_on(self, tensor: torch.Tensor, stream: int) -> None:
         """Another stream uses the tensor."""
+
+    def note(self, what: str) -> None:
+        """Nobody knows what ``what`` allocates."""
 
     def refusal(self, what: str = "") -> CannotSimulate:
         """The error for ``what`` was asked of a tensor without data."""
@@ -108,6 +132,8 @@ class World(FakeTensorMode):
                     break
         if func in _OF_BACKWARD and torch._C._current_graph_task_id() != -1:
             func, args = self._as_backward_would(func, args, kwargs)
+        if func in _LOOKS_BACK and torch.is_grad_enabled() and args[0].requires_grad:
+            self.observer.note(f"the backward of {func}")
         recalled, key = None, self._recall.key(func, args, kwargs)
         if key is not None:
             recalled = self._recall.find(key)
@@ -156,30 +182,32 @@ class World(FakeTensorMode):
         if kwargs or self.calls or torch.is_grad_enabled():
             return func, args
         if func is _ADD:
-            taken: tuple[Any, tuple[Any, ...]] = self._accumulation(args)
-            return taken
+            return self._accumulation(args)
         node = torch._C._current_autograd_node()
-        if node is not None and node.name() == "IndexBackward0":
-            return _aten._index_put_impl_.default, (*args, True)  # which is safe, as it knows
-        return func, args
+        instead = _IN_PLACE.get((node.name() if node is not None else "", func))
+        if instead is None:
+            return func, args
+        if func is _INDEX_PUT:
+            return instead, (*args, True)  # which is safe, as autograd knows
+        return (instead if self._is_unshared(args[0]) else func), args
 
-    def _accumulation(self, args: tuple[Any, ...]) -> Any:
+    def _accumulation(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Autograd's sum of two gradients, where it would work in place on a plain tensor.
 
         See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
         """
-        if len(args) != 2:
-            return _ADD, args
-        old, new = args
-        if isinstance(new, FakeTensor) and old.shape == new.shape and old.dtype == new.dtype:
-            holders = (_holders(old), _holders(new))
+        old, new = args[0], args[-1]
+        if len(args) == 2 and isinstance(new, FakeTensor) and old.shape == new.shape:
             if self._unshared is None:
-                self._unshared = holders
-            elif _at_most(holders[0], self._unshared[0]) and _is_dense(old):
-                return _ADD_, (old, new)
-            elif _at_most(holders[1], self._unshared[1]) and _is_dense(new):
-                return _ADD_, (new, old)
+                self._unshared = _holders(old, 0)
+            elif self._is_unshared(old) and _is_dense(old):
+                return _ADD_, args
         return _ADD, args
+
+    def _is_unshared(self, tensor: Any) -> bool:
+        """Whether nobody but autograd, and who asks, holds the tensor and its storage."""
+        limits = zip(_holders(tensor, 1), self._unshared, strict=True)
+        return all(count <= limit for count, limit in limits)
 
     def rehearse(self) -> None:
         """Run a program for the first time: what it imports and learns is there for the next.
@@ -206,14 +234,11 @@ class World(FakeTensorMode):
 World.__torch_dispatch__ = World._dispatched  # type: ignore[assignment,method-assign]
 
 
-def _holders(tensor: Any) -> tuple[int, int, int]:
-    """How often it is held by Python, by C++ code, and its storage."""
+def _holders(tensor: Any, between: int) -> tuple[int, int, int]:
+    """How often it is held by Python, but for so many frames, by C++ code, and its storage."""
     storage = tensor.untyped_storage()._cdata
-    return getrefcount(tensor), tensor._use_count(), torch._C._storage_Use_Count(storage)
-
-
-def _at_most(some: tuple[int, int, int], others: tuple[int, int, int]) -> bool:
-    return all(one <= other for one, other in zip(some, others, strict=True))
+    held = torch._C._storage_Use_Count(storage)
+    return getrefcount(tensor) - between, tensor._use_count(), held
 
 
 def _is_dense(tensor: Any) -> bool:

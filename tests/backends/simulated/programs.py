@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 PROGRAMS = {}
 
@@ -603,3 +603,415 @@ def from_cpu_list():
     y = torch.arange(1000, device="cuda").float()
     (x @ x).sum()
     y.sum()
+
+
+@program
+def topk():
+    made(64, 1000).topk(10).values.sum().backward()
+
+
+@program
+def sort():
+    made(64, 1000).sort(-1).values.sum().backward()
+
+
+@program
+def argmax():
+    made(64, 1000, grad=False).argmax(-1)
+
+
+@program
+def std():
+    made(64, 256).std(-1).sum().backward()
+
+
+@program
+def var_mean():
+    made(64, 256).var(-1, correction=0).sum().backward()
+
+
+@program
+def norm():
+    made(64, 256).norm(dim=-1).sum().backward()
+
+
+@program
+def logsumexp():
+    made(64, 256).logsumexp(-1).sum().backward()
+
+
+@program
+def prod():
+    made(64, 256).prod(-1).sum().backward()
+
+
+@program
+def cumprod():
+    made(8, 16).cumprod(-1).sum().backward()
+
+
+@program
+def pad():
+    F.pad(made(4, 8, 8), (1, 2, 3, 4)).sum().backward()
+
+
+@program
+def roll():
+    made(64, 64).roll(1, 0).sum().backward()
+
+
+@program
+def flip():
+    made(64, 64).flip(0).sum().backward()
+
+
+@program
+def repeat():
+    made(64, 64).repeat(2, 3).sum().backward()
+
+
+@program
+def repeat_interleave():
+    made(2, 4, 64, 16).repeat_interleave(2, 1).sum().backward()
+
+
+@program
+def expand_contig():
+    made(2, 1, 64, 16).expand(2, 4, 64, 16).contiguous().sum().backward()
+
+
+@program
+def unfold():
+    made(4, 64, 16).unfold(1, 8, 4).sum().backward()
+
+
+@program
+def scatter():
+    made(64, 64).scatter(
+        1, torch.zeros(64, 3, dtype=torch.long, device="cuda"), 1.0
+    ).sum().backward()
+
+
+@program
+def index_add():
+    made(64, 64, grad=False).index_add(
+        0, torch.zeros(3, dtype=torch.long, device="cuda"), made(3, 64)
+    ).sum().backward()
+
+
+@program
+def masked_scatter_where():
+    x = made(64, 64)
+    torch.where(x > 0, x, x * 2).sum().backward()
+
+
+@program
+def clampmin():
+    made(64, 64).clamp(min=0).sum().backward()
+
+
+@program
+def maximum():
+    torch.maximum(made(64, 64), made(64, 64)).sum().backward()
+
+
+@program
+def minmax():
+    x = made(64, 64)
+    x.max().backward()
+    x.amin(0).sum().backward()
+
+
+@program
+def addmm():
+    torch.addmm(made(64), made(32, 64), made(64, 64)).sum().backward()
+
+
+@program
+def baddbmm():
+    torch.baddbmm(made(4, 32, 32), made(4, 32, 16), made(4, 16, 32)).sum().backward()
+
+
+@program
+def mv():
+    (made(64, 64) @ made(64)).sum().backward()
+
+
+@program
+def dot():
+    (made(64) @ made(64)).backward()
+
+
+@program
+def outer():
+    torch.outer(made(64), made(32)).sum().backward()
+
+
+@program
+def mse():
+    F.mse_loss(made(64, 64), made(64, 64, grad=False)).backward()
+
+
+@program
+def bce():
+    F.binary_cross_entropy_with_logits(made(64, 64), made(64, 64, grad=False)).backward()
+
+
+@program
+def ce_smooth():
+    F.cross_entropy(
+        made(64, 100), torch.zeros(64, dtype=torch.long, device="cuda"), label_smoothing=0.1
+    ).backward()
+
+
+@program
+def kl():
+    F.kl_div(
+        made(64, 64).log_softmax(-1), made(64, 64, grad=False), reduction="batchmean"
+    ).backward()
+
+
+@program
+def groupnorm():
+    nn.GroupNorm(4, 16, device="cuda")(made(4, 16, 8)).sum().backward()
+
+
+@program
+def celu():
+    (F.elu(made(64, 64)) + 1).sum().backward()
+
+
+@program
+def tanh_sig():
+    x = made(64, 64)
+    (x.tanh() * x.sigmoid() * F.softplus(x) * F.leaky_relu(x)).sum().backward()
+
+
+@program
+def glu():
+    F.glu(made(64, 64)).sum().backward()
+
+
+@program
+def rsqrt():
+    x = made(64, 64)
+    (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).sum().backward()
+
+
+@program
+def complex_rope():
+    x = made(2, 16, 4, 8)
+    c = torch.view_as_complex(x.reshape(2, 16, 4, 4, 2))
+    f = torch.polar(torch.ones(16, 4, device="cuda"), torch.ones(16, 4, device="cuda"))
+    torch.view_as_real(c * f[None, :, None]).flatten(3).sum().backward()
+
+
+@program
+def tril_mask():
+    m = torch.full((64, 64), float("-inf"), device="cuda").triu(1)
+    (made(4, 64, 64) + m).softmax(-1).sum().backward()
+
+
+@program
+def kv_cache():
+    with torch.no_grad():
+        k = torch.zeros(1, 4, 128, 16, device="cuda")
+        for i in range(5):
+            k[:, :, i : i + 1] = torch.ones(1, 4, 1, 16, device="cuda")
+            (torch.ones(1, 4, 1, 16, device="cuda") @ k[:, :, : i + 1].mT).softmax(-1)
+
+
+@program
+def kv_cat():
+    with torch.no_grad():
+        k = torch.zeros(1, 4, 1, 16, device="cuda")
+        for _i in range(5):
+            k = torch.cat([k, torch.ones(1, 4, 1, 16, device="cuda")], 2)
+
+
+@program
+def setitem_grad():
+    x = made(64, 64)
+    y = x * 1
+    y[:, :3] = 0
+    y[0] = x[1]
+    y.sum().backward()
+
+
+@program
+def chunk_cat():
+    x = made(64, 96)
+    a, b, c = x.chunk(3, -1)
+    (a * b + c).sum().backward()
+
+
+@program
+def unbind():
+    a, b = made(64, 2, 32).unbind(1)
+    (a * b).sum().backward()
+
+
+@program
+def seq_ckpt():
+    m = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]).cuda()
+    checkpoint_sequential(m, 2, made(32, 64), use_reentrant=False).sum().backward()
+
+
+@program
+def ckpt_autocast():
+    layer = nn.Linear(64, 64, device="cuda")
+    x = made(32, 64)
+    with torch.autocast("cuda"):
+        y = checkpoint(lambda t: F.gelu(layer(t)), x, use_reentrant=False)
+    y.float().sum().backward()
+
+
+@program
+def autocast_block():
+    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
+    x = made(2, 128, 64)
+    with torch.autocast("cuda", torch.bfloat16):
+        y = m(x)
+    y.float().sum().backward()
+
+
+@program
+def decoder():
+    m = nn.TransformerDecoderLayer(64, 4, 128, batch_first=True, device="cuda")
+    m(made(2, 16, 64), made(2, 32, 64)).sum().backward()
+
+
+@program
+def transformer():
+    m = nn.Transformer(32, 2, 1, 1, 64, batch_first=True, device="cuda")
+    m(made(2, 16, 32), made(2, 8, 32)).sum().backward()
+
+
+@program
+def rmsprop():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.RMSprop(m.parameters())
+    m(made(4, 64)).sum().backward()
+    o.step()
+
+
+@program
+def sgd_nesterov():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1)
+    for _ in range(2):
+        m(made(4, 64)).sum().backward()
+        o.step()
+        o.zero_grad(set_to_none=False)
+
+
+@program
+def adagrad():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.Adagrad(m.parameters())
+    m(made(4, 64)).sum().backward()
+    o.step()
+
+
+@program
+def amsgrad():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.AdamW(m.parameters(), amsgrad=True)
+    m(made(4, 64)).sum().backward()
+    o.step()
+
+
+@program
+def lr_tensor():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.AdamW(m.parameters(), lr=torch.tensor(1e-3))
+    m(made(4, 64)).sum().backward()
+    o.step()
+
+
+@program
+def scheduler():
+    m = nn.Linear(64, 64, device="cuda")
+    o = torch.optim.AdamW(m.parameters())
+    s = torch.optim.lr_scheduler.CosineAnnealingLR(o, 10)
+    m(made(4, 64)).sum().backward()
+    o.step()
+    s.step()
+
+
+@program
+def ema():
+    m = nn.Linear(64, 64, device="cuda")
+    e = torch.optim.swa_utils.AveragedModel(m)
+    e.update_parameters(m)
+
+
+@program
+def copy_half():
+    m = nn.Linear(64, 64).cuda().half()
+    m(made(4, 64, dtype=torch.float16)).sum().backward()
+
+
+@program
+def clone_detach():
+    x = made(64, 64)
+    y = x.detach().clone().requires_grad_()
+    (y * x).sum().backward()
+
+
+@program
+def jvp_like():
+    x = made(64, 64)
+    (g,) = torch.autograd.grad(x.exp().sum(), x)
+    (g * 2).sum()
+
+
+@program
+def no_name_temps():
+    x = made(256, 256)
+    ((x @ x).relu() @ (x @ x).sigmoid()).mean().backward()
+
+
+@program
+def arange_pos():
+    e = nn.Embedding(128, 64, device="cuda")
+    p_ = torch.arange(100, device="cuda")
+    e(p_)[None].expand(4, -1, -1).sum().backward()
+
+
+@program
+def alibi():
+    d = torch.arange(64, device="cuda")[None] - torch.arange(64, device="cuda")[:, None]
+    s = torch.tensor([2**-i for i in range(4)], device="cuda")
+    q = made(2, 4, 64, 16)
+    ((q @ q.mT) + d * s[:, None, None]).softmax(-1).sum().backward()
+
+
+@program
+def sdpa_causal_half_long():
+    q = made(1, 2, 1000, 64, dtype=torch.bfloat16)
+    F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+
+
+@program
+def weight_norm():
+    m = nn.utils.parametrizations.weight_norm(nn.Linear(64, 64)).cuda()
+    m(made(4, 64)).sum().backward()
+
+
+@program
+def spectral():
+    x = made(64, 64)
+    torch.linalg.vector_norm(x).backward()
+
+
+@program
+def xent_bf16():
+    logits = made(4, 64, 500, dtype=torch.bfloat16)
+    t = torch.zeros(4, 64, dtype=torch.long, device="cuda")
+    F.cross_entropy(logits.float().view(-1, 500), t.view(-1), ignore_index=-100).backward()
+
+
+@program
+def onehot():
+    F.one_hot(torch.zeros(10, dtype=torch.long, device="cuda"), num_classes=5).float().sum()

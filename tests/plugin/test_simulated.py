@@ -1,0 +1,236 @@
+"""Suites on a simulated device, without a GPU and without data."""
+
+import pytest
+
+NAIVE = """
+import pytest, torch
+
+def attention(q, k, v):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    weights = scores.softmax(-1)
+    return weights @ v
+"""
+#: The weights, their gradient and that of the scores, and what softmax needs for it on CUDA.
+LIMIT = "4*B*H*N*M*itemsize + 8*B*H*N*d*itemsize + 1 KiB"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded():
+    """What PyTorch imports for fakes, before pytester would forget it again."""
+    from pytest_attnmem.backends import open_backend
+
+    open_backend("simulated")
+
+
+def test_a_marked_test_is_enforced_at_a_size_that_fits_no_machine(suite):
+    suite.write(
+        NAIVE
+        + f"""
+@pytest.mark.memory_budget("{LIMIT}", backend="simulated:H200")
+@pytest.mark.parametrize("N", [65536])
+def test_long(qkv, N):
+    attention(*qkv(1, 1, N, 64, requires_grad=True)).sum().backward()
+"""
+    )
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1}
+    row = ran.row("test_long[65536]")
+    assert (row["outcome"], row["backend"]) == ("within", "simulated:H200")
+    assert row["peak_bytes"] > 4 * 65536**2 * 4
+    assert row["workspace_bytes"] == 2 << 25
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_option_takes_a_suite_that_names_its_device(suite, device):
+    suite.write(
+        NAIVE
+        + f"""
+@pytest.mark.memory_budget("1 MiB")
+def test_it():
+    q = torch.randn(1, 2, 64, 16, device={device!r})
+    attention(q, q, q)
+"""
+    )
+    ran = suite.run("--attnmem-backend=simulated:T4")
+    assert ran.outcome("test_it") == "within"
+    assert ran.row("test_it")["backend"] == "simulated:T4"
+
+
+def test_a_test_for_cuda_is_simulated_where_the_session_is(suite):
+    suite.write(
+        """
+import pytest, torch
+
+@pytest.mark.memory_budget({"sm75": 4000, "cuda": 1}, device="cuda")
+def test_it():
+    torch.ones(1000, device="cuda")
+"""
+    )
+    ran = suite.run("--attnmem-backend=simulated:T4")
+    assert ran.outcome("test_it") == "within"
+
+
+def test_the_option_works_in_an_ini_file_and_has_a_default_profile(suite):
+    suite.ini["attnmem_backend"] = "simulated"
+    suite.write(
+        """
+import torch
+
+def test_it(attnmem):
+    assert not attnmem.computes
+    assert attnmem.measure(torch.ones, 1000).backend == "simulated:A100-80GB"
+"""
+    )
+    assert suite.run().outcomes == {"passed": 1}
+
+
+def test_a_failure_names_the_tensors_without_a_second_run(suite):
+    suite.write(
+        NAIVE
+        + """
+runs = []
+
+@pytest.mark.memory_budget("4*B*H*N*d*itemsize", backend="simulated")
+def test_quadratic(qkv):
+    runs.append(1)
+    attention(*qkv(1, 2, 1024, 64))
+
+def test_once():
+    assert runs == [1]
+"""
+    )
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1, "failed": 1}
+    lines = ran.report("test_quadratic")
+    assert lines[0] == ("peak 16.5 MiB exceeds budget 2.0 MiB (8.3x) on simulated:A100-80GB")
+    assert lines[2] == "  held at the peak (3 tensors):"
+    assert lines[3].split("  ")[-1] == "← B·H·N·N"
+    assert "softmax  test_suite.py:6  in attention" in "\n".join(lines)
+
+
+def test_a_window_that_does_not_fit_is_over(suite):
+    suite.write(
+        NAIVE
+        + """
+@pytest.mark.memory_budget("1 TiB", backend="simulated:A100-40GB")
+def test_too_long(qkv):
+    attention(*qkv(1, 8, 131072, 64))
+"""
+    )
+    ran = suite.run()
+    assert ran.outcome("test_too_long") == (
+        "over: out of memory on simulated:A100-40GB: needs 512.0 GiB more at test_suite.py:5;"
+        " budget 1.0 TiB"
+    )
+    assert ran.short("test_too_long").startswith("FAILED: BudgetExceeded: out of memory on")
+
+
+def test_a_body_that_reads_values_fails_in_one_line(suite):
+    suite.write(
+        """
+import pytest, torch
+
+@pytest.mark.memory_budget("1 MiB", backend="simulated")
+def test_reads():
+    x = torch.randn(4, 4, device="cuda")
+    assert torch.allclose(x, x)
+"""
+    )
+    ran = suite.run()
+    text = (
+        "torch.allclose needs the values of a tensor at test_suite.py:7, and a simulated one has"
+        " none; use backend='cpu' for this test"
+    )
+    assert ran.report("test_reads") == [text]
+    assert ran.outcome("test_reads") == "not enforced: " + text
+
+
+def test_an_operator_without_a_model_is_not_enforced_and_fails_when_strict(suite):
+    suite.write(
+        """
+import pytest, torch
+
+@pytest.mark.memory_budget("1 GiB", backend="simulated")
+def test_convolution():
+    torch.nn.Conv1d(2, 2, 3, device="cuda")(torch.ones(1, 2, 8, device="cuda"))
+"""
+    )
+    ran = suite.run()
+    assert ran.outcome("test_convolution") == "not enforced: no model of aten.convolution.default"
+    assert ran.outcomes == {"passed": 1}
+    assert suite.run("--attnmem-strict").outcomes == {"failed": 1}
+
+
+def test_an_unknown_profile_lists_those_that_are_known(suite):
+    suite.write(
+        """
+import pytest
+
+@pytest.mark.memory_budget("1 GiB", backend="simulated:RTX 9000")
+def test_it(): pass
+"""
+    )
+    (line,) = suite.run().report("ERROR at setup of test_it")
+    assert line.startswith("memory_budget: unknown device 'RTX 9000'; expected one of GTX 1080, ")
+
+
+def test_warmups_and_fixtures_of_modules_are_simulated_too(suite):
+    suite.write(
+        """
+import pytest, torch
+
+@pytest.fixture(scope="module")
+def layer():
+    return torch.nn.Linear(64, 64)
+
+@pytest.mark.memory_budget("B*N*64*itemsize", backend="simulated", B=2, N=32, warmup=1,
+                           dtype=torch.float32)
+@pytest.mark.parametrize("again", [0, 1])
+def test_layer(layer, again):
+    assert layer.weight.is_cuda
+    with torch.no_grad():
+        layer(torch.ones(2 * 32, 64)[:0])
+        layer(torch.empty(0, 64))
+        del layer
+"""
+    )
+    assert suite.run().outcomes == {"passed": 2}
+
+
+def test_regions_and_measurements_know_their_own(suite):
+    suite.write(
+        """
+import torch
+
+def test_parts(attnmem):
+    x = torch.ones(256)
+    with attnmem.region("double", "1 KiB", backend="simulated"):
+        y = torch.cat([x[:128], x[128:]])
+    seen = attnmem.measure(lambda: torch.ones(1 << 40, device="cuda"), backend="simulated:B200")
+    assert seen.out_of_memory == "needs 4.0 TiB more at test_suite.py:8"
+    assert x.sum().item() == 256
+"""
+    )
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1}
+    assert ran.row("test_parts", "double")["peak_bytes"] == 1024
+
+
+def test_a_real_backend_measures_beside_it(suite):
+    suite.write(
+        """
+import torch
+
+def test_both(attnmem):
+    def step():
+        x = torch.ones(8, 64, requires_grad=True)
+        x.exp().sum().backward()
+
+    attnmem.measure(step, backend="cpu")
+    real = attnmem.measure(step, backend="cpu")
+    simulated = attnmem.measure(step, backend="simulated")
+    assert real.retained_bytes == simulated.retained_bytes == 0
+    assert real.peak_bytes == simulated.peak_bytes
+"""
+    )
+    assert suite.run().outcomes == {"passed": 1}
