@@ -19,13 +19,14 @@ LENGTHS = (4096, 6144, 8192, 12288, 16384)  # from which a degree can be told
 
 HEAD = f"""# The kernels
 
-Reference implementations to test against, each a file with the attention and its memory model, proved equal to the
-form derived from its code and to what is measured. Written by `python benchmarks/kernels_page.py`.
+Reference implementations to test against, each a file with the attention and its memory model,
+proved equal to the form derived from its code and to what is measured. Written by
+`python benchmarks/kernels_page.py`.
 
-`MODEL.forward` is the call under `no_grad`, `MODEL.training` the call and `.sum().backward()`; each is a budget. Peaks
-are of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64, without scratch inside kernels; inputs are not
-counted. *Grows* is the power of N that the forward's and the training's peak grow with, block sizes being what they
-are by default.
+`MODEL.forward` is the call under `no_grad`, `MODEL.training` the call and `.sum().backward()`; each
+is a budget. Peaks are of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64, without
+scratch inside kernels; inputs are not counted. *Grows* is the power of N that the forward's and the
+training's peak grow with, block sizes being what they are by default.
 
 """
 

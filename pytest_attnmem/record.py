@@ -51,6 +51,11 @@ class Record:
         return number
 
     @property
+    def place(self) -> str:
+        """Where it was measured: the device, or what stands for one, ``null:H100``."""
+        return self.backend if ":" in self.backend else self.device
+
+    @property
     def name(self) -> str:
         """The test, and the region in it."""
         return f"{self.nodeid} [{self.region}]" if self.region else self.nodeid

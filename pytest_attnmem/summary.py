@@ -43,8 +43,8 @@ class Summary:
         """Device → what priming its libraries left allocated."""
         sizes: dict[str, int] = {}
         for row in self.records:
-            if row.device:
-                sizes[row.device] = max(row.workspace_bytes, sizes.get(row.device, 0))
+            if row.place:
+                sizes[row.place] = max(row.workspace_bytes, sizes.get(row.place, 0))
         return sizes
 
 

@@ -54,7 +54,7 @@ def _cells(row: Record, unit: str, prefix: str) -> list[str]:
     return [
         _shortened(row.name.removeprefix(prefix)),
         _shape(row),
-        row.backend if ":" in row.backend else row.device,
+        row.place,
         row.budget if row.budget.startswith("O(") else _size(row.limit_bytes, unit),
         _size(row.value, unit) + metric,
         _percent(row),

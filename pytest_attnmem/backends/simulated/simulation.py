@@ -30,7 +30,7 @@ from .surroundings import surroundings
 from .translation import Translation
 from .world import World
 
-_SHOWN = 3
+_SHOWN = 20
 
 
 class Simulation:

@@ -1,0 +1,134 @@
+"""Devices that conftest files and plugins add."""
+
+import pytest
+
+from pytest_attnmem.profiles import PROFILES
+
+PROFILE = """
+from pytest_attnmem.profiles import DeviceProfile
+
+def profile(name="Tiny 1", memory=1 << 30, capability=(9, 0), clock=1000):
+    return DeviceProfile(name, memory, capability, 8, 1 << 20, 256, clock, 1000)
+"""
+HOOK = f"{PROFILE}\ndef pytest_attnmem_device_profiles():\n    return "
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded():
+    """What PyTorch imports for fakes, before pytester would forget it again."""
+    from pytest_attnmem.backends import open_backend
+
+    open_backend("simulated")
+
+
+@pytest.mark.parametrize("returned", ["[profile()]", "(profile() for _ in range(1))"])
+def test_a_device_of_ones_own_is_simulated_by_its_name(suite, returned):
+    suite.write(HOOK + returned, "conftest.py")
+    suite.write("""
+import pytest, torch
+
+@pytest.mark.memory_budget("4 KiB")
+def test_fits():
+    torch.empty(1024)
+
+@pytest.mark.memory_budget("4 GiB", backend="simulated:H200")
+def test_large():
+    torch.empty(2**30, dtype=torch.uint8)
+
+@pytest.mark.memory_budget("4 GiB")
+def test_too_large():
+    torch.empty(2**30, dtype=torch.uint8)
+""")
+    ran = suite.run("--attnmem-backend=simulated:tiny-1")
+    assert ran.outcome("test_fits") == "within"
+    assert ran.row("test_fits")["backend"] == "simulated:Tiny 1"
+    assert ran.row("test_fits")["workspace_bytes"] == 2 << 25  # as sm90 has them
+    assert ran.outcome("test_large") == "within"
+    assert ran.row("test_too_large")["outcome"] == "over"
+    assert "1.0 GiB more" in ran.row("test_too_large")["reason"]
+
+
+def test_an_unknown_device_is_told_those_that_were_added_too(suite):
+    suite.write(HOOK + "[profile()]", "conftest.py")
+    suite.write("def test_it(attnmem): attnmem.measure(print)")
+    ran = suite.run("--attnmem-backend=simulated:Tiny")
+    known = ", ".join([*PROFILES, "Tiny 1"])
+    assert f"unknown device 'Tiny'; expected one of {known}" in ran.text
+
+
+def test_profiles_of_several_plugins_are_known_together(suite):
+    suite.write(HOOK + "[profile('Other')]", "other.py")
+    suite.pytester.syspathinsert()
+    suite.write(HOOK + "[profile()]", "conftest.py")
+    suite.write("""
+import pytest, torch
+
+@pytest.mark.memory_budget("4 KiB", backend="simulated:Other")
+def test_other(): torch.empty(1024)
+
+@pytest.mark.memory_budget("4 KiB", backend="simulated:Tiny 1")
+def test_own(): torch.empty(1024)
+""")
+    assert suite.run("-p", "other").outcomes == {"passed": 2}
+
+
+_EXPECTED = "expected a list of pytest_attnmem.profiles.DeviceProfile"
+_CAPABILITIES = (
+    "(6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)"  # ARCHITECTURES
+)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("3", f"returned 3; {_EXPECTED}"),
+        ("'H100'", f"returned 'H100'; {_EXPECTED}"),
+        ("[3]", f"returned [3]; {_EXPECTED}"),
+        ("['H100']", f"returned ['H100']; {_EXPECTED}"),
+        ("[profile('H100')]", ": device 'H100' exists already; give it a name of its own"),
+        (
+            "[profile('a100 80gb')]",
+            ": device 'a100 80gb' exists already; give it a name of its own",
+        ),
+        ("[profile()] * 2", ": device 'Tiny 1' exists already; give it a name of its own"),
+        *(
+            (
+                f"[profile({name!r})]",
+                f": device {name!r} needs a name that begins with a letter and has no colon",
+            )
+            for name in ("", "8xTiny", "0", "a:b", "a\nb", 3)
+        ),
+        (
+            "[profile(memory=0)]",
+            ": device 'Tiny 1' needs memory_bytes to be a whole number of at least 1, got 0",
+        ),
+        (
+            "[profile(clock=1.5)]",
+            ": device 'Tiny 1' needs clock_mhz to be a whole number of at least 1, got 1.5",
+        ),
+        *(
+            (
+                f"[profile(capability={capability})]",
+                ": device 'Tiny 1' needs a compute_capability that is one of"
+                f" {_CAPABILITIES}, got {capability}",
+            )
+            for capability in ("(1, 0)", "[9, 0]", "9")
+        ),
+    ],
+)
+def test_what_is_no_device_ends_the_session_in_one_line(suite, returned, message):
+    suite.write(HOOK + returned, "conftest.py")
+    suite.write("def test_it(): pass")
+    result = suite.run().result
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [line for line in result.errlines if line]
+    separator = "" if message.startswith(":") else " "
+    assert lines == [f"ERROR: pytest_attnmem_device_profiles{separator}{message}"]
+
+
+def test_one_profile_alone_is_told_to_be_put_in_a_list(suite):
+    suite.write(HOOK + "profile()", "conftest.py")
+    suite.write("def test_it(): pass")
+    (line,) = [line for line in suite.run().result.errlines if line]
+    assert line.startswith("ERROR: pytest_attnmem_device_profiles returned DeviceProfile(")
+    assert line.endswith(_EXPECTED)
