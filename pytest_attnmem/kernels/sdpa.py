@@ -118,6 +118,7 @@ _WIDE, _HALF = "max(itemsize, 4)", "max(0, 4//itemsize - 1)"
 def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> KernelModel:
     """A kernel that keeps out and ``lse`` for backward, which needs ``backward`` on the CPU."""
     kept = {**_OUT, "lse": lse}
+    on_cuda = {kind: terms for kind, terms in forward.scratch.items() if kind == "cuda"}
     # Fused kernels make gradients as [B, N, H, d]; autograd copies each to its input's layout.
     copy = f"max({_Q}*min(1, (H-1)*(N-1)), max({_K}, {_V})*min(1, (H-1)*(M-1)))"
     return KernelModel(
@@ -126,7 +127,7 @@ def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> 
             f"{name} training",
             (
                 Phase("attention", kept, forward.scratch),
-                Phase("backward", {**kept, **_GRADS}, {"cpu": backward}),
+                Phase("backward", {**kept, **_GRADS}, {"cpu": backward, **on_cuda}),
                 Phase("gradients kept", {**_GRADS, "copy of one": copy}),
             ),
         ),
@@ -148,7 +149,9 @@ FLASH = _fused(
             "cpu": {
                 "tiles of threads": f"threads*({_TILE} + {_ROWS}*(d + 2))*{_WIDE}",
                 "half tiles of threads": f"threads*{_TILE}*itemsize*{_HALF}",
-            }
+            },
+            # seed and offset; what a split along the keys adds, the simulation knows
+            "cuda": {"random state": "16", "unused": "8"},
         },
     ),
     {

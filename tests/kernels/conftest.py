@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends import Backend, open_backend
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measure import window
+from pytest_attnmem.shape import Source, gather
 
 Sizes = tuple[int, int, int, int, int, int]
 Inputs = Callable[..., tuple[Tensor, Tensor, Tensor]]
 Peak = Callable[..., int]
+Peaks = Callable[..., tuple[tuple[int, int], tuple[int, int]]]
+Saved = Callable[[Callable[[], object]], tuple[object, list[Tensor]]]
 
 ON_CPU = [kernel for kernel in KERNELS if "cpu" in kernel.devices]
 
@@ -101,3 +105,58 @@ def peak(cpu: Backend) -> Peak:
         return measurement.peak_bytes
 
     return measured
+
+
+@pytest.fixture
+def peaks(kernel: Kernel, peak: Peak, cpu: Backend) -> Peaks:
+    """A row's peak with options, measured and modelled; then both of the program alone.
+
+    Options are symbols of the model, a tensor by its number of elements; ``symbols`` adds others.
+    """
+
+    def measured(
+        training: bool, tensors: tuple[Tensor, ...], symbols: object = (), **options: object
+    ) -> tuple[tuple[int, int], tuple[int, int]]:
+        q, k, v = tensors
+
+        def forward() -> object:
+            with torch.no_grad():
+                return kernel.attention(q, k, v, **options)
+
+        def both() -> None:
+            leaves = [x.detach().requires_grad_() for x in tensors]  # whose gradients are theirs
+            kernel.attention(*leaves, **options).sum().backward()
+
+        call = both if training else forward
+        names = ("B", "H", "N", "d", "Hkv", "M", "dv")
+        sizes = zip(names, (*q.shape, *k.shape[1:3], v.shape[3]), strict=True)
+        given = {
+            name: value.numel() if isinstance(value, Tensor) else value
+            for name, value in options.items()
+        }
+        known = {**dict(sizes), "dtype": q.dtype, **given, **dict(symbols)}
+        shape = gather([Source("the test", known), Source("the backend", cpu.symbols)])
+        model = kernel.model.training if training else kernel.model.forward
+        return (
+            (peak(call), model.peak(shape, cpu.kinds)),
+            (peak(call, trace=True), model.peak(shape)),
+        )
+
+    return measured
+
+
+@pytest.fixture
+def saved() -> Saved:
+    """What a function returns, and the tensors that autograd saves meanwhile."""
+
+    def run(function: Callable[[], object]) -> tuple[object, list[Tensor]]:
+        tensors: list[Tensor] = []
+
+        def pack(tensor: Tensor) -> Tensor:
+            tensors.append(tensor)
+            return tensor
+
+        with saved_tensors_hooks(pack, lambda tensor: tensor):
+            return function(), tensors
+
+    return run

@@ -1,7 +1,8 @@
-"""What the kernels without a softmax are held to: NumPy, a row at a time, no tricks."""
+"""What the kernels that are not standard attention are held to: NumPy, no tricks."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,3 +23,24 @@ def linear_reference(q: Any, k: Any, v: Any, causal: bool, eps: float = 1e-6) ->
 
 def _features(x: Any) -> Any:
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+
+
+def seen(kernel: str, N: int, M: int, causal: bool) -> Any:
+    """What a sparse kernel sees unless told otherwise: bool [N, M]."""
+    before = np.arange(N)[:, None] - np.arange(M)  # how far a key is behind a query
+    known = before >= 0 if causal else np.ones((N, M), dtype=bool)
+    return known & PATTERNS[kernel](before)
+
+
+def window(before: Any, width: int = 256) -> Any:
+    """Keys less than ``width`` away."""
+    return abs(before) < width
+
+
+def strided(before: Any, stride: int | None = None) -> Any:
+    """Keys less than ``stride`` away, √N unless given, and those a multiple of it away."""
+    stride = stride or math.ceil(math.sqrt(len(before)))
+    return (abs(before) < stride) | (before % stride == 0)
+
+
+PATTERNS = {"sliding-window": window, "strided": strided}

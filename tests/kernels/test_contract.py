@@ -80,6 +80,10 @@ MISFITS = [
 @EVERY_KERNEL
 @pytest.mark.parametrize(("tensors", "message"), MISFITS, ids=[text for _, text in MISFITS])
 def test_inputs_that_do_not_fit(kernel, tensors, message):
+    if kernel.gqa:
+        heads = "[2, Hkv, M, 64] with M >= 1 and Hkv a divisor of H = 4"
+        message = message.replace("[B, H, M", "[B, Hkv, M")
+        message = message.replace("[2, 4, M, 64] with M >= 1", heads)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         kernel.attention(*tensors, causal=kernel.causal[0])
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.kernels.reference import standard_attention
 
-from .references import linear_reference
+from .references import linear_reference, seen
 
 SHAPES = [
     (1, 1, 1, 1, 1, 1),
@@ -39,12 +39,26 @@ MASKED = pytest.mark.parametrize(
 )
 
 
-def reference(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Any:
+def reference(
+    kernel: Kernel,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+) -> Any:
     """The kernel's result as float64 NumPy, from the values that its inputs have."""
     arrays = [tensor.detach().double().numpy() for tensor in (q, k, v)]
-    if kernel.softmax:
-        return standard_attention(*arrays, causal=causal)[0]
-    return linear_reference(*arrays, causal)
+    if not kernel.softmax:
+        return linear_reference(*arrays, causal)
+    if kernel.sparse:
+        pattern = torch.as_tensor(seen(kernel.name, q.shape[2], k.shape[2], causal))
+        if mask is None or mask.dtype == torch.bool:
+            mask = pattern if mask is None else pattern & mask
+        else:
+            mask = mask.expand(*mask.shape[:-2], *pattern.shape).masked_fill(~pattern, -torch.inf)
+    return standard_attention(*arrays, mask, causal=causal, scale=scale)[0]
 
 
 def error(got: Tensor, expected: Any) -> float:
@@ -156,8 +170,7 @@ def test_large_scores_do_not_overflow(kernel, causal, inputs):
 def test_scale(kernel, causal, inputs):
     q, k, v = inputs((2, 3, 20, 30, 8, 4))
     out = kernel.attention(q, k, v, causal=causal, scale=0.7)
-    expected, _ = standard_attention(q, k, v, causal=causal, scale=0.7)
-    assert error(out, expected) <= TOLERANCE[torch.float64]
+    assert error(out, reference(kernel, q, k, v, causal, scale=0.7)) <= TOLERANCE[torch.float64]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +183,7 @@ def test_masks(kernel, shape, kind, inputs):
     mask = noise(shape, 3)
     mask = mask > -0.5 if kind == "bool" else mask
     out = kernel.attention(q, k, v, mask=mask)
-    expected, _ = standard_attention(q, k, v, mask)
-    assert error(out, expected) <= TOLERANCE[torch.float64]
+    assert error(out, reference(kernel, q, k, v, False, mask)) <= TOLERANCE[torch.float64]
 
 
 @MASKED
@@ -185,7 +197,7 @@ def test_a_query_that_sees_nothing_gets_zeros(kernel, kind, inputs):
     out = kernel.attention(*tensors, mask=mask)
     out.square().sum().backward()
     assert out[:, :, 2].eq(0).all()
-    assert error(out, standard_attention(*(t.detach() for t in tensors), mask)[0]) <= 1e-13
+    assert error(out, reference(kernel, *tensors, False, mask)) <= 1e-13
     for tensor in tensors:
         assert tensor.grad.isfinite().all()
     assert tensors[0].grad[:, :, 2].eq(0).all()

@@ -1,0 +1,68 @@
+"""Which blocks of the scores block-sparse attention computes: local, strided and random ones."""
+
+from __future__ import annotations
+
+import random as randomness
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMask:
+    """Which blocks of the scores are active. Masks of one size combine with ``|``."""
+
+    rows: tuple[tuple[int, ...], ...]
+    """For each block of queries, the active blocks of keys, in order."""
+    columns: int
+    """Blocks of keys."""
+
+    @property
+    def active(self) -> int:
+        """How many blocks are active: the symbol ``active`` of the model."""
+        return sum(map(len, self.rows))
+
+    def causal(self) -> BlockMask:
+        """Without the blocks above the diagonal."""
+        rows = (tuple(j for j in row if j <= i) for i, row in enumerate(self.rows))
+        return BlockMask(tuple(rows), self.columns)
+
+    def __or__(self, other: BlockMask) -> BlockMask:
+        if (len(self.rows), self.columns) != (len(other.rows), other.columns):
+            raise ValueError(
+                f"block masks must have one shape, got {[len(self.rows), self.columns]} and"
+                f" {[len(other.rows), other.columns]}"
+            )
+        both = zip(self.rows, other.rows, strict=True)
+        return BlockMask(tuple(tuple(sorted({*a, *b})) for a, b in both), self.columns)
+
+
+def local(rows: int, columns: int, window: int) -> BlockMask:
+    """Blocks (i, j) with ``|i - j| < window``."""
+    _at_least_one(window=window)
+    near = (range(max(0, i - window + 1), min(columns, i + window)) for i in range(rows))
+    return BlockMask(tuple(map(tuple, near)), columns)
+
+
+def strided(rows: int, columns: int, stride: int) -> BlockMask:
+    """Blocks (i, j) with ``i - j`` a multiple of ``stride``."""
+    _at_least_one(stride=stride)
+    return BlockMask(tuple(tuple(range(i % stride, columns, stride)) for i in range(rows)), columns)
+
+
+def random(
+    rows: int, columns: int, count: int, *, causal: bool = False, seed: int = 0
+) -> BlockMask:
+    """For each block of queries ``count`` different blocks of keys, or all if there are fewer.
+
+    With ``causal`` they are not above the diagonal. The same ``seed`` gives the same blocks.
+    """
+    _at_least_one(count=count)
+    draw = randomness.Random(seed)
+    known = (min(columns, i + 1) if causal else columns for i in range(rows))
+    drawn = (tuple(sorted(draw.sample(range(m), min(count, m)))) for m in known)
+    return BlockMask(tuple(drawn), columns)
+
+
+def _at_least_one(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")

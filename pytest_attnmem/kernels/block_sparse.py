@@ -1,0 +1,258 @@
+"""Block-sparse attention: standard attention whose scores are there for active blocks only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .block_mask import BlockMask, local
+from .contract import check_inputs
+
+BLOCK = 64
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    block_mask: BlockMask | Tensor | None = None,
+    block: int = BLOCK,
+) -> Tensor:
+    """Softmax attention to active blocks: O(N·d + active·block²) memory → [B, H, N, dv].
+
+    The weights of active blocks are kept for the backward pass, with q, k, v and the output, and
+    float32 for half inputs, as is what is summed up.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees the keys 0 … i only; blocks above the diagonal are dropped.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        block_mask: Which blocks are active, bool [ceil(N/block), ceil(M/block)] or one of
+            ``block_mask``'s patterns; all unless given. Queries with no active block get zeros.
+        block: Queries, and keys, in a block.
+
+    Raises:
+        ValueError: the inputs do not fit together, or ``block`` is less than 1.
+
+    Child et al., Generating Long Sequences with Sparse Transformers, 2019 (arXiv 1904.10509);
+    random blocks as in Zaheer et al., Big Bird, 2020 (arXiv 2007.14062).
+    """
+    check_inputs(q, k, v)
+    if block < 1:
+        raise ValueError(f"block must be at least 1, got {block}")
+    layout = _Layout.of(q, k, block_mask, block, causal, scale)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out: Tensor = _BlockSparse.apply(q, k, v, layout)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, layout)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the scores are, and where the weights of each active block lie."""
+
+    mask: BlockMask
+    block: int
+    causal: bool
+    scale: float
+    N: int
+    M: int
+
+    @classmethod
+    def of(
+        cls,
+        q: Tensor,
+        k: Tensor,
+        mask: BlockMask | Tensor | None,
+        block: int,
+        causal: bool,
+        scale: float | None,
+    ) -> _Layout:
+        """Of a call's arguments; the mask is seen to fit."""
+        (N, d), M = q.shape[2:], k.shape[2]
+        full = [-(-N // block), -(-M // block)]
+        if isinstance(mask, Tensor) and mask.dtype != torch.bool:
+            raise ValueError(f"block_mask must be of torch.bool, got {mask.dtype}")
+        if mask is not None:
+            shape = [len(mask.rows), mask.columns] if isinstance(mask, BlockMask) else mask.shape
+            if list(shape) != full:
+                raise ValueError(
+                    "block_mask must have shape [ceil(N/block), ceil(M/block)] ="
+                    f" {full}, got {list(shape)}"
+                )
+        if mask is None:
+            mask = local(full[0], full[1], max(full))  # all
+        elif isinstance(mask, Tensor):
+            rows = (tuple(j for j, on in enumerate(row) if on) for row in mask.tolist())
+            mask = BlockMask(tuple(rows), full[1])
+        mask = mask.causal() if causal else mask
+        return cls(mask, block, causal, d**-0.5 if scale is None else scale, N, M)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Queries and keys of the largest block."""
+        return min(self.block, self.N), min(self.block, self.M)
+
+    def parts(self, weights: Tensor) -> Iterator[tuple[slice, Tensor, list[tuple[slice, Tensor]]]]:
+        """For each block of queries: its weights [B·H, n, keys seen], and those of its blocks.
+
+        ``weights`` is [B·H, active·block²]; a block of queries has its active blocks side by side.
+        """
+        (n, m), start = self.size, 0
+        for i, row in enumerate(self.mask.rows):
+            if not row:
+                continue
+            rows = slice(i * self.block, min((i + 1) * self.block, self.N))
+            columns = [slice(j * self.block, min((j + 1) * self.block, self.M)) for j in row]
+            stop = start + n * m * len(row)
+            p = weights[:, start:stop].unflatten(1, (n, m * len(row)))[:, : rows.stop - rows.start]
+            # Only the last block may be narrower.
+            p = p[:, :, : m * (len(row) - 1) + columns[-1].stop - columns[-1].start]
+            yield rows, p, list(zip(columns, p.split(m, -1), strict=True))
+            start = stop
+
+
+class _BlockSparse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> Tensor:
+        out, weights = _forward(q, k, v, layout)
+        ctx.save_for_backward(q, k, v, out, weights)
+        ctx.layout = layout
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, out, weights = ctx.saved_tensors
+        return *_backward(q, k, v, out, weights, grad, ctx.layout), None
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> tuple[Tensor, Tensor]:
+    (B, H, N, _), dv, (n, m) = q.shape, v.shape[3], layout.size
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
+    weights = q.new_empty(B * H, layout.mask.active * n * m, dtype=dtype)  # [B·H, active·block²]
+    # Of a block on the diagonal, the c-th key comes after the r-th query if c > r.
+    hidden = q.new_full((n, m) if layout.causal else (0, 0), True, dtype=torch.bool).triu_(1)
+    for rows, p, blocks in layout.parts(weights):
+        q_i = _load(q, rows, dtype)
+        for cols, p_j in blocks:
+            p_j.baddbmm_(q_i, _load(k, cols, dtype).mT, beta=0, alpha=layout.scale)
+            if layout.causal and cols.start == rows.start:
+                p_j.masked_fill_(hidden[: p_j.shape[1], : p_j.shape[2]], -torch.inf)
+        del q_i
+        p.sub_(p.amax(-1, keepdim=True)).exp_()  # [B·H, n, 1]
+        p.div_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
+        out_i = p.new_zeros(*p.shape[:2], dv)  # [B·H, n, dv]
+        for cols, p_j in blocks:
+            out_i.baddbmm_(p_j, _load(v, cols, dtype))
+        out[:, :, rows] = out_i.unflatten(0, (B, H))
+        del out_i  # before the next one is made
+    return out, weights
+
+
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, weights: Tensor, grad: Tensor, layout: _Layout
+) -> tuple[Tensor, Tensor, Tensor]:
+    (B, H), (n, m), dtype = q.shape[:2], layout.size, weights.dtype
+    slope = weights.new_empty(B * H, n, m)  # [B·H, block, block]
+    dq = q.new_zeros(q.shape)  # [B, H, N, d]
+    dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
+    for rows, _, blocks in layout.parts(weights):
+        q_i, grad_i = _load(q, rows, dtype), _copy(grad, rows, dtype)  # [B·H, n, dv]
+        out_i = _copy(out, rows, dtype)  # [B·H, n, dv]
+        delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
+        del out_i
+        dq_i = grad_i.new_zeros(q_i.shape)  # [B·H, n, d]
+        for cols, p in blocks:
+            k_j, v_j = _load(k, cols, dtype), _load(v, cols, dtype)
+            _load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
+            ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
+            ds.sub_(delta_i).mul_(p)
+            dq_i.baddbmm_(ds, k_j, alpha=layout.scale)
+            _load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=layout.scale)
+            del k_j, v_j, ds
+        dq[:, :, rows] = dq_i.unflatten(0, (B, H))
+        del q_i, grad_i, delta_i, dq_i
+    del slope  # room for dk and dv in the inputs' dtype
+    dk = dk.to(q.dtype)
+    return dq, dk, dv.to(q.dtype)
+
+
+def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    return x[:, :, rows].flatten(0, 1).to(dtype)
+
+
+def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    block = x[:, :, rows].flatten(0, 1)
+    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+
+_N, _M = "min(block, N)", "min(block, M)"
+_ROWS, _COLUMNS = "ceil(N/block)", "ceil(M/block)"
+_SHORTER = f"min({_ROWS}, {_COLUMNS})"
+_LOWER = f"({_SHORTER}*({_SHORTER} + 1)/2 + ({_ROWS} - {_SHORTER})*{_COLUMNS})"
+# active = -1 stands for all blocks, or all that are not above the diagonal.
+_ALL = f"(causal*{_LOWER} + (1 - causal)*{_ROWS}*{_COLUMNS})"
+_ACTIVE = f"(max(0, active) + max(0, -active)*{_ALL})"
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_SOME = f"min(1, {_ACTIVE})*B*H*max(itemsize, 4)"
+_ROW, _COLUMN = f"{_SOME}*{_N}", f"{_SOME}*{_M}"
+
+_KEPT = {
+    "out": "B*H*N*dv*itemsize",
+    "weights": f"B*H*{_ACTIVE}*{_N}*{_M}*max(itemsize, 4)",
+}
+_HIDDEN = {"hidden": f"causal*{_N}*{_M}"}
+# Where some full block of queries, and of keys, is active.
+_FORWARD = (
+    Phase(
+        "scores",
+        {**_KEPT, **_HIDDEN, "q_i": f"{_HALF}*{_ROW}*d", "k_j": f"{_HALF}*{_COLUMN}*d"},
+    ),
+    Phase("softmax", {**_KEPT, **_HIDDEN, "largest, or sum": _ROW}),
+    Phase("out_i", {**_KEPT, **_HIDDEN, "out_i": f"{_ROW}*dv", "v_j": f"{_HALF}*{_COLUMN}*dv"}),
+)
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
+_GRADS = {**_LOSS, **_KEPT, "dq": "B*H*N*d*itemsize", **_WIDE}
+_PAIR = {
+    **_GRADS,
+    "slope": f"B*H*{_N}*{_M}*max(itemsize, 4)",
+    "q_i": f"{_HALF}*{_ROW}*d",
+    "grad_i": f"{_ROW}*dv",
+    "delta_i": _ROW,
+}
+_BACKWARD = (
+    Phase("delta_i", {**_PAIR, "out_i": f"{_ROW}*dv"}),
+    Phase("gradients", {**_PAIR, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{_HALF}*{_COLUMN}*(d + dv)"}),
+    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase(
+        "dv.to(q.dtype)",
+        {
+            **_GRADS,
+            "dk": "B*H*M*d*itemsize",
+            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+        },
+    ),
+)
+
+_DEFAULTS = {"causal": 0, "block": BLOCK, "active": -1}
+MODEL = KernelModel(
+    forward=MemoryModel("block-sparse forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("block-sparse training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

@@ -1,0 +1,280 @@
+"""Softmax attention by chunks of queries and keys, of which a backward pass needs nothing kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+SMALLEST = 128
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    chunk_q: int | None = None,
+    chunk_k: int | None = None,
+) -> Tensor:
+    """Softmax attention by √N x √M chunks: O(N·d) memory, forward and in training → [B, H, N, dv].
+
+    For the backward pass it keeps q, k, v and the mask: each chunk of queries is computed again,
+    its output, its largest scores and its sums as well. Within a chunk all is float32 for half
+    inputs, and so are the gradients of k and v until they are complete.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees the keys 0 … i only; chunks above the diagonal are skipped.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
+            added to the scores. A query that may see nothing gets zeros.
+        chunk_q: Queries in a chunk; √N unless given, and not below 128, where starting a chunk
+            takes longer than computing it.
+        chunk_k: Keys in a chunk; √M unless given, and not below 128.
+
+    Raises:
+        ValueError: the inputs do not fit together, a chunk has no rows, or ``mask`` wants a
+            gradient.
+
+    Rabe and Staats, Self-attention Does Not Need O(n²) Memory, 2021 (arXiv 2112.05682).
+    """
+    check_inputs(q, k, v, mask)
+    for name, chunk in (("chunk_q", chunk_q), ("chunk_k", chunk_k)):
+        if chunk is not None and chunk < 1:
+            raise ValueError(f"{name} must be at least 1, got {chunk}")
+    (N, d), M = q.shape[2:], k.shape[2]
+    cut = _Cut(
+        causal,
+        d**-0.5 if scale is None else scale,
+        _root(N) if chunk_q is None else chunk_q,
+        _root(M) if chunk_k is None else chunk_k,
+    )
+    if not torch.is_grad_enabled():
+        return _forward(q, k, v, mask, cut)
+    if mask is not None and mask.requires_grad:
+        raise ValueError("mask must not require a gradient in chunked, got one that does")
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        out: Tensor = _Chunked.apply(q, k, v, mask, cut)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, mask, cut)
+
+
+def _root(length: int) -> int:
+    """The square root of a length, rounded up, but never below what is worth a chunk."""
+    return max(SMALLEST, math.isqrt(max(length, 1) - 1) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What the scores are, and how they are cut into chunks."""
+
+    causal: bool
+    scale: float
+    chunk_q: int
+    chunk_k: int
+
+    def columns(self, rows: slice, M: int) -> list[slice]:
+        """The chunks of keys that some of these queries see."""
+        seen = rows.stop if self.causal else M
+        return [cols for cols in _blocks(M, self.chunk_k) if cols.start < seen]
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+    ) -> Tensor:
+        ctx.save_for_backward(q, k, v, mask)
+        ctx.cut = cut
+        return _forward(q, k, v, mask, cut)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask = ctx.saved_tensors
+        return *_backward(q, k, v, mask, grad, ctx.cut), None, None
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut) -> Tensor:
+    (B, H, N, _), dv = q.shape, v.shape[3]
+    tile = _Tile(q, k, mask, cut)
+    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
+    for rows in _blocks(N, cut.chunk_q):
+        out_i = _online(_load(q, rows, tile.dtype), rows, k, v, tile)[0]
+        out[:, :, rows] = out_i.unflatten(0, (B, H))
+        del out_i  # here and below: before the next ones are made
+    return out
+
+
+def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
+    """One chunk of queries over all keys: its output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
+    BH, n, _ = q_i.shape
+    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·H, n, dv]
+    # Finite, so that a query that sees nothing has a difference to it.
+    row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·H, n, 1]
+    row_sum = q_i.new_zeros(BH, n, 1)  # [B·H, n, 1]
+    for cols in tile.cut.columns(rows, k.shape[2]):
+        p = tile.scores(q_i, _load(k, cols, tile.dtype), rows, cols)
+        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
+        p.sub_(new_max).exp_()
+        shrink = row_max.sub_(new_max).exp_()
+        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
+        acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
+        row_max = new_max
+        del p, new_max, shrink
+    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    return acc.div_(row_sum), row_max.add_(row_sum.log_())
+
+
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, cut: _Cut
+) -> tuple[Tensor, Tensor, Tensor]:
+    (B, H, N, _), M = q.shape, k.shape[2]
+    tile = _Tile(q, k, mask, cut)
+    slope = torch.empty_like(tile.buffer)  # [B·H, chunk_q, chunk_k]
+    dq = q.new_empty(q.shape)  # [B, H, N, d]
+    dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
+    for rows in _blocks(N, cut.chunk_q):
+        q_i = _load(q, rows, tile.dtype)
+        out_i, lse_i = _online(q_i, rows, k, v, tile)
+        grad_i = _copy(grad, rows, tile.dtype)  # [B·H, n, dv]
+        delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
+        del out_i
+        dq_i = q_i.new_zeros(q_i.shape)  # [B·H, n, d]
+        for cols in cut.columns(rows, M):
+            k_j, v_j = _load(k, cols, tile.dtype), _load(v, cols, tile.dtype)
+            p = tile.scores(q_i, k_j, rows, cols)
+            p.sub_(lse_i).exp_()
+            _load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
+            ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
+            ds.sub_(delta_i).mul_(p)
+            dq_i.baddbmm_(ds, k_j, alpha=cut.scale)
+            _load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=cut.scale)
+            del k_j, v_j, p, ds
+        dq[:, :, rows] = dq_i.unflatten(0, (B, H))
+        del q_i, lse_i, grad_i, delta_i, dq_i
+    del tile, slope  # room for dk and dv in the inputs' dtype
+    dk = dk.to(q.dtype)
+    return dq, dk, dv.to(q.dtype)
+
+
+class _Tile:
+    """Room for the scores of one chunk of queries by one of keys, used for each in turn."""
+
+    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, cut: _Cut) -> None:
+        (B, H, N, _), M = q.shape, k.shape[2]
+        n, m = min(cut.chunk_q, N), min(cut.chunk_k, M)
+        self.cut = cut
+        self.dtype = torch.promote_types(q.dtype, torch.float32)
+        self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, chunk_q, chunk_k]
+        if cut.causal:
+            self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [chunk_q, chunk_k]
+        self._mask = None if mask is None else mask.expand(B, H, N, M)
+        if mask is not None and mask.dtype == torch.bool:
+            self._nothing = q.new_full((), -torch.inf, dtype=self.dtype)  # []
+
+    def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
+        """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
+        n, m = q_i.shape[1], k_j.shape[1]
+        scores = self.buffer[:, :n, :m]
+        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self.cut.scale)
+        if self.cut.causal and cols.stop - 1 > rows.start:
+            # Key cols.start + c comes after query rows.start + r: c - r > rows.start - cols.start.
+            self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
+            scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
+        if self._mask is not None:
+            mask = self._mask[:, :, rows, cols]
+            seen = scores.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
+            if mask.dtype == torch.bool:
+                torch.where(mask, seen, self._nothing, out=seen)
+            else:
+                seen.add_(mask)
+        return scores
+
+
+def _blocks(total: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
+
+
+def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """One chunk of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    return x[:, :, rows].flatten(0, 1).to(dtype)
+
+
+def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    block = x[:, :, rows].flatten(0, 1)
+    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+
+# A chunk that is not given, 0, is the root of the length.
+_CHUNK_Q = f"min(N, chunk_q + max(0, 1 - chunk_q)*max({SMALLEST}, ceil(N^(1/2))))"
+_CHUNK_K = f"min(M, chunk_k + max(0, 1 - chunk_k)*max({SMALLEST}, ceil(M^(1/2))))"
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose chunks are converted when loaded
+_TILE = f"B*H*{_CHUNK_Q}*{_CHUNK_K}*max(itemsize, 4)"
+_ROW = f"B*H*{_CHUNK_Q}*max(itemsize, 4)"
+_COLUMN = f"B*H*{_CHUNK_K}*max(itemsize, 4)"
+
+_TILES = {
+    "tile": _TILE,
+    "hidden": f"causal*{_CHUNK_Q}*{_CHUNK_K}",
+    "-inf": "min(1, mask)*max(itemsize, 4)",
+    "q_i": f"{_HALF}*{_ROW}*d",
+}
+
+
+def _online_phases(again: str, held: dict[str, str]) -> tuple[Phase, ...]:
+    """One chunk of queries over all keys, and what is alive beside it."""
+    block = {**held, **_TILES, "acc": f"{_ROW}*dv"}
+    k_j, v_j = f"{_HALF}*{_COLUMN}*d", f"{_HALF}*{_COLUMN}*dv"
+    return (
+        Phase(f"scores{again}", {**block, "k_j": k_j, "row_max, row_sum": f"2*{_ROW}"}),
+        Phase(f"softmax{again}", {**block, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
+        Phase(f"acc{again}", {**block, "v_j": v_j, "row_max, new_max, row_sum": f"3*{_ROW}"}),
+    )
+
+
+_FORWARD = _online_phases("", {"out": "B*H*N*dv*itemsize"})
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
+_GRADS = {**_LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
+_NARROW_DK = f"{_HALF}*B*H*M*d*itemsize"
+_PAIR = {**_GRADS, "slope": _TILE}
+_INNER = {**_PAIR, **_TILES, "grad_i": f"{_ROW}*dv", "lse_i, delta_i": f"2*{_ROW}"}
+_BACKWARD = (
+    Phase("out.sum()", {"out": "B*H*N*dv*itemsize", **_LOSS}),
+    *_online_phases(" again", _PAIR),
+    Phase("delta_i", {**_INNER, "out_i": f"{_ROW}*dv"}),
+    Phase("gradients", {**_INNER, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{_HALF}*{_COLUMN}*(d + dv)"}),
+    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": _NARROW_DK}),
+    Phase(
+        "dv.to(q.dtype)",
+        {
+            **_LOSS,
+            "dq": _GRADS["dq"],
+            "narrow dk": "B*H*M*d*itemsize",
+            "dv": _WIDE["dv"],
+            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+        },
+    ),
+)
+
+_DEFAULTS = {"causal": 0, "mask": 0, "chunk_q": 0, "chunk_k": 0}
+MODEL = KernelModel(
+    forward=MemoryModel("chunked forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

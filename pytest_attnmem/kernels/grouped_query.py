@@ -1,0 +1,298 @@
+"""Grouped-query attention: query heads share heads of keys and values, which stay as few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+BLOCK_Q, BLOCK_K = 128, 128
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    block_q: int = BLOCK_Q,
+    block_k: int = BLOCK_K,
+) -> Tensor:
+    """Softmax attention by tiles, H/Hkv query heads to a key head: O(N·d) memory → [B, H, N, dv].
+
+    A tile has one query head of each group, so that beside q, the output, a logarithm for each row
+    and their gradients all is of Hkv heads. For the backward pass it keeps q, k, v, the mask, the
+    output and the logarithm of each row's sum of exponentials, [B, H, N]; the gradients of k and v
+    are summed over a group as they are made. What is inside a tile, that logarithm and dq until it
+    is complete are float32 for half inputs, and of the inputs' dtype otherwise.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, Hkv, M, d], Hkv a divisor of H; of one head, this is multi-query attention. Query
+            head h sees the key head ``h // (H // Hkv)``.
+        v: [B, Hkv, M, dv].
+        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
+            added to the scores. A query that may see nothing gets zeros.
+        block_q: Queries in a tile.
+        block_k: Keys in a tile.
+
+    Raises:
+        ValueError: the inputs do not fit together, a block has no rows, or ``mask`` wants a
+            gradient.
+
+    Ainslie et al., GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+    Checkpoints, 2023 (arXiv 2305.13245).
+    """
+    _check_inputs(q, k, v, mask)
+    for name, block in (("block_q", block_q), ("block_k", block_k)):
+        if block < 1:
+            raise ValueError(f"{name} must be at least 1, got {block}")
+    cut = _Cut(causal, q.shape[3] ** -0.5 if scale is None else scale, block_q, block_k)
+    if not torch.is_grad_enabled():
+        return _forward(q, k, v, mask, cut)[0]
+    if mask is not None and mask.requires_grad:
+        raise ValueError("mask must not require a gradient in grouped-query, got one that does")
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        out: Tensor = _GroupedQuery.apply(q, k, v, mask, cut)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, mask, cut)[0]
+
+
+def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+    """The contract, with Hkv heads of k and v."""
+    if q.dim() != 4 or q.shape[3] < 1:
+        check_inputs(q, k, v)
+    B, H, _, d = q.shape
+    fits = k.dim() == 4 and k.shape == (B, *k.shape[1:3], d) and min(k.shape[1:3]) > 0
+    if not fits or H % k.shape[1]:
+        raise ValueError(
+            f"k must have shape [B, Hkv, M, d] = [{B}, Hkv, M, {d}] with M >= 1 and Hkv a divisor"
+            f" of H = {H}, got {list(k.shape)}"
+        )
+    Hkv, M = k.shape[1:3]
+    if v.dim() != 4 or v.shape[:3] != (B, Hkv, M):
+        raise ValueError(
+            f"v must have shape [B, Hkv, M, dv] = [{B}, {Hkv}, {M}, dv], got {list(v.shape)}"
+        )
+    k, v = (x[:, :1].expand(-1, H, -1, -1) for x in (k, v))  # views
+    check_inputs(q, k, v, mask)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What the scores are, and how they are cut into tiles."""
+
+    causal: bool
+    scale: float
+    block_q: int
+    block_k: int
+
+    def skips(self, rows: slice, cols: slice) -> bool:
+        """Whether the tile lies above the diagonal."""
+        return self.causal and cols.start >= rows.stop
+
+
+class _GroupedQuery(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+    ) -> Tensor:
+        out, lse = _forward(q, k, v, mask, cut)
+        ctx.save_for_backward(q, k, v, mask, out, lse)
+        ctx.cut = cut
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask, out, lse = ctx.saved_tensors
+        cut: _Cut = ctx.cut
+        (B, Hkv, M), N = k.shape[:3], q.shape[2]
+        tile, dtype = _Tile(q, k, mask, cut), lse.dtype
+        slope = torch.empty_like(tile.buffer)  # [B·Hkv, block_q, block_k]
+        delta = torch.empty_like(lse)  # [B, H, N]
+        dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
+        dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)  # [B, Hkv, M, d], [B, Hkv, M, dv]
+        members = [_members(x, Hkv) for x in (q, out, lse, grad, delta, dq)]
+        # Of one query head in each group, and one block of its rows.
+        parts = [
+            (g, *x, rows)
+            for g, x in enumerate(zip(*members, strict=True))
+            for rows in _blocks(N, cut.block_q)
+        ]
+        for _, _, out_g, _, grad_g, delta_g, _, rows in parts:
+            grad_i = _load(grad_g, rows, dtype, copy=True).mul_(_load(out_g, rows, dtype))
+            delta_g[:, :, rows] = grad_i.sum(-1).unflatten(0, (B, Hkv))  # [B·Hkv, n]
+            del grad_i
+        for cols in _blocks(M, cut.block_k):
+            k_j, v_j = _load(k, cols, dtype), _load(v, cols, dtype)
+            dk_j, dv_j = torch.zeros_like(k_j), torch.zeros_like(v_j)  # [B·Hkv, m, d], […, dv]
+            for g, q_g, _, lse_g, grad_g, delta_g, dq_g, rows in parts:
+                if cut.skips(rows, cols):
+                    continue
+                q_i, grad_i = _load(q_g, rows, dtype), _load(grad_g, rows, dtype, copy=True)
+                p = tile.scores(q_i, k_j, g, rows, cols)
+                p.sub_(_load(lse_g, rows, dtype).unsqueeze(-1)).exp_()
+                dv_j.baddbmm_(p.mT, grad_i)
+                ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
+                ds.sub_(_load(delta_g, rows, dtype).unsqueeze(-1)).mul_(p)
+                _load(dq_g, rows, dtype).baddbmm_(ds, k_j, alpha=cut.scale)
+                dk_j.baddbmm_(ds.mT, q_i, alpha=cut.scale)
+                del q_i, grad_i, p, ds
+            dk[:, :, cols] = dk_j.unflatten(0, (B, Hkv))
+            dv[:, :, cols] = dv_j.unflatten(0, (B, Hkv))
+            del k_j, v_j, dk_j, dv_j
+        del tile, slope  # room for dq in the inputs' dtype
+        return dq.to(q.dtype), dk, dv, None, None
+
+
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+) -> tuple[Tensor, Tensor]:
+    (B, H, N, _), (Hkv, dv) = q.shape, v.shape[1::2]
+    tile = _Tile(q, k, mask, cut)
+    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
+    lse = q.new_empty(B, H, N, dtype=tile.dtype)  # [B, H, N]
+    q_heads, out_heads, lse_heads = (_members(x, Hkv) for x in (q, out, lse))
+    for g, q_g in enumerate(q_heads):
+        for rows in _blocks(N, cut.block_q):
+            out_i, lse_i = _online(_load(q_g, rows, tile.dtype), g, rows, k, v, tile)
+            out_heads[g][:, :, rows] = out_i.unflatten(0, (B, Hkv))
+            lse_heads[g][:, :, rows] = lse_i.unflatten(0, (B, Hkv)).squeeze(-1)
+            del out_i, lse_i  # here and below: before the next ones are made
+    return out, lse
+
+
+def _online(
+    q_i: Tensor, g: int, rows: slice, k: Tensor, v: Tensor, tile: _Tile
+) -> tuple[Tensor, Tensor]:
+    """A block of rows over all keys: its output [B·Hkv, n, dv], log-sum-exp [B·Hkv, n, 1]."""
+    BH, n, _ = q_i.shape
+    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·Hkv, n, dv]
+    # Finite, so that a query that sees nothing has a difference to it.
+    row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·Hkv, n, 1]
+    row_sum = q_i.new_zeros(BH, n, 1)  # [B·Hkv, n, 1]
+    for cols in _blocks(k.shape[2], tile.cut.block_k):
+        if tile.cut.skips(rows, cols):
+            break
+        p = tile.scores(q_i, _load(k, cols, tile.dtype), g, rows, cols)
+        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·Hkv, n, 1], twice
+        p.sub_(new_max).exp_()
+        shrink = row_max.sub_(new_max).exp_()
+        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·Hkv, n, 1]
+        acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
+        row_max = new_max
+        del new_max, shrink
+    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    return acc.div_(row_sum), row_max.add_(row_sum.log_())
+
+
+class _Tile:
+    """Room for the scores of one block of queries by one of keys, used for each in turn."""
+
+    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, cut: _Cut) -> None:
+        (B, H, N, _), (Hkv, M) = q.shape, k.shape[1:3]
+        n, m = min(cut.block_q, N), min(cut.block_k, M)
+        self.cut = cut
+        self.dtype = torch.promote_types(q.dtype, torch.float32)
+        self.buffer = q.new_empty(B * Hkv, n, m, dtype=self.dtype)  # [B·Hkv, block_q, block_k]
+        if cut.causal:
+            self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block_q, block_k]
+        self._masks = None if mask is None else _members(mask.expand(B, H, N, M), Hkv)
+        if mask is not None and mask.dtype == torch.bool:
+            self._nothing = q.new_full((), -torch.inf, dtype=self.dtype)  # []
+
+    def scores(self, q_i: Tensor, k_j: Tensor, g: int, rows: slice, cols: slice) -> Tensor:
+        """Scaled scores [B·Hkv, n, m] of each group's head g, -inf where a key is hidden."""
+        n, m = q_i.shape[1], k_j.shape[1]
+        scores = self.buffer[:, :n, :m]
+        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self.cut.scale)
+        if self.cut.causal and cols.stop - 1 > rows.start:
+            # Key cols.start + c comes after query rows.start + r: c - r > rows.start - cols.start.
+            self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
+            scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
+        if self._masks is not None:
+            mask = self._masks[g][:, :, rows, cols]
+            seen = scores.unflatten(0, mask.shape[:2])  # [B, Hkv, n, m], a view
+            if mask.dtype == torch.bool:
+                torch.where(mask, seen, self._nothing, out=seen)
+            else:
+                seen.add_(mask)
+        return scores
+
+
+def _members(x: Tensor, Hkv: int) -> tuple[Tensor, ...]:
+    """Of [B, H, N, …] the first query head of each group, the second and so on: [B, Hkv, N, …]."""
+    heads: tuple[Tensor, ...] = x.unflatten(1, (Hkv, x.shape[1] // Hkv)).unbind(2)
+    return heads
+
+
+def _blocks(total: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
+
+
+def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
+    """One block of rows, [B·Hkv, n, …]: a view, or a copy if asked for or of another dtype."""
+    block = x[:, :, rows].flatten(0, 1)
+    # A gradient may be one number expanded, which no GEMM takes.
+    layout = torch.contiguous_format if copy else torch.preserve_format
+    return block.to(dtype, copy=copy, memory_format=layout)
+
+
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_TILE = "B*Hkv*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
+_ROW = "B*Hkv*min(block_q, N)*max(itemsize, 4)"
+_COLUMN = "B*Hkv*min(block_k, M)*max(itemsize, 4)"
+
+_KEPT = {"out": "B*H*N*dv*itemsize", "lse": "B*H*N*max(itemsize, 4)"}
+_TILES = {
+    **_KEPT,
+    "tile": _TILE,
+    "hidden": "causal*min(block_q, N)*min(block_k, M)",
+    "-inf": "min(1, mask)*max(itemsize, 4)",
+}
+_BLOCK = {**_TILES, "q_i": f"{_HALF}*{_ROW}*d", "acc": f"{_ROW}*dv"}
+_FORWARD = (
+    Phase("scores", {**_BLOCK, "k_j": f"{_HALF}*{_COLUMN}*d", "row_max, row_sum": f"2*{_ROW}"}),
+    Phase("softmax", {**_BLOCK, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
+    Phase(
+        "acc", {**_BLOCK, "v_j": f"{_HALF}*{_COLUMN}*dv", "row_max, new_max, row_sum": f"3*{_ROW}"}
+    ),
+)
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_GRADS = {
+    "delta": "B*H*N*max(itemsize, 4)",
+    "dq": "B*H*N*d*max(itemsize, 4)",
+    "dk": "B*Hkv*M*d*itemsize",
+    "dv": "B*Hkv*M*dv*itemsize",
+}
+_PAIR = {**_LOSS, **_TILES, **_GRADS, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
+_BACKWARD = (
+    Phase("delta", {**_PAIR, "out_i or its sum": f"{_ROW}*max(1, {_HALF}*dv)"}),
+    Phase(
+        "gradients",
+        {
+            **_PAIR,
+            "dk_j, dv_j": f"{_COLUMN}*(d + dv)",
+            "q_i, k_j, v_j": f"{_HALF}*({_ROW}*d + {_COLUMN}*(d + dv))",
+        },
+    ),
+    Phase("dq.to(q.dtype)", {**_LOSS, **_KEPT, **_GRADS, "result": f"{_HALF}*B*H*N*d*itemsize"}),
+)
+
+_DEFAULTS = {"causal": 0, "mask": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
+MODEL = KernelModel(
+    forward=MemoryModel("grouped-query forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("grouped-query training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

@@ -1,0 +1,246 @@
+"""Causal linear attention by chunks: scores within a chunk, a d×dv state from one to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+BLOCK = 64
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = True,
+    eps: float = 1e-6,
+    block: int = BLOCK,
+) -> Tensor:
+    """Linear attention of query i to the keys 0 … i, with features φ = elu + 1 → [B, H, N, dv].
+
+    Memory is O(N·dv) for the output and O(block·(block + d + dv) + d·dv) for the work on a chunk,
+    time O(N·(block·(d + dv) + d·dv)). For the backward pass it keeps q, k, v, the output and each
+    row's sum of weights, [B, H, N], and no state: dq takes the states in their order once more, dk
+    and dv take those of the gradient in reverse. Within a chunk all is float32 for half inputs.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
+        v: [B, H, M, dv].
+        causal: Must be True; ``linear`` is the bidirectional one.
+        eps: Added to the sum of weights, which is 0 where all features are.
+        block: Positions in a chunk.
+
+    Raises:
+        ValueError: the inputs do not fit together, ``causal`` is False, or a chunk has no rows.
+
+    Hua et al., Transformer Quality in Linear Time, 2022 (arXiv 2202.10447), section 3; the
+    gradients as in Katharopoulos et al., Transformers are RNNs, 2020 (arXiv 2006.16236).
+    """
+    check_inputs(q, k, v)
+    if not causal:
+        raise ValueError("causal must be True in linear-chunked, got False; linear is the one")
+    if block < 1:
+        raise ValueError(f"block must be at least 1, got {block}")
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out: Tensor = _Chunked.apply(q, k, v, eps, block)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, eps, block)[0]
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> Tensor:
+        out, norm = _forward(q, k, v, eps, block)
+        ctx.save_for_backward(q, k, v, out, norm)
+        ctx.block = block
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, out, norm = ctx.saved_tensors
+        chunk = _Chunk(q, k, v, out, norm, grad)
+        blocks = _blocks(grad.shape[2], ctx.block)
+        return _query_gradient(chunk, blocks), *_key_gradients(chunk, blocks), None, None
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> tuple[Tensor, Tensor]:
+    (B, H, N, d), dv = q.shape, v.shape[3]
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
+    norm = q.new_empty(B, H, N, dtype=dtype)  # [B, H, N]
+    # The sum of weights is what a column of ones in v is mapped to.
+    state = q.new_zeros(B * H, d, dv + 1, dtype=dtype)  # [B·H, d, dv + 1]
+    for rows in _blocks(N, block):
+        keys, values = _features(k, rows, dtype), _values(v, rows, dtype, 1)
+        queries = _features(q, rows, dtype)  # [B·H, n, d]
+        weights = (queries @ keys.mT).tril_()  # [B·H, n, m]
+        total = weights @ values  # [B·H, n, dv + 1]
+        total.baddbmm_(queries, state)
+        state.baddbmm_(keys.mT, values)
+        del keys, values, queries, weights
+        total[..., dv:].add_(eps)
+        norm[:, :, rows] = total[..., dv].unflatten(0, (B, H))
+        out[:, :, rows] = total[..., :dv].div_(total[..., dv:]).unflatten(0, (B, H))
+        del total  # before the next one is made
+    return out, norm
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What the gradients of a chunk are made of."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    out: Tensor
+    norm: Tensor
+    grad: Tensor
+
+    def state(self) -> Tensor:
+        """The sum over no keys."""
+        BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
+        return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
+
+    def load(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features of q and k, v, and the gradient of what v is mapped to.
+
+        With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
+        of ds is in v's last column, which is -1.
+        """
+        dtype, dv = self.norm.dtype, self.v.shape[3]
+        out = _copy(self.out, rows, dtype)  # [B·H, n, dv]
+        slopes = out.new_empty(*out.shape[:2], dv + 1)  # [B·H, n, dv + 1]
+        slopes[..., :dv] = self.grad[:, :, rows].flatten(0, 1)
+        slopes[..., :dv].div_(self.norm[:, :, rows].flatten(0, 1).unsqueeze(-1))
+        torch.sum(out.mul_(slopes[..., :dv]), -1, out=slopes[..., dv])
+        del out
+        queries, keys = _features(self.q, rows, dtype), _features(self.k, rows, dtype)
+        return queries, keys, _values(self.v, rows, dtype, -1), slopes
+
+
+def _query_gradient(chunk: _Chunk, blocks: list[slice]) -> Tensor:
+    B, H = chunk.q.shape[:2]
+    dq = torch.empty_like(chunk.q)  # [B, H, N, d]
+    state = chunk.state()
+    for rows in blocks:
+        queries, keys, values, slopes = chunk.load(rows)
+        inner = (slopes @ values.mT).tril_()  # [B·H, n, m], the gradient of the weights
+        step = inner @ keys  # [B·H, n, d]
+        step.baddbmm_(slopes, state.mT)
+        state.baddbmm_(keys.mT, values)
+        dq[:, :, rows] = step.mul_(queries.clamp_(max=1)).unflatten(0, (B, H))  # φ' = min(φ, 1)
+        del queries, keys, values, slopes, inner, step
+    return dq
+
+
+def _key_gradients(chunk: _Chunk, blocks: list[slice]) -> tuple[Tensor, Tensor]:
+    (B, H), dv = chunk.q.shape[:2], chunk.v.shape[3]
+    # Zeros, because keys past N are in no chunk.
+    k_gradient, v_gradient = torch.zeros_like(chunk.k), torch.zeros_like(chunk.v)
+    state = chunk.state()  # of queries and slopes, from the last row up
+    for rows in reversed(blocks):
+        queries, keys, values, slopes = chunk.load(rows)
+        inner = (queries @ keys.mT).tril_()  # [B·H, n, m], the weights
+        step = inner.mT @ slopes[..., :dv]  # [B·H, m, dv]
+        step.baddbmm_(keys, state[..., :dv])
+        v_gradient[:, :, rows] = step.unflatten(0, (B, H))
+        del step
+        torch.bmm(slopes, values.mT, out=inner).tril_()  # their gradient
+        step = inner.mT @ queries  # [B·H, m, d]
+        step.baddbmm_(values, state.mT)
+        k_gradient[:, :, rows] = step.mul_(keys.clamp_(max=1)).unflatten(0, (B, H))
+        state.baddbmm_(queries.mT, slopes)
+        del queries, keys, values, slopes, inner, step
+    return k_gradient, v_gradient
+
+
+def _blocks(total: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
+
+
+def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """One block of rows, [B·H, n, …], as a new tensor."""
+    block = x[:, :, rows].flatten(0, 1)
+    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+
+def _features(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    return F.elu(_copy(x, rows, dtype), inplace=True).add_(1)
+
+
+def _values(v: Tensor, rows: slice, dtype: torch.dtype, last: int) -> Tensor:
+    block = v[:, :, rows].flatten(0, 1)  # a view, where B and H are adjacent
+    values = v.new_full((*block.shape[:2], v.shape[3] + 1), last, dtype=dtype)  # [B·H, m, dv + 1]
+    values[..., :-1] = block
+    return values
+
+
+_WIDE = "max(itemsize, 4)"  # bytes of one element of the work on a chunk
+_ROWS = f"B*H*min(block, N)*{_WIDE}"
+_COLS = f"B*H*min(block, N, M)*{_WIDE}"
+_QUERIES = {"queries": f"{_ROWS}*d"}
+_KEYS, _VALUES = {"keys": f"{_COLS}*d"}, {"values": f"{_COLS}*(dv + 1)"}
+_WEIGHTS = f"{_ROWS}*min(block, N, M)"
+_KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{_WIDE}"}
+_STATE = {"state": f"B*H*d*(dv + 1)*{_WIDE}"}
+
+# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+_ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
+_EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
+
+_FORWARD = (
+    Phase("keys", {**_KEPT, **_STATE, **_KEYS}, _ONE),
+    Phase("queries", {**_KEPT, **_STATE, **_KEYS, **_VALUES, **_QUERIES}, _ONE),
+    Phase(
+        "total",
+        {
+            **_KEPT,
+            **_STATE,
+            **_KEYS,
+            **_VALUES,
+            **_QUERIES,
+            "weights": _WEIGHTS,
+            "total": f"{_ROWS}*(dv + 1)",
+        },
+    ),
+    Phase("norm", {**_KEPT, **_STATE, "total": f"{_ROWS}*(dv + 1)"}, _EPS),
+)
+
+
+def _gradient(of: str, kept: dict[str, str], last: str) -> tuple[Phase, ...]:
+    """A pass over the chunks for the gradient of q, or of k and v; ``last`` is its largest step."""
+    kept = {"loss": "itemsize", "loss gradient": "itemsize", **_KEPT, **_STATE, **kept}
+    slopes = {**kept, "slopes": f"{_ROWS}*(dv + 1)"}
+    return (
+        Phase(f"slopes for {of}", {**slopes, "out of the chunk": f"{_ROWS}*dv"}),
+        Phase(f"features for {of}", {**slopes, **_QUERIES, **_KEYS}, _ONE),
+        Phase(
+            f"gradient of {of}",
+            {**slopes, **_QUERIES, **_KEYS, **_VALUES, "weights": _WEIGHTS, "step": last},
+        ),
+    )
+
+
+_DQ = {"q gradient": "B*H*N*d*itemsize"}
+_DKV = {"k gradient": "B*H*M*d*itemsize", "v gradient": "B*H*M*dv*itemsize"}
+_BACKWARD = (
+    *_gradient("q", _DQ, f"{_ROWS}*d"),
+    *_gradient("k and v", {**_DQ, **_DKV}, f"{_COLS}*max(d, dv)"),
+)
+
+_DEFAULTS = {"block": BLOCK}
+MODEL = KernelModel(
+    forward=MemoryModel("linear-chunked forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("linear-chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

@@ -1,0 +1,202 @@
+"""Causal linear attention as a recurrent network: one d×dv state, one position at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
+    """Linear attention of query i to the keys 0 … i, with features φ = elu + 1 → [B, H, N, dv].
+
+    Memory is O(N·dv) for the output and O(d·dv) for the state, time O(N·d·dv) in N steps. For the
+    backward pass it keeps q, k, v, the output and each row's sum of weights, [B, H, N], and no
+    state: dq takes the states in their order once more, dk and dv take those of the gradient in
+    reverse. The state is float32 for half inputs.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
+        v: [B, H, M, dv].
+        causal: Must be True; ``linear`` is the bidirectional one.
+        eps: Added to the sum of weights, which is 0 where all features are.
+
+    Raises:
+        ValueError: the inputs do not fit together, or ``causal`` is False.
+
+    Katharopoulos et al., Transformers are RNNs: Fast Autoregressive Transformers with Linear
+    Attention, 2020 (arXiv 2006.16236), sections 3.3 and 3.4.
+    """
+    check_inputs(q, k, v)
+    if not causal:
+        raise ValueError("causal must be True in linear-recurrent, got False; linear is the one")
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        out: Tensor = _Recurrent.apply(q, k, v, eps)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, eps)[0]
+
+
+class _Recurrent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, eps: float) -> Tensor:
+        out, norm = _forward(q, k, v, eps)
+        ctx.save_for_backward(q, k, v, out, norm)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, out, norm = ctx.saved_tensors
+        saved = _Saved(q, k, v, out, norm, grad)
+        return _query_gradient(saved), *_key_gradients(saved), None
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
+    norm = q.new_empty(B, H, N, dtype=dtype)  # [B, H, N]
+    # The sum of weights is what a column of ones in v is mapped to.
+    state = q.new_zeros(B * H, d, dv + 1, dtype=dtype)  # [B·H, d, dv + 1]
+    for t in range(N):
+        if t < M:
+            state.baddbmm_(_features(k, t, dtype).mT, _value(v, t, dtype, 1))
+        total = _features(q, t, dtype) @ state  # [B·H, 1, dv + 1]
+        total[..., dv:].add_(eps)
+        norm[:, :, t] = total[:, 0, dv].unflatten(0, (B, H))
+        out[:, :, t] = total[:, 0, :dv].div_(total[:, 0, dv:]).unflatten(0, (B, H))
+        del total  # before the next one is made
+    return out, norm
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What the gradients are made of."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    out: Tensor
+    norm: Tensor
+    grad: Tensor
+
+    def state(self) -> Tensor:
+        """The sum over no position."""
+        BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
+        return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
+
+    def slope(self, t: int) -> Tensor:
+        """The gradient of what v is mapped to at ``t``.
+
+        With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
+        of ds is in v's last column, which is -1.
+        """
+        dv = self.v.shape[3]
+        out = _copy(self.out, t, self.norm.dtype)  # [B·H, 1, dv]
+        slope = out.new_empty(out.shape[0], 1, dv + 1)  # [B·H, 1, dv + 1]
+        slope[:, 0, :dv] = self.grad[:, :, t].flatten(0, 1)
+        slope[:, 0, :dv].div_(self.norm[:, :, t].flatten(0, 1).unsqueeze(-1))
+        torch.sum(out.mul_(slope[..., :dv]), -1, out=slope[..., dv])
+        return slope
+
+
+def _query_gradient(saved: _Saved) -> Tensor:
+    (B, H, N, _), M, dtype = saved.q.shape, saved.k.shape[2], saved.norm.dtype
+    dq = torch.empty_like(saved.q)  # [B, H, N, d]
+    state = saved.state()
+    for t in range(N):
+        if t < M:
+            state.baddbmm_(_features(saved.k, t, dtype).mT, _value(saved.v, t, dtype, -1))
+        step = saved.slope(t) @ state.mT  # [B·H, 1, d]
+        step.mul_(_features(saved.q, t, dtype).clamp_(max=1))  # φ' = min(φ, 1)
+        dq[:, :, t] = step.squeeze(1).unflatten(0, (B, H))
+        del step
+    return dq
+
+
+def _key_gradients(saved: _Saved) -> tuple[Tensor, Tensor]:
+    (B, H, N, _), (M, dv), dtype = saved.q.shape, saved.v.shape[2:], saved.norm.dtype
+    # Zeros, because keys past N are never reached.
+    k_gradient, v_gradient = torch.zeros_like(saved.k), torch.zeros_like(saved.v)
+    state = saved.state()  # of queries and slopes, from the last position up
+    for t in reversed(range(N)):
+        state.baddbmm_(_features(saved.q, t, dtype).mT, saved.slope(t))
+        if t >= M:
+            continue
+        key = _features(saved.k, t, dtype)  # [B·H, 1, d]
+        step = key @ state[..., :dv]  # [B·H, 1, dv]
+        v_gradient[:, :, t] = step.squeeze(1).unflatten(0, (B, H))
+        del step
+        step = _value(saved.v, t, dtype, -1) @ state.mT  # [B·H, 1, d]
+        k_gradient[:, :, t] = step.mul_(key.clamp_(max=1)).squeeze(1).unflatten(0, (B, H))
+        del key, step
+    return k_gradient, v_gradient
+
+
+def _copy(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
+    """The rows at one position, [B·H, 1, …], as a new tensor."""
+    rows = x[:, :, t].flatten(0, 1).unsqueeze(1)
+    return rows.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+
+def _features(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
+    return F.elu(_copy(x, t, dtype), inplace=True).add_(1)
+
+
+def _value(v: Tensor, t: int, dtype: torch.dtype, last: int) -> Tensor:
+    rows = v[:, :, t].flatten(0, 1)  # a view, where B and H are adjacent
+    value = v.new_full((rows.shape[0], 1, v.shape[3] + 1), last, dtype=dtype)  # [B·H, 1, dv + 1]
+    value[:, 0, :-1] = rows
+    return value
+
+
+_WIDE = "max(itemsize, 4)"  # bytes of one element of the state
+_KEY, _VALUE = f"B*H*d*{_WIDE}", f"B*H*(dv + 1)*{_WIDE}"
+_KEPT = {
+    "out": "B*H*N*dv*itemsize",
+    "norm": f"B*H*N*{_WIDE}",
+    "state": f"B*H*d*(dv + 1)*{_WIDE}",
+}
+
+# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+_ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
+_EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
+
+_FORWARD = (
+    Phase("features", {**_KEPT, "key": _KEY}, _ONE),
+    Phase("state", {**_KEPT, "key": _KEY, "value": _VALUE}),
+    Phase("total", {**_KEPT, "query": _KEY, "total": _VALUE}),
+    Phase("norm", {**_KEPT, "total": _VALUE}, _EPS),
+)
+
+_SAVED = {
+    "loss": "itemsize",
+    "loss gradient": "itemsize",
+    **_KEPT,
+    "q gradient": "B*H*N*d*itemsize",
+}
+_ALL = {**_SAVED, "k gradient": "B*H*M*d*itemsize", "v gradient": "B*H*M*dv*itemsize"}
+_OUT = {"out at t": f"B*H*dv*{_WIDE}"}
+_BACKWARD = (
+    Phase("state again", {**_SAVED, "key": _KEY, "value": _VALUE}),
+    Phase("slope", {**_SAVED, **_OUT, "slope": _VALUE}),
+    Phase("q gradient", {**_SAVED, "slope": _VALUE, "step": _KEY}),
+    Phase("q features", {**_SAVED, "step": _KEY, "query": _KEY}, _ONE),
+    Phase("state of the gradient", {**_ALL, "query": _KEY, **_OUT, "slope": _VALUE}),
+    Phase("k features", {**_ALL, "key": _KEY}, _ONE),
+    Phase("v gradient", {**_ALL, "key": _KEY, "step": f"B*H*dv*{_WIDE}"}),
+    Phase("k gradient", {**_ALL, "key": _KEY, "value": _VALUE, "step": _KEY}),
+)
+
+MODEL = KernelModel(
+    forward=MemoryModel("linear-recurrent forward", _FORWARD),
+    training=MemoryModel("linear-recurrent training", _FORWARD + _BACKWARD),
+)

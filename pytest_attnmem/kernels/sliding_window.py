@@ -1,0 +1,272 @@
+"""Sliding-window attention: each query sees the keys around it, a block of queries at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+WINDOW, BLOCK = 256, 128
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    window: int = WINDOW,
+    block: int = BLOCK,
+) -> Tensor:
+    """Softmax attention within a window: O(N·d + block·window) memory, O(N·w) time → [B, H, N, dv].
+
+    For the backward pass it keeps q, k, v and the mask; weights are computed again. Within a block
+    all is float32 for half inputs, and so are the gradients of k and v until they are complete.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees itself and what is before it, ``window`` keys: j = i - window + 1 … i.
+            Otherwise it sees as many on either side: ``|i - j| < window``.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
+            added to the scores. A query that may see nothing gets zeros, and so does one that is
+            ``window`` or more past the last key.
+        window: Keys that a query sees on one side, itself included.
+        block: Queries computed at a time.
+
+    Raises:
+        ValueError: the inputs do not fit together, ``window`` or ``block`` is less than 1, or
+            ``mask`` wants a gradient.
+
+    Beltagy et al., Longformer: The Long-Document Transformer, 2020 (arXiv 2004.05150); causal as in
+    Jiang et al., Mistral 7B, 2023 (arXiv 2310.06825).
+    """
+    check_inputs(q, k, v, mask)
+    for name, size in (("window", window), ("block", block)):
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+    (N, d), M = q.shape[2:], k.shape[2]
+    band = _Band(causal, d**-0.5 if scale is None else scale, window, block, N, M)
+    if not torch.is_grad_enabled():
+        return _forward(q, k, v, mask, band)
+    if mask is not None and mask.requires_grad:
+        raise ValueError("mask must not require a gradient in sliding-window, got one that does")
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        out: Tensor = _SlidingWindow.apply(q, k, v, mask, band)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, mask, band)
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """The band of the scores that is seen, and how it is cut into blocks."""
+
+    causal: bool
+    scale: float
+    window: int
+    block: int
+    N: int
+    M: int
+
+    @property
+    def ahead(self) -> int:
+        """Keys that a query sees after its own."""
+        return 0 if self.causal else self.window - 1
+
+    @property
+    def behind(self) -> int:
+        """Keys that a query sees before its own."""
+        return self.window - 1
+
+    @property
+    def queries(self) -> int:
+        """How many queries see a key at all."""
+        return min(self.N, self.M + self.behind)
+
+    @property
+    def keys(self) -> int:
+        """How many keys are seen at all."""
+        return min(self.M, self.N + self.ahead)
+
+    @property
+    def rows(self) -> int:
+        """Queries in a block."""
+        return min(self.block, self.queries)
+
+    @property
+    def columns(self) -> int:
+        """Keys that a block sees. All see as many, although at the ends some are hidden."""
+        return min(self.keys, self.rows + self.behind + self.ahead)
+
+    def blocks(self) -> list[tuple[slice, slice]]:
+        """Each block's queries, and the keys that some of them see."""
+        total, size = self.queries, max(self.rows, 1)
+        cut = [slice(i, min(i + size, total)) for i in range(0, total, size)]
+        last = self.keys - self.columns
+        starts = [max(0, min(rows.start - self.behind, last)) for rows in cut]
+        return [
+            (rows, slice(start, start + self.columns))
+            for rows, start in zip(cut, starts, strict=True)
+        ]
+
+
+class _SlidingWindow(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band
+    ) -> Tensor:
+        ctx.save_for_backward(q, k, v, mask)
+        ctx.band = band
+        return _forward(q, k, v, mask, band)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask = ctx.saved_tensors
+        return *_backward(q, k, v, mask, grad, ctx.band), None, None
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band) -> Tensor:
+    (B, H, N, _), dv = q.shape, v.shape[3]
+    tile = _Tile(q, mask, band)
+    out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
+    for rows, cols in band.blocks():
+        q_i, k_i = _load(q, rows, tile.dtype), _load(k, cols, tile.dtype)
+        p = tile.weights(q_i, k_i, rows, cols)
+        del k_i
+        out_i = p @ _load(v, cols, tile.dtype)  # [B·H, n, dv]
+        out[:, :, rows] = out_i.unflatten(0, (B, H))
+        del q_i, p, out_i  # before the next ones are made
+    return out
+
+
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, band: _Band
+) -> tuple[Tensor, Tensor, Tensor]:
+    B, H = q.shape[:2]
+    tile = _Tile(q, mask, band)
+    slope = torch.empty_like(tile.buffer)  # [B·H, block, columns]
+    dq = q.new_zeros(q.shape)  # [B, H, N, d]
+    dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
+    for rows, cols in band.blocks():
+        q_i, k_i, v_i = (_load(x, at, tile.dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
+        grad_i = _copy(grad, rows, tile.dtype)  # [B·H, n, dv]
+        p = tile.weights(q_i, k_i, rows, cols)
+        _load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
+        ds = slope[:, : p.shape[1]].baddbmm_(grad_i, v_i.mT, beta=0)
+        ds.addcmul_(p, ds.mul_(p).sum(-1, keepdim=True), value=-1)  # [B·H, n, 1]
+        _load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=band.scale)
+        dq_i = torch.empty_like(q_i)  # [B·H, n, d]
+        dq[:, :, rows] = dq_i.baddbmm_(ds, k_i, beta=0, alpha=band.scale).unflatten(0, (B, H))
+        del q_i, k_i, v_i, grad_i, p, ds, dq_i
+    del tile, slope  # room for dk and dv in the inputs' dtype
+    dk = dk.to(q.dtype)
+    return dq, dk, dv.to(q.dtype)
+
+
+class _Tile:
+    """Room for the weights of one block of queries, used for each in turn."""
+
+    def __init__(self, q: Tensor, mask: Tensor | None, band: _Band) -> None:
+        B, H = q.shape[:2]
+        n, m = band.rows, band.columns
+        self.band = band
+        self.dtype = torch.promote_types(q.dtype, torch.float32)
+        self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, block, columns]
+        self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block, columns]
+        self._mask = None if mask is None else mask.expand(B, H, band.N, band.M)
+        if mask is not None and mask.dtype == torch.bool:
+            self._nothing = q.new_full((), -torch.inf, dtype=self.dtype)  # []
+
+    def weights(self, q_i: Tensor, k_i: Tensor, rows: slice, cols: slice) -> Tensor:
+        """The softmax of scaled scores [B·H, n, m] in the buffer, zeros where nothing is seen."""
+        n, band = q_i.shape[1], self.band
+        p = self.buffer[:, :n]
+        p.baddbmm_(q_i, k_i.mT, beta=0, alpha=band.scale)
+        # Query rows.start + r sees key cols.start + c if -behind <= c - r - offset <= ahead.
+        offset = rows.start - cols.start
+        seen = self._hidden.fill_(True).triu_(offset - band.behind).tril_(offset + band.ahead)
+        p.masked_fill_(seen.logical_not_()[:n], -torch.inf)
+        if self._mask is not None:
+            mask = self._mask[:, :, rows, cols]
+            scores = p.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
+            if mask.dtype == torch.bool:
+                torch.where(mask, scores, self._nothing, out=scores)
+            else:
+                scores.add_(mask)
+        # Finite, so that a query that sees nothing has a difference to it.
+        largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
+        p.sub_(largest).exp_()
+        del largest
+        # The sum is as it is, unless nothing is seen: the largest score alone adds 1.
+        return p.div_(p.sum(-1, keepdim=True).clamp_(min=1))  # [B·H, n, 1]
+
+
+def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    return x[:, :, rows].flatten(0, 1).to(dtype)
+
+
+def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    block = x[:, :, rows].flatten(0, 1)
+    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+
+_AHEAD = "(1 - causal)*(window - 1)"
+_ROWS = "min(block, N, M + window - 1)"
+_COLUMNS = f"min(M, N + {_AHEAD}, {_ROWS} + window - 1 + {_AHEAD})"
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_TILE = f"B*H*{_ROWS}*{_COLUMNS}*max(itemsize, 4)"
+_ROW = f"B*H*{_ROWS}*max(itemsize, 4)"
+_COLUMN = f"B*H*{_COLUMNS}*max(itemsize, 4)"
+
+_TILES = {
+    "tile": _TILE,
+    "hidden": f"{_ROWS}*{_COLUMNS}",
+    "-inf": "min(1, mask)*max(itemsize, 4)",
+    "q_i": f"{_HALF}*{_ROW}*d",
+}
+_K_I, _V_I = f"{_HALF}*{_COLUMN}*d", f"{_HALF}*{_COLUMN}*dv"
+_OUT = {"out": "B*H*N*dv*itemsize"}
+_FORWARD = (
+    Phase("weights", {**_OUT, **_TILES, "k_i": _K_I, "largest, or sum": _ROW}),
+    Phase("out_i", {**_OUT, **_TILES, "v_i": _V_I, "out_i": f"{_ROW}*dv"}),
+)
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
+_GRADS = {**_LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
+_BLOCK = {**_GRADS, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv", "k_i": _K_I, "v_i": _V_I}
+_BACKWARD = (
+    Phase("out.sum()", {**_OUT, **_LOSS}),
+    Phase("softmax", {**_BLOCK, "largest, or sum": _ROW}),
+    Phase("dq_i", {**_BLOCK, "dq_i": f"{_ROW}*d"}),
+    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase(
+        "dv.to(q.dtype)",
+        {
+            **_LOSS,
+            "dq": _GRADS["dq"],
+            "narrow dk": "B*H*M*d*itemsize",
+            "dv": _WIDE["dv"],
+            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+        },
+    ),
+)
+
+_DEFAULTS = {"causal": 0, "mask": 0, "window": WINDOW, "block": BLOCK}
+MODEL = KernelModel(
+    forward=MemoryModel("sliding-window forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("sliding-window training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

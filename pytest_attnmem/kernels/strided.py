@@ -1,0 +1,297 @@
+"""Strided sparse attention: each query sees the keys around it and every stride-th one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    stride: int | None = None,
+) -> Tensor:
+    """Softmax attention to near and to every stride-th key: O(N·d) memory, O(N·√N·d) time.
+
+    Returns [B, H, N, dv]. Near keys are taken by blocks of queries, far ones by residue, a strided
+    view; both add to one running softmax. For the backward pass it keeps q, k, v, the mask, the
+    output and the logarithm of each row's sum of exponentials, [B, H, N]. Scores, that logarithm
+    and what is summed up are float32 for half inputs.
+
+    Args:
+        q: [B, H, N, d].
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees the keys j <= i only. Of these, and without ``causal`` of all, it sees
+            those with ``|i - j| < stride`` and those with ``i - j`` a multiple of ``stride``.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
+            added to the scores. A query that may see nothing gets zeros.
+        stride: √N, rounded up, unless given; memory is O(N·d + stride² + N·M/stride²).
+
+    Raises:
+        ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask`` wants a
+            gradient.
+
+    Child et al., Generating Long Sequences with Sparse Transformers, 2019 (arXiv 1904.10509).
+    """
+    check_inputs(q, k, v, mask)
+    if stride is not None and stride < 1:
+        raise ValueError(f"stride must be at least 1, got {stride}")
+    (N, d), M = q.shape[2:], k.shape[2]
+    stride = math.isqrt(max(N, 1) - 1) + 1 if stride is None else stride
+    pattern = _Pattern(causal, d**-0.5 if scale is None else scale, stride, N, M)
+    if not torch.is_grad_enabled():
+        return _forward(q, k, v, mask, pattern)[0]
+    if mask is not None and mask.requires_grad:
+        raise ValueError("mask must not require a gradient in strided, got one that does")
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        out: Tensor = _Strided.apply(q, k, v, mask, pattern)  # type: ignore[no-untyped-call]
+        return out
+    return _forward(q, k, v, mask, pattern)[0]
+
+
+_Pairs = list[tuple[slice, slice]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Which scores are seen, and the blocks of queries and keys that hold them, each score once."""
+
+    causal: bool
+    scale: float
+    stride: int
+    N: int
+    M: int
+
+    @property
+    def ahead(self) -> int:
+        """Near keys after a query's own."""
+        return 0 if self.causal else self.stride - 1
+
+    def near(self) -> tuple[int, int, _Pairs]:
+        """Blocks of ``stride`` queries and the keys around: the largest of each, and all."""
+        behind = self.stride - 1
+        queries, keys = min(self.N, self.M + behind), min(self.M, self.N + self.ahead)
+        n = min(self.stride, queries)
+        # All blocks are as wide, although at the ends some keys are hidden.
+        m = min(keys, n + behind + self.ahead)
+        rows = [slice(i, min(i + n, queries)) for i in range(0, queries, max(n, 1))]
+        starts = [max(0, min(part.start - behind, keys - m)) for part in rows]
+        return n, m, [(r, slice(s, s + m)) for r, s in zip(rows, starts, strict=True)]
+
+    def far(self) -> tuple[int, int, _Pairs]:
+        """Queries and keys of one residue: the largest number of each, and all."""
+        keys = min(self.N, self.M) if self.causal else self.M
+        first = range(min(self.stride, self.N, keys))
+        of = [(slice(r, self.N, self.stride), slice(r, keys, self.stride)) for r in first]
+        return -(-self.N // self.stride), -(-keys // self.stride), of
+
+
+class _Strided(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, pattern: _Pattern
+    ) -> Tensor:
+        out, lse = _forward(q, k, v, mask, pattern)
+        ctx.save_for_backward(q, k, v, mask, out, lse)
+        ctx.pattern = pattern
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask, out, lse = ctx.saved_tensors
+        pattern: _Pattern = ctx.pattern
+        (B, H, N, _), dtype = q.shape, lse.dtype
+        delta = torch.empty_like(lse)  # [B, H, N, 1]
+        for start in range(0, N, pattern.stride):
+            rows = slice(start, min(start + pattern.stride, N))
+            grad_i = _load(grad, rows, dtype, copy=True).mul_(_load(out, rows, dtype))
+            delta[:, :, rows] = grad_i.sum(-1, keepdim=True).unflatten(0, (B, H))  # [B·H, n, 1]
+            del grad_i
+        dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
+        dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
+        for n, m, pairs in (pattern.near(), pattern.far()):
+            tile = _Tile(q, mask, pattern, n, m)
+            slope = torch.empty_like(tile.buffer)  # [B·H, n, m]
+            for rows, cols in pairs:
+                q_i, k_j, v_j = (_load(x, at, dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
+                grad_i = _load(grad, rows, dtype, copy=True)  # [B·H, n, dv]
+                p = tile.scores(q_i, k_j, rows, cols)
+                p.sub_(_load(lse, rows, dtype)).exp_()
+                _load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
+                ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
+                ds.sub_(_load(delta, rows, dtype)).mul_(p)
+                _load(dq, rows, dtype).baddbmm_(ds, k_j, alpha=pattern.scale)
+                _load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=pattern.scale)
+                del q_i, k_j, v_j, grad_i, p, ds
+            del tile, slope
+        dq = dq.to(q.dtype)
+        dk = dk.to(q.dtype)
+        return dq, dk, dv.to(q.dtype), None, None
+
+
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, pattern: _Pattern
+) -> tuple[Tensor, Tensor]:
+    (B, H, N, _), dv = q.shape, v.shape[3]
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    acc = q.new_zeros(B, H, N, dv, dtype=dtype)  # [B, H, N, dv]
+    # Finite, so that a query that sees nothing has a difference to it.
+    row_max = q.new_full((B, H, N, 1), torch.finfo(dtype).min, dtype=dtype)  # [B, H, N, 1]
+    row_sum = torch.zeros_like(row_max)  # [B, H, N, 1]
+    for n, m, pairs in (pattern.near(), pattern.far()):
+        tile = _Tile(q, mask, pattern, n, m)
+        for rows, cols in pairs:
+            q_i, k_j = _load(q, rows, dtype), _load(k, cols, dtype)
+            p = tile.scores(q_i, k_j, rows, cols)
+            del k_j
+            old_max = _load(row_max, rows, dtype)  # a view
+            new_max = torch.maximum(old_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
+            p.sub_(new_max).exp_()
+            shrink = old_max.sub_(new_max).exp_()
+            _load(row_sum, rows, dtype).mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
+            _load(acc, rows, dtype).mul_(shrink).baddbmm_(p, _load(v, cols, dtype))
+            old_max.copy_(new_max)
+            del q_i, p, new_max  # before the next ones are made
+        del tile
+    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    return acc.div_(row_sum).to(q.dtype), row_max.add_(row_sum.log_())
+
+
+class _Tile:
+    """Room for the scores of queries by keys, [n, m] at most, used for one block after another."""
+
+    def __init__(self, q: Tensor, mask: Tensor | None, pattern: _Pattern, n: int, m: int) -> None:
+        B, H = q.shape[:2]
+        self._pattern = pattern
+        dtype = torch.promote_types(q.dtype, torch.float32)
+        self.buffer = q.new_empty(B * H, n, m, dtype=dtype)  # [B·H, n, m]
+        self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [n, m]
+        self._mask = None if mask is None else mask.expand(B, H, pattern.N, pattern.M)
+        if mask is not None and mask.dtype == torch.bool:
+            self._nothing = q.new_full((), -torch.inf, dtype=dtype)  # []
+
+    def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
+        """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
+        n, m = q_i.shape[1], k_j.shape[1]
+        scores = self.buffer[:, :n, :m]
+        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self._pattern.scale)
+        scores.masked_fill_(self._hide(rows, cols)[:n, :m], -torch.inf)
+        if self._mask is not None:
+            mask = self._mask[:, :, rows, cols]
+            seen = scores.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
+            if mask.dtype == torch.bool:
+                torch.where(mask, seen, self._nothing, out=seen)
+            else:
+                seen.add_(mask)
+        return scores
+
+    def _hide(self, rows: slice, cols: slice) -> Tensor:
+        """True where a key is not seen, or is seen elsewhere."""
+        hidden, pattern = self._hidden.fill_(True), self._pattern
+        if rows.step is None:
+            offset = rows.start - cols.start
+            seen = hidden.triu_(offset - pattern.stride + 1).tril_(offset + pattern.ahead)
+            return seen.logical_not_()
+        # Of one residue, the c-th key is before the r-th query if c < r, and near it if c = r.
+        return hidden.triu_() if pattern.causal else hidden.triu_().tril_()
+
+
+def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
+    """Some of the rows, [B·H, n, …]: a view, or a copy if asked for or of another dtype."""
+    block = x[:, :, rows].flatten(0, 1)
+    # A gradient may be one number expanded, which no GEMM takes.
+    layout = torch.contiguous_format if copy else torch.preserve_format
+    return block.to(dtype, copy=copy, memory_format=layout)
+
+
+_STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0
+_AHEAD = f"(1 - causal)*({_STRIDE} - 1)"
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_WIDE = "max(itemsize, 4)"
+
+#: Queries by keys of the largest block of either kind.
+_NEAR_ROWS = f"min({_STRIDE}, N, M + {_STRIDE} - 1)"
+_NEAR = (_NEAR_ROWS, f"min(M, N + {_AHEAD}, {_NEAR_ROWS} + {_STRIDE} - 1 + {_AHEAD})")
+_FAR = (f"ceil(N/{_STRIDE})", f"ceil((causal*min(N, M) + (1 - causal)*M)/{_STRIDE})")
+
+_ROW = f"B*H*N*{_WIDE}"
+
+
+def _tile(kind: tuple[str, str]) -> dict[str, str]:
+    n, m = kind
+    return {
+        "tile": f"B*H*{n}*{m}*{_WIDE}",
+        "hidden": f"{n}*{m}",
+        "-inf": f"min(1, mask)*{_WIDE}",
+        "q_i": f"{_HALF}*B*H*{n}*d*{_WIDE}",
+    }
+
+
+def _softmax(name: str, kind: tuple[str, str]) -> tuple[Phase, ...]:
+    """The phases of one block in the forward pass."""
+    n, m = (f"B*H*{size}*{_WIDE}" for size in kind)
+    held = {**_SUMS, **_tile(kind)}
+    return (
+        Phase(f"{name} scores", {**held, "k_j": f"{_HALF}*{m}*d"}),
+        Phase(f"{name} softmax", {**held, "new_max, largest or sum": f"2*{n}"}),
+        Phase(f"{name} acc", {**held, "new_max": n, "v_j": f"{_HALF}*{m}*dv"}),
+    )
+
+
+_OUT = "B*H*N*dv*itemsize"
+_SUMS = {"acc": f"{_ROW}*dv", "row_max, row_sum": f"2*{_ROW}"}
+_FORWARD = (
+    *_softmax("near", _NEAR),
+    *_softmax("far", _FAR),
+    Phase("acc.to(q.dtype)", {**_SUMS, "out": f"{_HALF}*{_OUT}"}),
+)
+
+_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+_KEPT = {**_LOSS, "out": _OUT, "lse, delta": f"2*{_ROW}"}
+_DQ, _DK, _DV = f"{_ROW}*d", f"B*H*M*d*{_WIDE}", f"B*H*M*dv*{_WIDE}"
+
+
+def _gradients(name: str, kind: tuple[str, str]) -> Phase:
+    n, m = (f"B*H*{size}*{_WIDE}" for size in kind)
+    pair = {**_tile(kind), "slope": f"{n}*{kind[1]}", "grad_i": f"{n}*dv"}
+    held = {**_KEPT, "dq": _DQ, "dk": _DK, "dv": _DV, **pair}
+    return Phase(f"{name} gradients", {**held, "k_j, v_j": f"{_HALF}*{m}*(d + dv)"})
+
+
+_BLOCK = f"B*H*min({_STRIDE}, N)*{_WIDE}"
+_DELTA = {"grad_i": f"{_BLOCK}*dv", "out_i or its sum": f"{_BLOCK}*max(1, {_HALF}*dv)"}
+_NARROW = {**_KEPT, "narrow dq": f"{_HALF}*B*H*N*d*itemsize", "dk": _DK, "dv": _DV}
+_NARROWER = {**_NARROW, "dq": f"(1 - {_HALF})*{_DQ}"}
+_BACKWARD = (
+    Phase("delta", {**_KEPT, **_DELTA}),
+    _gradients("near", _NEAR),
+    _gradients("far", _FAR),
+    Phase("dq.to(q.dtype)", {**_NARROW, "dq": _DQ}),
+    Phase("dk.to(q.dtype)", {**_NARROWER, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase(
+        "dv.to(q.dtype)",
+        {**_NARROWER, "dk": "B*H*M*d*itemsize", "narrow dv": f"{_HALF}*B*H*M*dv*itemsize"},
+    ),
+)
+
+_DEFAULTS = {"causal": 0, "mask": 0, "stride": 0}
+MODEL = KernelModel(
+    forward=MemoryModel("strided forward", _FORWARD, _DEFAULTS),
+    training=MemoryModel("strided training", _FORWARD + _BACKWARD, _DEFAULTS),
+)

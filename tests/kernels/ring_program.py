@@ -1,0 +1,138 @@
+"""What the tests of ring attention run in processes of their own: ``program.py R FOLDER``.
+
+Each rank leaves what it computed and measured in FOLDER/rank-N.pt.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.autograd.graph import saved_tensors_hooks
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.kernels.ring import attention
+from pytest_attnmem.measure import window
+
+#: (B, H, N/R, M/R, d, dv): odd, single, longer and shorter, blocks of 4 that do and do not divide.
+SIZES = (
+    (1, 1, 1, 1, 1, 1),
+    (2, 3, 9, 9, 4, 5),
+    (1, 2, 3, 11, 8, 4),
+    (1, 2, 11, 3, 4, 8),
+    (1, 2, 12, 12, 16, 16),
+)
+EXACT, HALF = (torch.float64, torch.float32), (torch.bfloat16, torch.float16)
+CASES = (
+    *itertools.product(SIZES, EXACT, (False, True)),
+    *itertools.product(SIZES[1::2], HALF, (False, True)),
+)
+OPTIONS = {"block_q": 4, "block_k": 4}
+
+
+def whole(sizes, dtype, ranks):
+    """q, k, v and the weights of the loss, of all ranks: the same in every process."""
+    B, H, n, m, d, dv = sizes
+    random = torch.Generator().manual_seed(0)
+    shapes = (
+        (B, H, n * ranks, d),
+        (B, H, m * ranks, d),
+        (B, H, m * ranks, dv),
+        (B, H, n * ranks, dv),
+    )
+    return [torch.randn(shape, generator=random, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def computed(tensors, **options):
+    """The output and three gradients, and what was saved for them."""
+    *qkv, weights = tensors
+    saved = []
+
+    def pack(tensor):
+        saved.append(tensor)
+        return tensor
+
+    leaves = [x.clone().requires_grad_() for x in qkv]
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = attention(*leaves, **options)
+    shapes = [(tuple(x.shape), x.dtype) for x in saved]
+    gradients = torch.autograd.grad((out * weights).sum(), leaves)
+    return [out.detach(), *gradients], shapes
+
+
+def measured(backend, qkv, training, trace, **options):
+    """The peak of a forward, or of both passes, and what is retained of it."""
+    leaves = [x.clone().requires_grad_(training) for x in qkv]
+    dist.barrier()
+    with window(backend, trace=trace) as opened:
+        out = attention(*leaves, **options)
+        if training:
+            out.sum().backward()
+            out = None
+    seen = opened.measurement
+    return seen.peak_bytes, seen.retained_bytes, seen.unmeasured
+
+
+def refusal(call):
+    """The error's type and text."""
+    try:
+        call()
+    except (ValueError, RuntimeError) as error:
+        return type(error).__name__, str(error)
+    return None
+
+
+def work(rank, ranks, folder):
+    """One rank's part of everything."""
+    torch.set_num_threads(1)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    store = (Path(folder) / "store").as_uri()
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
+    backend = open_backend("cpu")
+    backend.prime()
+    measured(backend, [torch.ones(1, 1, 1, 1)] * 3, True, True)
+    gc.collect()
+    gc.freeze()  # a collection before each window costs 70 ms otherwise
+    results = {}
+    for case in CASES:
+        sizes, dtype, causal = case
+        mine = [x.chunk(ranks, 2)[rank].contiguous() for x in whole(sizes, dtype, ranks)]
+        options = {"causal": causal, **OPTIONS}
+        results[case] = {
+            "computed": computed(mine, **options),
+            "again": computed(mine, **options),
+            "threads": backend.symbols["threads"],
+            "peaks": {
+                (training, trace): measured(backend, mine[:3], training, trace, **options)
+                for training in (False, True)
+                for trace in (False, True)
+            },
+        }
+    results["scale"] = computed(mine, scale=0.7)[0]
+    results["strided"] = computed(
+        [x.transpose(1, 2).contiguous().transpose(1, 2) for x in mine], **options
+    )[0]
+    x = torch.zeros(1, 1, 3 + rank, 2)
+    results["uneven"] = refusal(lambda: attention(x, x, x))
+    pair = dist.new_group([0, 1])
+    last = dist.new_group([ranks - 1])
+    q = torch.full((1, 1, 2, 2), float(rank))
+    for name, group, members in (("pair", pair, (0, 1)), ("last", last, (ranks - 1,))):
+        if rank in members:
+            results[name] = attention(q, q, q, group=group)
+        else:
+            results[name] = refusal(lambda group=group: attention(q, q, q, group=group))
+    torch.save(results, Path(folder) / f"rank-{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    count, destination = sys.argv[1:]
+    mp.spawn(work, (int(count), destination), nprocs=int(count))

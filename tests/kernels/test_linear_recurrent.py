@@ -1,0 +1,114 @@
+"""Linear attention by steps: a state that does not grow, and nothing kept of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.kernels.linear_recurrent import attention
+from pytest_attnmem.measure import window
+
+from .references import linear_reference
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+@pytest.fixture
+def kernel():
+    return next(kernel for kernel in KERNELS if kernel.name == "linear-recurrent")
+
+
+def test_what_comes_later_is_not_seen(inputs):
+    q, k, v = inputs((2, 3, 9, 9, 4, 5))
+    out = attention(q, k, v)
+    k[:, :, 5:], v[:, :, 5:] = torch.nan, torch.nan
+    assert torch.equal(attention(q, k, v)[:, :, :5], out[:, :, :5])
+
+
+@pytest.mark.parametrize("eps", [1e-6, 0.5])
+@pytest.mark.parametrize("M", [4, 9, 12])
+def test_eps_and_lengths_that_differ(M, eps, inputs):
+    tensors = inputs((1, 2, 9, M, 4, 5), requires_grad=True)
+    expected = linear_reference(*(tensor.detach() for tensor in tensors), True, eps)
+    out = attention(*tensors, eps=eps)
+    assert (out.detach() - torch.as_tensor(expected)).abs().max() <= 1e-14
+    # Keys past N change nothing, and have no gradient.
+    out.sum().backward()
+    assert all(tensor.grad[:, :, 9:].eq(0).all() for tensor in tensors)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_inputs_are_rounded_once(dtype, inputs):
+    q, k, v = inputs((1, 1, 300, 300, 400, 8), dtype)  # sums of weights to 120 000 and more
+    exact = torch.as_tensor(linear_reference(q.double(), k.double(), v.double(), True))
+    rounding = torch.finfo(dtype).eps / 2
+    error = (attention(q, k, v).double() - exact).abs()
+    assert (error <= rounding * exact.abs() + 1e-6).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_five_tensors_are_saved(dtype, inputs, saved):
+    q, k, v = inputs((2, 3, 12, 20, 8, 4), dtype, requires_grad=True)
+    out, kept = saved(lambda: attention(q, k, v))
+    assert [x.data_ptr() for x in kept[:4]] == [x.data_ptr() for x in (q, k, v, out)]
+    (norm,) = kept[4:]
+    assert norm.shape == (2, 3, 12)
+    assert norm.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+@pytest.mark.parametrize("how", ["no_grad", "no requires_grad", "training"])
+def test_what_is_retained(how, inputs, cpu):
+    q, k, v = inputs((2, 3, 12, 20, 8, 4), torch.float32, requires_grad=how != "no requires_grad")
+    with torch.set_grad_enabled(how != "no_grad"), window(cpu) as opened:
+        out = attention(q, k, v)
+    norm_bytes = 2 * 3 * 12 * 4 if how == "training" else 0
+    assert opened.measurement.retained_bytes == out.nbytes + norm_bytes
+
+
+def test_both_directions_are_another_kernel(inputs):
+    with pytest.raises(
+        ValueError, match=r"^causal must be True in linear-recurrent, got False; linear is the one$"
+    ):
+        attention(*inputs((1, 1, 4, 4, 2, 2)), causal=False)
+
+
+def test_twice_differentiated_is_an_error(inputs):
+    tensors = inputs((1, 1, 3, 3, 2, 2), requires_grad=True)
+    first = torch.autograd.grad(attention(*tensors).square().sum(), tensors, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        first[0].sum().backward()
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 0, 5, 4, 3), (0, 2, 5, 5, 4, 3)], ids=str)
+def test_no_queries(sizes, inputs):
+    q, k, v = inputs(sizes, requires_grad=True)
+    out = attention(q, k, v)
+    assert out.shape == (sizes[0], 2, sizes[2], 3)
+    out.sum().backward()
+    assert all(x.grad.shape == x.shape and x.grad.eq(0).all() for x in (q, k, v))
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1, 1, 1, 300), (1, 2, 1, 1, 300, 1), (1, 1, 3, 2, 100, 1), (2, 1, 5, 9, 3, 7)]
+)
+def test_the_model_at_the_edges(sizes, dtype, training, inputs, peaks):
+    real, program = peaks(training, inputs(sizes, dtype))
+    assert program[0] == program[1]
+    assert real[0] == real[1]  # half types too: the state is float32
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+def test_memory_grows_with_the_output_alone(training, inputs, peak):
+    def at(N):
+        tensors = inputs((1, 2, N, N, 8, 8), torch.float32, requires_grad=training)
+        if training:
+            return peak(lambda: attention(*tensors).sum().backward())
+        return peak(lambda: attention(*tensors))
+
+    first, second, third = at(20), at(40), at(60)
+    a_row = 4 * 2 * (8 + 1)  # of the output and the sums of weights
+    gradients = 4 * 2 * (8 + 8 + 8) if training else 0
+    assert second - first == third - second == 20 * (a_row + gradients)

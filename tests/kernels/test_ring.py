@@ -1,0 +1,193 @@
+"""Ring attention in 2 and 4 processes: full attention together, each at its model's cost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from pytest_attnmem.kernels.reference import standard_attention
+from pytest_attnmem.kernels.ring import BLOCK_K, BLOCK_Q, MODEL, attention
+from pytest_attnmem.shape import Source, gather
+
+from . import ring_program as program
+
+TOLERANCE = {
+    torch.float64: 1e-13,
+    torch.float32: 1e-5,
+    torch.float16: 1e-2,
+    torch.bfloat16: 5e-2,
+}
+CASES = pytest.mark.parametrize("case", program.CASES, ids=str)
+CPU = ("cpu",)
+
+pytestmark = pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()), reason="this torch has no gloo"
+)
+
+
+class Run:
+    """What the processes of one run left."""
+
+    def __init__(self, folder, size):
+        self.size = size
+        self.ranks = [
+            torch.load(folder / f"rank-{rank}.pt", weights_only=False) for rank in range(size)
+        ]
+
+    def whole(self, case, index, run="computed"):
+        """The output (0) or a gradient (1 to 3) of all ranks."""
+        return torch.cat([results[case][run][0][index] for results in self.ranks], 2)
+
+
+@pytest.fixture(scope="module", params=[2, 4], ids="{} ranks".format)
+def run(request, tmp_path_factory):
+    folder, size = tmp_path_factory.mktemp("ranks"), request.param
+    done = subprocess.run(
+        [sys.executable, program.__file__, str(size), str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Run(Path(folder), size)
+
+
+def shape(case, ranks, **more):
+    (B, H, n, m, d, dv), dtype, causal = case
+    sizes = {"B": B, "H": H, "N": n * ranks, "M": m * ranks, "d": d, "dv": dv, "dtype": dtype}
+    return gather(
+        [Source("the test", {**sizes, "R": ranks, "causal": causal, **program.OPTIONS, **more})]
+    )
+
+
+@CASES
+def test_the_parts_are_full_attention(case, run):
+    sizes, dtype, causal = case
+    q, k, v, _ = (x.double().numpy() for x in program.whole(sizes, dtype, run.size))
+    expected = torch.as_tensor(standard_attention(q, k, v, causal=causal)[0])
+    out = run.whole(case, 0)
+    assert out.dtype == dtype
+    assert (out.double() - expected).abs().max() <= TOLERANCE[dtype]
+
+
+@CASES
+def test_the_gradients_are_those_of_full_attention(case, run):
+    sizes, dtype, causal = case
+    *qkv, weights = (x.double() for x in program.whole(sizes, dtype, run.size))
+    q, k, v = leaves = [x.requires_grad_() for x in qkv]
+    scores = q @ k.mT * q.shape[3] ** -0.5
+    if causal:
+        future = torch.ones(scores.shape[2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, -torch.inf)
+    expected = torch.autograd.grad((scores.softmax(-1) @ v * weights).sum(), leaves)
+    for index, gradient in enumerate(expected, 1):
+        got = run.whole(case, index)
+        assert got.dtype == dtype
+        size = max(1, float(gradient.abs().max()))
+        assert (got.double() - gradient).abs().max() <= TOLERANCE[dtype] * size
+
+
+@CASES
+def test_two_runs_are_equal_to_the_bit(case, run):
+    for index in range(4):
+        assert torch.equal(run.whole(case, index), run.whole(case, index, "again"))
+
+
+@CASES
+@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+def test_every_ranks_peak_is_the_models(case, training, run):
+    model = MODEL.training if training else MODEL.forward
+    for results in run.ranks:
+        real, _, problem = results[case]["peaks"][training, False]
+        program_alone, _, _ = results[case]["peaks"][training, True]
+        assert problem is None
+        assert real == model.peak(shape(case, run.size), CPU)
+        assert program_alone == model.peak(shape(case, run.size))
+
+
+@CASES
+def test_nothing_but_the_output_is_retained_without_gradients(case, run):
+    (B, H, n, _, _, dv), dtype, _ = case
+    for results in run.ranks:
+        assert results[case]["peaks"][False, False][1] == B * H * n * dv * dtype.itemsize
+
+
+@CASES
+def test_five_tensors_of_one_rank_are_saved(case, run):
+    (B, H, n, m, d, dv), dtype, _ = case
+    wide = torch.promote_types(dtype, torch.float32)
+    own = [((B, H, n, d), dtype), ((B, H, m, d), dtype), ((B, H, m, dv), dtype)]
+    for results in run.ranks:
+        assert results[case]["computed"][1] == [*own, ((B, H, n, dv), dtype), ((B, H, n), wide)]
+
+
+def test_options_and_layouts(run):
+    sizes, dtype, _ = program.CASES[-1]
+    q, k, v, _ = (x.double().numpy() for x in program.whole(sizes, dtype, run.size))
+    scaled = torch.as_tensor(standard_attention(q, k, v, scale=0.7)[0])
+    got = torch.cat([results["scale"][0] for results in run.ranks], 2)
+    assert (got.double() - scaled).abs().max() <= TOLERANCE[dtype]
+    strided = torch.cat([results["strided"][0] for results in run.ranks], 2)
+    assert torch.equal(strided, run.whole(program.CASES[-1], 0))
+
+
+def test_ranks_that_differ_are_told_so_at_once(run):
+    text = "all ranks must have the same B, H, N/R, d, M/R, dv and itemsize, got {} on rank {}"
+    for rank, results in enumerate(run.ranks):
+        kind, message = results["uneven"]
+        mine, other = ([1, 1, 3 + r, 2, 3 + r, 2, 4] for r in (rank, 0 if rank else 1))
+        assert kind == "ValueError"
+        assert message == f"{text.format(mine, rank)} and {other} on rank {0 if rank else 1}"
+
+
+def test_a_group_is_a_ring_of_its_own(run):
+    refused = ("RuntimeError", "ring needs a group with this process in it, got one without")
+    pair = [results["pair"] for results in run.ranks]
+    # Keys are 0 and 1 throughout: rank 0's scores are equal, rank 1's are 0 and √2.
+    assert (pair[0] - 0.5).abs().max() <= 1e-6
+    assert (pair[1] - torch.tensor(2**0.5).sigmoid()).abs().max() <= 1e-6
+    assert pair[2:] == [refused] * (run.size - 2)
+    last = [results["last"] for results in run.ranks]
+    assert last[-1].eq(run.size - 1).all()
+    assert last[:-1] == [refused] * (run.size - 1)
+
+
+def test_a_process_group_is_needed():
+    x = torch.zeros(1, 1, 3, 2)
+    message = "ring needs a process group: call torch.distributed.init_process_group first"
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        attention(x, x, x)
+
+
+@pytest.mark.parametrize("name", ["block_q", "block_k"])
+@pytest.mark.parametrize("size", [0, -1])
+def test_blocks_have_rows(name, size):
+    x = torch.zeros(1, 1, 3, 2)
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {size}$"):
+        attention(x, x, x, **{name: size})
+
+
+@pytest.mark.parametrize("model", [MODEL.forward, MODEL.training], ids=["forward", "training"])
+def test_any_number_of_ranks_can_be_predicted(model):
+    def at(ranks, N=2**20):
+        sizes = {"B": 1, "H": 8, "N": N, "d": 64, "dtype": "bfloat16", "R": ranks}
+        return model.peak(gather([Source("the test", sizes)]))
+
+    tiles = at(2**10, N=2**17) - (at(2**10, N=2**18) - at(2**10, N=2**17))  # what N is not in
+    for ranks in (4, 64, 1024):
+        # Of N alone: half as much for twice the ranks, and for half the positions.
+        assert at(ranks, N=2**20) == at(2 * ranks, N=2**21)
+        assert (at(ranks) - tiles) == 2 * (at(2 * ranks) - tiles)
+
+
+def test_defaults_are_the_functions():
+    assert MODEL.forward.defaults == {"causal": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
