@@ -11,6 +11,7 @@ from .errors import BackendUnavailable
 from .fixtures import SESSION
 from .nulldevice import observe
 from .nulldevice.launch import become, devices, present
+from .profiles import offered_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -29,7 +30,8 @@ def start_again(config: pytest.Config, wanted: str) -> None:
         pytest.UsageError: it cannot be had here; the text says why in one line.
     """
     try:
-        asked = devices(wanted.partition(":")[2])
+        more = offered_profiles(config.hook.pytest_attnmem_device_profiles())
+        asked = devices(wanted.partition(":")[2], more)
         if present() == asked:
             return
         if [*map(str, config.invocation_params.args)] != sys.argv[1:]:

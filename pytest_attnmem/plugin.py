@@ -61,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER_LINE)
     openers: dict[str, Opener] = {}
     try:
+        if offered := config.hook.pytest_attnmem_device_profiles():
+            from .backends import knowing
+            from .profiles import offered_profiles
+
+            openers |= knowing(offered_profiles(offered))
         for found in config.hook.pytest_attnmem_register_backends():
             from .backends import registered
 

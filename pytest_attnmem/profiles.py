@@ -6,12 +6,13 @@ driver keep a share, which differs a little between boards and drivers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from .errors import BackendUnavailable
+from .units import shown
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
@@ -81,17 +82,72 @@ PROFILES: Final[Mapping[str, DeviceProfile]] = MappingProxyType({p.name: p for p
 DEFAULT_PROFILE: Final = "A100-80GB"
 
 
-def find_profile(name: str) -> DeviceProfile:
-    """The profile of that name, in any case, with spaces and dashes alike.
+def find_profile(name: str, more: Iterable[DeviceProfile] = ()) -> DeviceProfile:
+    """The profile of that name, in any case, with spaces and dashes alike; of ``more`` too.
 
     Raises:
         BackendUnavailable: there is none; the text lists those that are.
     """
-    for profile in _ALL:
+    profiles = {profile.name: profile for profile in (*_ALL, *more)}
+    for profile in profiles.values():
         if _plain(profile.name) == _plain(name):
             return profile
-    known = ", ".join(PROFILES)
+    known = ", ".join(profiles)
     raise BackendUnavailable(f"unknown device {name!r}; expected one of {known}")
+
+
+def offered_profiles(found: Iterable[object]) -> tuple[DeviceProfile, ...]:
+    """What plugins returned for ``pytest_attnmem_device_profiles``, once seen to be profiles.
+
+    A name stands for one device: one that is taken is refused, and nothing is overridden.
+
+    Raises:
+        BackendUnavailable: they are none, or one cannot stand for a device.
+    """
+    offered: dict[str, DeviceProfile] = {}
+    taken = {_plain(name) for name in PROFILES}
+    for returned in found:
+        profiles = tuple(returned) if isinstance(returned, Iterable) else (returned,)
+        if not isinstance(returned, Iterable) or not all(
+            isinstance(profile, DeviceProfile) for profile in profiles
+        ):
+            raise BackendUnavailable(
+                f"{_HOOK} returned {shown(returned)}; expected a list of"
+                " pytest_attnmem.profiles.DeviceProfile"
+            )
+        for profile in profiles:
+            if problem := _problem(profile, taken):
+                raise BackendUnavailable(f"{_HOOK}: device {shown(profile.name)} {problem}")
+            taken.add(_plain(profile.name))
+            offered[profile.name] = profile
+    return tuple(offered.values())
+
+
+_HOOK: Final = "pytest_attnmem_device_profiles"
+_COUNTS: Final = (
+    *("memory_bytes", "multiprocessors", "l2_bytes", "bus_bits", "clock_mhz"),
+    "memory_clock_mhz",
+)
+
+
+def _problem(profile: DeviceProfile, taken: Iterable[str]) -> str:
+    """Why it cannot be one of the devices, or nothing."""
+    name = profile.name
+    if not (
+        isinstance(name, str) and name[:1].isalpha() and name.isprintable() and ":" not in name
+    ):
+        return "needs a name that begins with a letter and has no colon"
+    if _plain(name) in taken:
+        return "exists already; give it a name of its own"
+    for field in _COUNTS:
+        value = getattr(profile, field)
+        if type(value) is not int or value < 1:
+            return f"needs {field} to be a whole number of at least 1, got {shown(value)}"
+    if profile.compute_capability not in tuple(ARCHITECTURES):  # it may be unhashable
+        known = ", ".join(str(capability) for capability in ARCHITECTURES)
+        capability = shown(profile.compute_capability)
+        return f"needs a compute_capability that is one of {known}, got {capability}"
+    return ""
 
 
 def _plain(name: str) -> str:

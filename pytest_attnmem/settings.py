@@ -42,7 +42,7 @@ OPTIONS = (
         "backend",
         "text",
         "auto",
-        "measure with this backend: auto, cuda, cuda:1, accelerator, cpu, null, null:H100",
+        "measure with: auto, cuda, cuda:1, accelerator, cpu, null, null:H100, simulated:H100",
         metavar="NAME",
     ),
     Option("json", "path", None, "write the results to this file", metavar="PATH"),

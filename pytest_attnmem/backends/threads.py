@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
 #: What a thread may run without having allocated a tensor: a wait that times out, no more.
 _NEGLIGIBLE_NS = 20_000
+#: How often, and how many seconds apart, it is looked whether threads are at rest.
+_LOOKS, _A_MOMENT = 10, 0.0002
 
 
 class ThreadWatch:
@@ -18,7 +21,7 @@ class ThreadWatch:
         """Begin to watch."""
         self._started = 0
         self._before = threading.getprofile()
-        self._clocks = _clocks()
+        self._clocks = _settled()
         threading.setprofile(self._notice)
 
     def stop(self) -> str | None:
@@ -38,6 +41,17 @@ class ThreadWatch:
         sys.setprofile(self._before)
         if self._before is not None:
             self._before(frame, event, argument)
+
+
+def _settled() -> dict[threading.Thread, int]:
+    """The clocks, once a thread that was started just now has come to its wait."""
+    clocks = _clocks()
+    for _ in range(_LOOKS if clocks else 0):
+        time.sleep(_A_MOMENT)
+        before, clocks = clocks, _clocks()
+        if clocks == before:
+            break
+    return clocks
 
 
 def _clocks() -> dict[threading.Thread, int]:

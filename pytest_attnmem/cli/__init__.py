@@ -10,10 +10,10 @@ from typing import Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError
-from . import derive, run
+from . import derive, max_length, predict, run
 
 #: In the order that ``attnmem --help`` lists them.
-COMMANDS: tuple[ModuleType, ...] = (derive, run)
+COMMANDS: tuple[ModuleType, ...] = (predict, max_length, derive, run)
 
 
 class Command(Protocol):

@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -29,15 +29,15 @@ class Devices(NamedTuple):
         return many + self.profile.name.replace(" ", "-")
 
 
-def devices(text: str) -> Devices:
-    """What ``H100``, ``8xH100`` or nothing asks for.
+def devices(text: str, more: Iterable[DeviceProfile] = ()) -> Devices:
+    """What ``H100``, ``8xH100`` or nothing asks for; the device may be one of ``more``.
 
     Raises:
         BackendUnavailable: there is no profile of that name; the text lists those that are.
     """
     asked = _ASKED.fullmatch(text)
     count, name = asked.groups() if asked else (None, text)
-    return Devices(find_profile(name or DEFAULT_PROFILE), int(count or 1))
+    return Devices(find_profile(name or DEFAULT_PROFILE, more), int(count or 1))
 
 
 def active() -> bool:
@@ -49,7 +49,26 @@ def present() -> Devices | None:
     """What this process runs on, if that is the null runtime."""
     if not active():
         return None
-    return devices(os.environ.get(_PREFIX + "DEVICES", "1") + "x" + os.environ[_PREFIX + "PROFILE"])
+    return described(os.environ)
+
+
+def described(variables: Mapping[str, str]) -> Devices:
+    """The devices that these :func:`variables` are of; those that a plugin offered are, too."""
+
+    def number(name: str) -> int:
+        return int(variables.get(_PREFIX + name) or 0)
+
+    profile = DeviceProfile(
+        name=variables[_PREFIX + "PROFILE"],
+        memory_bytes=number("MEMORY"),
+        compute_capability=divmod(number("CAPABILITY"), 10),
+        multiprocessors=number("MULTIPROCESSORS"),
+        l2_bytes=number("L2"),
+        bus_bits=number("BUS_BITS"),
+        clock_mhz=number("CLOCK_KHZ") // 1000,
+        memory_clock_mhz=number("MEMORY_CLOCK_KHZ") // 1000,
+    )
+    return Devices(profile, number("DEVICES"))
 
 
 def become(command: Sequence[str], wanted: Devices) -> NoReturn:

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.nulldevice.launch import (
     active,
     become,
+    described,
     devices,
     environment,
     present,
@@ -44,6 +46,20 @@ def test_a_program_is_told_its_devices():
 
 def test_a_capability_of_two_digits_is_told_apart():
     assert variables(FOLDER, PROFILES["B200"], 1, {})["ATTNMEM_NULL_CAPABILITY"] == "100"
+
+
+@pytest.mark.parametrize("count", [1, 8])
+@pytest.mark.parametrize(
+    "profile", [*PROFILES.values(), replace(H100, name="my own")], ids=lambda profile: profile.name
+)
+def test_what_a_program_is_told_says_which_devices_they_are(profile, count):
+    assert described(variables(FOLDER, profile, count, {})) == (profile, count)
+
+
+def test_devices_of_a_plugins_are_asked_for_too():
+    own = replace(H100, name="my own", memory_bytes=1 << 30)
+    assert devices("2xMy-Own", [own]) == (own, 2)
+    assert devices("H100", [own]) == (H100, 1)
 
 
 def test_what_is_preloaded_already_is_kept_and_comes_after():
