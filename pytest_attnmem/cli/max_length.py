@@ -1,0 +1,223 @@
+"""Find the longest sequence that a kernel takes on a device."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..backends import world
+from ..profiles import DeviceProfile, find_profile
+from ..units import format_size
+from .workload import Workload, unlimited, workload
+from .workload import add_arguments as add_workload
+
+if TYPE_CHECKING:
+    from ..instrument import Instrument
+
+#: No longer sequence is looked at.
+LIMIT: Final = 1 << 27
+
+#: More allocations than this are not simulated: some twenty lengths are tried, of a second each.
+MOST: Final = 10_000
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``flash --B 1 --H 8 --d 64 --dtype float16 --backward --device A100-80GB``."""
+    parser.epilog = (
+        "The kernel's memory model says about where the longest length is, and the kernel, run on"
+        " a simulated device together with its inputs and the workspaces of libraries, says"
+        " exactly where: the length fits and one more token does not. A kernel that loops over so"
+        f" many blocks that this takes long (about {MOST:,} allocations a run) is judged by its"
+        " model alone: its tensors, the device's scratch, inputs and workspaces, without what the"
+        " allocator rounds and cannot use; the answer says 'by the model' then. No length over"
+        f" {LIMIT:,} is tried. There are as many keys as queries, unless --M gives another number."
+    )
+    add_workload(parser, length=False)
+
+
+def execute(arguments: Namespace) -> int:
+    """Print the length, and the peak at it and at one more.
+
+    Raises:
+        AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
+    """
+    from ..instrument import ready
+
+    profile = find_profile(arguments.device)
+    of_length = workload(arguments)
+    instrument = ready(f"simulated:{profile.name}")
+    found = Search(of_length, instrument, profile, sys.stderr.isatty()).longest()
+    if arguments.json:
+        print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(render(found, of_length, profile.name)))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What became of one length."""
+
+    N: int
+    fits: bool
+    peak_bytes: int | None
+    out_of_memory: str = ""
+    unmeasured: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Longest:
+    """The longest that fits, and the next."""
+
+    at: Length | None
+    """None if not even one token fits."""
+    next: Length | None
+    """None if the limit was reached."""
+    simulated: bool
+
+
+class Search:
+    """Looks for the longest length of a workload that fits a device."""
+
+    def __init__(
+        self,
+        of_length: Callable[[int], Workload],
+        instrument: Instrument,
+        profile: DeviceProfile,
+        telling: bool,
+    ) -> None:
+        self._of_length = of_length
+        self._instrument = instrument
+        self._profile = profile
+        self._telling = telling
+        self._simulated: dict[int, Length] = {}
+
+    def longest(self) -> Longest:
+        """By the model; from there by simulation, where that does not take long.
+
+        Raises:
+            BudgetError: the kernel does not take this.
+        """
+        about = longest(lambda N: self.by_model(N).fits)
+        judge = self.by_model
+        with world(self._instrument.backend):  # once: to put it on takes longer than most kernels
+            simulating = self._of_length(max(1, about)).allocations(self._instrument) <= MOST
+            if simulating:
+                judge = self.simulated
+                about = longest(lambda N: judge(N).fits, about)
+            at = judge(about) if about else None
+            over = judge(about + 1) if about < LIMIT else None
+        self._tell("")
+        if simulating and over is not None:  # its peak, had there been the memory
+            seen = self._of_length(over.N).measured(unlimited(self._profile))
+            over = replace(over, peak_bytes=seen.peak_bytes)
+        return Longest(at, over, simulating)
+
+    def by_model(self, N: int) -> Length:
+        """What the model says of a length."""
+        work = self._of_length(N)
+        peak = work.model.peak(work.shape, self._instrument.backend.kinds)
+        needed = peak + work.inputs_bytes + self._instrument.workspace_bytes
+        lacking = needed - self._profile.memory_bytes
+        if lacking <= 0:
+            return Length(N, True, peak)
+        return Length(N, False, peak, f"needs {format_size(lacking)} more")
+
+    def simulated(self, N: int) -> Length:
+        """What becomes of a length on the simulated device."""
+        if N not in self._simulated:
+            self._tell(f"trying N={N}")
+            seen = self._of_length(N).measured(self._instrument)
+            refused = (seen.out_of_memory or "").partition(" at ")[0]
+            unmeasured = seen.unmeasured or ""
+            self._simulated[N] = Length(N, not refused, seen.peak_bytes, refused, unmeasured)
+        return self._simulated[N]
+
+    def _tell(self, text: str) -> None:
+        if self._telling:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def longest(fits: Callable[[int], bool], about: int = 1, limit: int = LIMIT) -> int:
+    """The largest N up to ``limit`` that fits while N + 1 does not; 0 if 1 does not fit.
+
+    Goes from ``about`` in steps that double until it has been passed, then halves what is between.
+    """
+    about = min(max(1, about), limit)
+    step = max(1, about >> 10)
+    low, high = (about, limit + 1) if fits(about) else (0, about)  # low fits, high does not
+    while low + 1 < high:
+        rising = low >= about
+        tried = low + step if rising else high - step
+        step *= 2
+        if not low < tried < high:
+            tried = high - 1 if rising else low + 1
+        if fits(tried):
+            low = tried
+            if not rising:
+                break
+        else:
+            high = tried
+            if rising:
+                break
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def render(found: Longest, of_length: Callable[[int], Workload], device: str) -> list[str]:
+    """What to print."""
+    how = "simulated" if found.simulated else "by the model"
+    if found.at is None:
+        lack = found.next.out_of_memory if found.next else ""
+        return [f"not even N=1 fits {device}: {of_length(1)}, {lack} ({how})"]
+    work = of_length(found.at.N)
+    lines = [f"N={found.at.N:,} is the longest that fits {device} ({how})", f"  {work}"]
+    if found.next is None:
+        lines[0] = f"N={found.at.N:,} fits {device} ({how}); no longer length was tried"
+    lines.append(f"  N={found.at.N:,}: peak {_exact(found.at.peak_bytes)}")
+    if found.next is not None:
+        over = found.next
+        lines.append(f"  N={over.N:,}: peak {_exact(over.peak_bytes)}, {over.out_of_memory}")
+    if found.at.unmeasured:
+        lines.append(f"  not to be relied on: {found.at.unmeasured}")
+    return lines
+
+
+def _exact(nbytes: int | None) -> str:
+    return "-" if nbytes is None else f"{format_size(nbytes)} ({nbytes:,} B)"
+
+
+def to_dict(found: Longest, of_length: Callable[[int], Workload], device: str) -> dict[str, Any]:
+    """The same for programs."""
+    work = of_length(found.at.N if found.at else 1)
+
+    def told(length: Length | None) -> dict[str, Any] | None:
+        if length is None:
+            return None
+        return {
+            "N": length.N,
+            "fits": length.fits,
+            "peak_bytes": length.peak_bytes,
+            "out_of_memory": length.out_of_memory or None,
+            "unmeasured": length.unmeasured or None,
+        }
+
+    return {
+        "kernel": work.kernel.name,
+        "backward": work.backward,
+        "causal": work.causal,
+        "shape": work.sizes,
+        "dtype": str(work.dtype).removeprefix("torch."),
+        "device": device,
+        "longest": found.at.N if found.at else None,
+        "limit": LIMIT,
+        "by": "simulation" if found.simulated else "model",
+        "at": told(found.at),
+        "next": told(found.next),
+    }

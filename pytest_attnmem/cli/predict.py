@@ -1,0 +1,242 @@
+"""Predict a kernel's peak on a device, phase by phase, without running it."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ..backends import world
+from ..profiles import DeviceProfile, find_profile
+from ..units import common_unit, format_in, format_size
+from .workload import Workload, size_of, unlimited, workload
+from .workload import add_arguments as add_workload
+
+if TYPE_CHECKING:
+    from ..measurement import Measurement
+
+#: More allocations than this are not simulated, for that takes half a minute.
+MOST: Final = 200_000
+
+_METRICS: Final = ("peak", "allocated", "reserved", "retained")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``flash --B 1 --H 8 --N 4096 --d 64 --dtype float16 --backward --device H100``."""
+    parser.epilog = (
+        "The phases are those of the kernel's memory model, formulas evaluated at the sizes. The"
+        " numbers under them are of the kernel run on a simulated device, with the allocator of"
+        " PYTORCH_CUDA_ALLOC_CONF; a kernel that loops over so many blocks that this would take"
+        " more than half a minute is predicted by its model alone. Inputs and the workspaces of"
+        " libraries are in no number but whether it fits."
+    )
+    add_workload(parser, length=True)
+
+
+def execute(arguments: Namespace) -> int:
+    """Print the phases and the numbers.
+
+    Raises:
+        AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
+    """
+    profile = find_profile(arguments.device)
+    found = predict(workload(arguments)(size_of("N", arguments.N)), profile)
+    if arguments.json:
+        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(render(found)))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One line of the algorithm."""
+
+    name: str
+    tensors: dict[str, int]
+    scratch: dict[str, int]
+    """What the device's kernels need on top."""
+
+    @property
+    def nbytes(self) -> int:
+        """All that is alive in it."""
+        return sum(self.tensors.values()) + sum(self.scratch.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a workload needs on a device, by its model and as simulated."""
+
+    workload: Workload
+    profile: DeviceProfile
+    phases: tuple[Phase, ...]
+    workspace_bytes: int
+    tensors: Measurement | None
+    """Simulated without the scratch of operators; None where that would take too long."""
+    whole: Measurement | None
+    """Simulated with it, on a device like this one that no memory runs out of."""
+    out_of_memory: str | None
+    """What the device was asked for when it had no more."""
+
+    @property
+    def largest(self) -> Phase:
+        """The phase that makes the peak."""
+        return max(self.phases, key=lambda phase: phase.nbytes)
+
+    @property
+    def model_tensors_bytes(self) -> int:
+        """The model's peak without scratch."""
+        return max(sum(phase.tensors.values()) for phase in self.phases)
+
+    @property
+    def needed_bytes(self) -> int:
+        """What the device must have: inputs and workspaces too."""
+        above = self.largest.nbytes
+        if self.whole is not None and self.whole.reserved_bytes is not None:
+            above = self.whole.reserved_bytes
+        return above + self.workload.inputs_bytes + self.workspace_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether it does not run out of memory; by the model, where it was not simulated."""
+        if self.whole is None:
+            return self.needed_bytes <= self.profile.memory_bytes
+        return self.out_of_memory is None
+
+
+def predict(work: Workload, profile: DeviceProfile) -> Prediction:
+    """Evaluate the model, and simulate.
+
+    Raises:
+        AttnMemError: the kernel does not take this, or nothing can be simulated here.
+    """
+    from ..instrument import ready
+
+    instrument = ready(f"simulated:{profile.name}")
+    backend = instrument.backend
+    with world(backend):
+        worth = work.allocations(instrument) <= MOST
+        whole = work.measured(instrument) if worth else None
+    out_of_memory = whole.out_of_memory if whole else None
+    if out_of_memory is not None:
+        whole = work.measured(unlimited(profile))
+    tensors = work.measured(unlimited(profile, scratch=False)) if worth else None
+    live = work.model.live(work.shape)
+    phases = []
+    for name, alive in work.model.live(work.shape, backend.kinds).items():
+        own = live[name]
+        scratch = {term: nbytes for term, nbytes in alive.items() if term not in own}
+        phases.append(Phase(name, own, scratch))
+    workspace = instrument.workspace_bytes
+    return Prediction(work, profile, tuple(phases), workspace, tensors, whole, out_of_memory)
+
+
+def render(found: Prediction) -> list[str]:
+    """Two tables and what is to be said of them."""
+    from tabulate import tabulate
+
+    work, name = found.workload, found.profile.name
+    unit = common_unit([found.largest.nbytes])
+    phases = tabulate(
+        [row for phase in found.phases for row in _phase(phase, phase is found.largest, unit)],
+        headers=["", "phase", unit, "alive", unit],
+        colalign=["left", "left", "right", "left", "right"],
+        disable_numparse=True,
+    )
+    numbers = tabulate(
+        _numbers(found, unit),
+        headers=["", "tensors", f"on {name}", *_METRICS[1:]],
+        colalign=["left", *["right"] * (len(_METRICS) + 1)],
+        disable_numparse=True,
+    )
+    return [str(work), "", *phases.splitlines(), "", *numbers.splitlines(), "", *_notes(found)]
+
+
+def _phase(phase: Phase, largest: bool, unit: str) -> Iterator[list[str]]:
+    lead = ["*" if largest else "", phase.name, _size(phase.nbytes, unit)]
+    alive = [*phase.tensors.items()]
+    alive += [(f"{name} (scratch)", nbytes) for name, nbytes in phase.scratch.items()]
+    for name, nbytes in [(name, nbytes) for name, nbytes in alive if nbytes] or [("", 0)]:
+        yield [*lead, name, _size(nbytes, unit)]
+        lead = ["", "", ""]
+
+
+def _numbers(found: Prediction, unit: str) -> list[list[str]]:
+    def row(label: str, *sizes: int | None) -> list[str]:
+        return [label, *("-" if size is None else _size(size, unit) for size in sizes)]
+
+    rows = [row(f"model, {unit}", found.model_tensors_bytes, found.largest.nbytes, *[None] * 3)]
+    if found.tensors is not None and found.whole is not None:
+        numbers = [found.whole.value(metric) for metric in _METRICS]
+        rows.append(row(f"simulated, {unit}", found.tensors.peak_bytes, *numbers))
+    return rows
+
+
+def _size(size: int, unit: str) -> str:
+    text = format_in(size, unit)
+    return "<0.1" if size and text == "0.0" else text
+
+
+def _notes(found: Prediction) -> Iterator[str]:
+    profile = found.profile
+    if found.whole is None:
+        yield "not simulated: it loops over too many blocks; all of this is by the model"
+    else:
+        if found.tensors is not None and found.tensors.peak_bytes is not None:
+            difference = found.tensors.peak_bytes - found.model_tensors_bytes
+            agree = f"differ by {difference:+,} B" if difference else "agree to the byte"
+            yield f"the model's tensors and those simulated {agree}"
+        if found.whole.unmeasured:
+            yield f"not to be relied on: {found.whole.unmeasured}"
+    needs = format_size(found.needed_bytes)
+    of = (
+        f"{format_size(profile.memory_bytes)}, with {format_size(found.workload.inputs_bytes)} of"
+        f" inputs and {format_size(found.workspace_bytes)} of workspaces"
+    )
+    if found.fits:
+        yield f"fits {profile.name}: {needs} of {of}"
+    else:
+        yield f"out of memory on {profile.name}: needs {needs} of {of}"
+
+
+def to_dict(found: Prediction) -> dict[str, Any]:
+    """The same for programs, bytes all of it."""
+    work, whole = found.workload, found.whole
+    simulated = None
+    if whole is not None and found.tensors is not None:
+        simulated = {
+            "tensors_bytes": found.tensors.peak_bytes,
+            **{f"{metric}_bytes": whole.value(metric) for metric in _METRICS},
+            "unmeasured": whole.unmeasured,
+        }
+    return {
+        "kernel": work.kernel.name,
+        "backward": work.backward,
+        "causal": work.causal,
+        "shape": work.sizes,
+        "dtype": str(work.dtype).removeprefix("torch."),
+        "device": found.profile.name,
+        "phases": [
+            {
+                "name": phase.name,
+                "bytes": phase.nbytes,
+                "largest": phase is found.largest,
+                "tensors": phase.tensors,
+                "scratch": phase.scratch,
+            }
+            for phase in found.phases
+        ],
+        "model": {
+            "tensors_bytes": found.model_tensors_bytes,
+            "peak_bytes": found.largest.nbytes,
+        },
+        "simulated": simulated,
+        "inputs_bytes": work.inputs_bytes,
+        "workspace_bytes": found.workspace_bytes,
+        "needed_bytes": found.needed_bytes,
+        "memory_bytes": found.profile.memory_bytes,
+        "fits": found.fits,
+        "out_of_memory": (found.out_of_memory or "").partition(" at ")[0] or None,
+    }

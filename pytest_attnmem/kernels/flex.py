@@ -1,0 +1,129 @@
+"""PyTorch's flex_attention, compiled; its dense fallback is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+from ..model import KernelModel, MemoryModel, Phase
+from .contract import check_inputs
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+BLOCK = 128  # positions in a block of the tables that say which tiles to visit
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    score_mod: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
+    block_mask: BlockMask | None = None,
+) -> Tensor:
+    """Softmax attention in a program compiled for it: O(N·d) memory → [B, H, N, dv].
+
+    It is compiled once for each set of sizes and options, which takes seconds: measure with
+    ``warmup=1``. On the CPU there is no backward pass, and compiling needs a C++ compiler.
+
+    Run without the compiler, flex_attention makes the scores in full, O(N·M). That happens under
+    ``torch.compiler.set_stance("force_eager")`` and under a dispatch mode, as those are that explain
+    a failure or simulate a device; here it is an error.
+
+    Args:
+        q: [B, H, N, d]; float16, bfloat16 or float32.
+        k: [B, H, M, d].
+        v: [B, H, M, dv].
+        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
+        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        score_mod: ``(score, b, h, i, j) → score``, as flex_attention takes it.
+        block_mask: Which tiles to visit, as flex_attention takes it, in place of ``causal``; not in
+            the memory model.
+
+    Raises:
+        ValueError: the inputs do not fit together, or both masks are given.
+        RuntimeError: it would not be compiled, or the compiler refuses.
+
+    Dong et al., Flex Attention: A Programming Model for Generating Optimized Attention Kernels,
+    2024 (arXiv 2412.05496).
+    """
+    check_inputs(q, k, v)
+    if q.dtype not in DTYPES:
+        names = ", ".join(str(dtype) for dtype in DTYPES)
+        raise ValueError(f"q must be of one of {names} in flex, got {q.dtype}")
+    if causal and block_mask is not None:
+        raise ValueError("causal and block_mask exclude each other in flex; put both in the mask")
+    wanted = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if q.device.type == "cpu" and wanted:
+        raise RuntimeError("flex has no backward pass on cpu: call it under torch.no_grad()")
+    if block_mask is None:
+        block_mask = _tables(q.shape[2], k.shape[2], causal, q.device)
+    try:
+        with torch._dynamo.config.patch(recompile_limit=2**16, accumulated_recompile_limit=2**16):
+            out: Tensor = torch.compile(_flex, dynamic=False, fullgraph=True)(
+                q, k, v, score_mod, block_mask, scale
+            )
+    except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
+        root: BaseException = error
+        while root.__cause__ is not None:
+            root = root.__cause__
+        reason = " ".join(str(root).split())
+        raise RuntimeError(f"flex_attention's compiler refuses: {reason}") from None
+    return out
+
+
+def _flex(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    score_mod: Callable[..., Tensor] | None,
+    block_mask: BlockMask,
+    scale: float | None,
+) -> Tensor:
+    if not torch.compiler.is_compiling():
+        raise RuntimeError(
+            "flex runs compiled only, and something keeps torch.compile from it here: its dense"
+            " fallback makes the N×M scores"
+        )
+    out: Tensor = flex_attention(q, k, v, score_mod, block_mask, scale)
+    return out
+
+
+def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:
+    """For each block of queries those of keys that it sees, and the other way round: O(N + M)."""
+    rows, columns = -(-N // BLOCK), -(-M // BLOCK)
+
+    def count(first: int, last: int, step: int = 1) -> Tensor:
+        return torch.arange(first, last, step, dtype=torch.int32, device=device)
+
+    if causal:
+        kv_number = count(1, rows + 1).clamp_(max=columns)  # [rows]
+        q_number = count(rows, rows - columns, -1).clamp_(min=0)  # [columns]
+        # Those of a block of keys begin at the diagonal.
+        q_index = count(0, rows + columns - 1).as_strided((columns, rows), (1, 1))
+    else:
+        kv_number = torch.full((rows,), columns, dtype=torch.int32, device=device)  # [rows]
+        q_number = torch.full((columns,), rows, dtype=torch.int32, device=device)  # [columns]
+        q_index = count(0, rows).expand(columns, rows)
+    kv_index = count(0, columns).expand(rows, columns)
+    return BlockMask(
+        (N, M),
+        *(table[None, None] for table in (kv_number, kv_index)),
+        *(None, None),
+        *(table[None, None] for table in (q_number, q_index)),
+        *(None, None),
+        BLOCK_SIZE=(BLOCK, BLOCK),
+        mask_mod=_not_after if causal else _any,
+    )
+
+
+def _not_after(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return j <= i
+
+
+def _any(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return j >= 0

@@ -1,0 +1,217 @@
+"""``attnmem max-length``: the length that it finds fits, and the next does not."""
+
+import json
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.cli import main, max_length
+from pytest_attnmem.cli.max_length import LIMIT, longest
+from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.profiles import PROFILES
+from pytest_attnmem.shape import Source, gather
+
+
+@pytest.fixture
+def ask(capsys):
+    """What ``attnmem max-length … --json`` prints."""
+
+    def found(*arguments):
+        assert main(["max-length", *arguments, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return json.loads(out)
+
+    return found
+
+
+@given(st.integers(0, 3000), st.integers(-5, 4000), st.integers(1, 3500))
+def test_the_edge_is_found_wherever_the_search_begins(edge, about, limit):
+    tried = []
+
+    def fits(N):
+        tried.append(N)
+        return edge >= N
+
+    assert longest(fits, about, limit) == min(edge, limit)
+    assert all(1 <= N <= limit for N in tried)
+
+
+@given(st.integers(0, LIMIT + 10), st.integers(-(LIMIT >> 14), LIMIT >> 14))
+def test_few_lengths_are_tried_where_the_guess_is_good(edge, off):
+    tried = []
+
+    def fits(N):
+        tried.append(N)
+        return edge >= N
+
+    assert longest(fits, edge + off) == min(edge, LIMIT)
+    assert len(tried) <= (45 if off else 25)
+
+
+def run(name, sizes, N, M, device, backward, dtype):
+    """A kernel on the simulated device, on its own."""
+    backend = open_backend(f"simulated:{device}")
+    backend.prime()
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
+    B, H, d = sizes
+
+    def forward():
+        return kernel.attention(q, k, v)
+
+    def training():
+        kernel.attention(q, k, v).sum().backward()
+
+    with backend.world(), torch.set_grad_enabled(backward):
+        q, k, v = (
+            torch.empty(B, H, length, d, device="cuda", dtype=dtype, requires_grad=backward)
+            for length in (N, M, M)
+        )
+        return Instrument(backend, 0).run(training if backward else forward)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "backward", "M"),
+    [
+        ("standard", False, None),
+        ("standard", True, None),
+        ("sdpa-math", True, None),
+        ("standard", False, 4096),
+    ],
+)
+def test_one_more_token_is_out_of_memory(ask, name, backward, M):
+    options = [*["--backward"] * backward, *(["--M", str(M)] if M else [])]
+    found = ask(
+        *(name, "--B", "4", "--H", "8", "--d", "64", "--dtype", "half", "--device", "T4", *options)
+    )
+    N = found["longest"]
+    assert (found["by"], found["at"]["N"], found["next"]["N"]) == ("simulation", N, N + 1)
+    assert found["shape"]["M"] == (M or N)
+    seen, over = (
+        run(name, (4, 8, 64), n, M or n, "T4", backward, torch.float16) for n in (N, N + 1)
+    )
+    assert seen.out_of_memory is None
+    assert over.out_of_memory is not None
+    assert (found["at"]["fits"], found["next"]["fits"]) == (True, False)
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
+    if name == "standard" and not backward:  # at the peak there is nothing but its tensors
+        for length in (found["at"], found["next"]):
+            known = {"B": 4, "H": 8, "N": length["N"], "d": 64, "dtype": "half"}
+            shape = gather([Source("test", known | ({"M": M} if M else {}))])
+            assert length["peak_bytes"] == kernel.model.forward.peak(shape)
+
+
+def test_what_is_printed(capsys):
+    assert main(["max-length", "standard", "--B", "4", "--H", "8", "--d", "64"]) == 0
+    first, second, third, fourth = capsys.readouterr().out.splitlines()
+    N = 18158
+    assert first == f"N={N:,} is the longest that fits A100-80GB (simulated)"
+    assert second == f"  standard forward, B=4 H=8 Hkv=8 N={N} M={N} d=64 dv=64 float32"
+    peak, over = (4 * 8 * n * (2 * n + 64) * 4 for n in (N, N + 1))
+    assert third == f"  N={N:,}: peak 78.7 GiB ({peak:,} B)"
+    assert fourth == f"  N={N + 1:,}: peak 78.8 GiB ({over:,} B), needs 141.9 MiB more"
+
+
+def test_loops_over_many_blocks_are_judged_by_the_model(ask, capsys):
+    sizes = ("flash", "--B", "1", "--H", "8", "--d", "64", "--backward", "--device", "T4")
+    found = ask(*sizes)
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "flash")
+    N = found["longest"]
+    peaks = [
+        kernel.model.training.peak(
+            gather([Source("test", {"B": 1, "H": 8, "N": n, "d": 64, "dtype": "float32"})]),
+            ("sm75", "cuda"),
+        )
+        for n in (N, N + 1)
+    ]
+    assert found["by"] == "model"
+    assert [found["at"]["peak_bytes"], found["next"]["peak_bytes"]] == peaks
+    workspaces = 2 * 8_519_680
+    at, over = (
+        peak + 3 * 8 * n * 64 * 4 + workspaces - PROFILES["T4"].memory_bytes
+        for peak, n in zip(peaks, (N, N + 1), strict=True)
+    )
+    assert at <= 0 < over
+    assert main(["max-length", *sizes]) == 0
+    assert "(by the model)" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_blocks_that_are_few_are_simulated(ask):
+    found = ask("sliding-window", "--B", "64", "--H", "64", "--d", "128", "--device", "T4")
+    assert found["by"] == "simulation"
+    seen = run(
+        "sliding-window", (64, 64, 128), found["longest"], found["longest"], "T4", False, None
+    )
+    assert (seen.out_of_memory, seen.peak_bytes) == (None, found["at"]["peak_bytes"])
+
+
+def test_not_even_one_token_may_fit(ask, capsys):
+    much = ("linear", "--B", "1048576", "--H", "1000", "--d", "64")
+    found = ask(*much)
+    assert (found["longest"], found["at"]) == (None, None)
+    assert found["next"]["N"] == 1
+    assert main(["max-length", *much]) == 0
+    assert capsys.readouterr().out == (
+        "not even N=1 fits A100-80GB: linear forward, B=1048576 H=1000 Hkv=1000 N=1 M=1 d=64 dv=64"
+        " float32, it does not fit (simulated)\n"
+    )
+
+
+def test_there_is_an_end_to_what_is_tried(ask, capsys):
+    little = ("linear", "--B", "1", "--H", "1", "--d", "1")
+    found = ask(*little)
+    assert (found["longest"], found["limit"], found["next"]) == (2**27, 2**27, None)
+    assert main(["max-length", *little]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "N=134,217,728 fits A100-80GB (simulated); no longer length was tried"
+    )
+
+
+def test_a_terminal_is_shown_what_is_tried(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(max_length, "LIMIT", 4)
+    assert main(["max-length", "linear", "--B", "1", "--H", "1", "--d", "1"]) == 0
+    tried = capsys.readouterr().err.split("\r\x1b[K")
+    assert tried[0] == tried[-1] == ""
+    assert all(text.startswith("trying N=") for text in tried[1:-1])
+    assert len(tried) > 2
+
+
+def test_a_terminal_is_left_clean_by_what_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    sizes = ("--B", "1", "--H", "1", "--d", "64", "--dtype", "float64")
+    assert main(["max-length", "sdpa-flash", *sizes]) == 2
+    line = capsys.readouterr().err.rpartition("\r\x1b[K")[2]
+    assert line.startswith("attnmem max-length: sdpa-flash forward, B=1 H=1")
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["linear", "--B", "0"], "--B: expected a whole number >= 1 and < 2**63, got '0'"),
+        (["linear", "--M", "x"], "--M: expected a whole number >= 1 and < 2**63, got 'x'"),
+        (
+            ["linear", "--dtype", "int8"],
+            "--dtype needs a floating dtype, such as torch.float16 or 'float16', got 'int8'",
+        ),
+        (
+            ["linear", "--device", "H10"],
+            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}",
+        ),
+        (
+            ["lineal"],
+            "unknown kernel 'lineal'; did you mean 'linear'? expected one of"
+            f" {', '.join(kernel.name for kernel in KERNELS)}",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_for_is_told_in_one_line(capsys, arguments, message):
+    kernel, *options = arguments
+    assert main(["max-length", kernel, "--B", "1", "--H", "2", "--d", "8", *options]) == 2
+    assert capsys.readouterr() == ("", f"attnmem max-length: {message}\n")

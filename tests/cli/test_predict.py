@@ -1,0 +1,232 @@
+"""``attnmem predict``: what it says is what the model and the simulated device say."""
+
+import json
+
+import pytest
+import torch
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.cli import main, predict
+from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.profiles import PROFILES
+from pytest_attnmem.shape import Source, gather
+
+SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
+
+
+@pytest.fixture
+def ask(capsys):
+    """What ``attnmem predict … --json`` prints."""
+
+    def predicted(*arguments):
+        assert main(["predict", *arguments, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return json.loads(out)
+
+    return predicted
+
+
+@pytest.fixture
+def printed(capsys):
+    """The lines of the tables."""
+
+    def lines(*arguments):
+        assert main(["predict", *arguments]) == 0
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return lines
+
+
+def test_the_tables(printed):
+    assert printed("linear", *SMALL, "--device", "T4") == [
+        "linear forward, B=1 H=2 Hkv=2 N=16 M=16 d=8 dv=8 float32",
+        "",
+        "    phase            KiB  alive      KiB",
+        "--  -------------  -----  -------  -----",
+        "    features of k    1.0  phi_k      1.0",
+        "    state, total     1.6  phi_k      1.0",
+        "                          state      0.5",
+        "                          total      0.1",
+        "    features of q    1.6  state      0.5",
+        "                          total      0.1",
+        "                          phi_q      1.0",
+        "    factor           1.7  state      0.5",
+        "                          total      0.1",
+        "                          phi_q      1.0",
+        "                          factor     0.1",
+        "*   out              2.7  state      0.5",
+        "                          total      0.1",
+        "                          phi_q      1.0",
+        "                          factor     0.1",
+        "                          out        1.0",
+        "",
+        "                  tensors    on T4    allocated    reserved    retained",
+        "--------------  ---------  -------  -----------  ----------  ----------",
+        "model, KiB            2.7      2.7            -           -           -",
+        "simulated, KiB        2.7      2.7          3.5         0.0         1.0",
+        "",
+        "the model's tensors and those simulated agree to the byte",
+        "fits T4: 16.3 MiB of 14.8 GiB, with 3.0 KiB of inputs and 16.3 MiB of workspaces",
+    ]
+
+
+def test_scratch_is_marked_and_too_small_a_size_is_not_zero(printed):
+    lines = printed(
+        *("standard", "--B", "1", "--H", "8", "--N", "1024", "--d", "64", "--dtype", "half"),
+        *("--backward", "--device", "H100"),
+    )
+    largest = next(place for place, line in enumerate(lines) if line.startswith("*"))
+    assert lines[largest].split() == ["*", "softmax", "backward", "65.0", "weights", "16.0"]
+    assert lines[largest + 3].split() == ["loss", "<0.1"]
+    assert lines[largest + 6].split() == ["gradient", "times", "weights", "(scratch)", "16.0"]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("name", ["standard", "flash", "sliding-window"])
+def test_tensors_of_the_model_and_simulated_are_the_same(ask, name, backward):
+    sizes = ("--B", "2", "--H", "3", "--N", "200", "--d", "40", "--dv", "24", "--dtype", "bf16")
+    found = ask(name, *sizes, *["--backward"] * backward, "--device", "H200")
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
+    model = kernel.model.training if backward else kernel.model.forward
+    known = {"B": 2, "H": 3, "N": 200, "d": 40, "dv": 24, "dtype": "bf16", "causal": 0}
+    shape = gather([Source("test", known)])
+    assert found["model"] == {
+        "tensors_bytes": model.peak(shape),
+        "peak_bytes": model.peak(shape, ("simulated", "sm90", "cuda")),
+    }
+    assert found["simulated"]["tensors_bytes"] == model.peak(shape)
+    assert found["shape"] == {"B": 2, "H": 3, "Hkv": 3, "N": 200, "M": 200, "d": 40, "dv": 24}
+    assert (found["dtype"], found["backward"]) == ("bfloat16", backward)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
+    found = ask(
+        *("grouped-query", "--B", "2", "--H", "4", "--Hkv", "2", "--N", "96", "--M", "130"),
+        *("--d", "32", *["--backward"] * backward, "--device", "L4"),
+    )
+    backend = open_backend("simulated:L4")
+    workspace = backend.prime()
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "grouped-query")
+
+    def forward():
+        return kernel.attention(q, k, v)
+
+    def training():
+        kernel.attention(q, k, v).sum().backward()
+
+    with backend.world(), torch.set_grad_enabled(backward):
+        q = torch.empty(2, 4, 96, 32, device="cuda", requires_grad=backward)
+        k, v = (torch.empty(2, 2, 130, 32, device="cuda", requires_grad=backward) for _ in "kv")
+        measured, _ = Instrument(backend, 0).run(training if backward else forward)
+    numbers = {
+        f"{metric}_bytes": measured.value(metric)
+        for metric in ("peak", "allocated", "reserved", "retained")
+    }
+    simulated = found["simulated"]
+    assert {name: simulated[name] for name in numbers} == numbers
+    assert found["workspace_bytes"] == workspace
+    assert found["inputs_bytes"] == (2 * 4 * 96 + 2 * 2 * 2 * 130) * 32 * 4
+    assert found["memory_bytes"] == PROFILES["L4"].memory_bytes
+    inside = found["inputs_bytes"] + workspace + numbers["reserved_bytes"]
+    assert found["needed_bytes"] == inside
+
+
+def test_the_phases_add_up_and_one_is_the_largest(ask):
+    found = ask("standard", *SMALL, "--backward", "--causal", "--device", "H100")
+    assert found["causal"] is True
+    sums = [
+        sum(phase["tensors"].values()) + sum(phase["scratch"].values()) for phase in found["phases"]
+    ]
+    assert sums == [phase["bytes"] for phase in found["phases"]]
+    (largest,) = (phase for phase in found["phases"] if phase["largest"])
+    assert largest["bytes"] == max(sums) == found["model"]["peak_bytes"]
+
+
+def test_what_does_not_fit_is_told_with_all_that_it_would_need(ask, printed):
+    much = ("standard", "--B", "8", "--H", "16", "--N", "16384", "--d", "64")
+    found = ask(*much, "--device", "gtx1080")
+    assert found["fits"] is False
+    assert found["out_of_memory"] == "needs 128.0 GiB more"
+    assert found["simulated"]["peak_bytes"] == (2 * 16384 + 64) * 8 * 16 * 16384 * 4
+    assert printed(*much, "--device", "gtx1080")[-1] == (
+        "out of memory on GTX 1080: needs 258.0 GiB of 7.9 GiB, with 1.5 GiB of inputs and 16.3 MiB"
+        " of workspaces"
+    )
+
+
+def test_inputs_alone_may_not_fit(ask):
+    found = ask("linear", "--B", "65536", "--H", "16", "--N", "4096", "--d", "64")
+    assert (found["fits"], found["out_of_memory"]) == (False, "it does not fit")
+    assert found["inputs_bytes"] > found["memory_bytes"]
+    assert found["simulated"]["retained_bytes"] == 65536 * 16 * 4096 * 64 * 4
+
+
+@pytest.mark.parametrize(("length", "fits"), [(2_000_000, True), (20_000_000, False)])
+def test_too_many_blocks_are_not_simulated(ask, length, fits):
+    sizes = ("--B", "1", "--H", "8", "--N", str(length), "--d", "64", "--dtype", "fp16")
+    found = ask("flash", *sizes, "--device", "T4")
+    assert found["simulated"] is None
+    assert (found["fits"], found["out_of_memory"]) == (fits, None)
+    parts = (found["model"]["peak_bytes"], found["inputs_bytes"], found["workspace_bytes"])
+    assert found["needed_bytes"] == sum(parts)
+
+
+def test_that_it_is_by_the_model_is_said(printed, monkeypatch):
+    monkeypatch.setattr(predict, "MOST", 10)
+    lines = printed("flash", "--B", "1", "--H", "1", "--N", "2048", "--d", "8")
+    assert not any(line.startswith("simulated") for line in lines)
+    assert lines[-2] == (
+        "not simulated: it loops over too many blocks; all of this is by the model"
+    )
+
+
+_KERNELS = ", ".join(kernel.name for kernel in KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["flsh"], f"unknown kernel 'flsh'; did you mean 'flash'? expected one of {_KERNELS}"),
+        (["?"], f"unknown kernel '?'; expected one of {_KERNELS}"),
+        *(
+            (
+                ["linear", option, size],
+                f"{option}: expected a whole number >= 1 and < 2**63, got {size!r}",
+            )
+            for option in ("--B", "--N", "--Hkv")
+            for size in ("0", "-1", "1.5", "1k", str(2**63))
+        ),
+        (
+            ["linear", "--dtype", "int8"],
+            "--dtype needs a floating dtype, such as torch.float16 or 'float16', got 'int8'",
+        ),
+        (
+            ["linear", "--device", "H10"],
+            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}",
+        ),
+        (
+            ["linear", "--Hkv", "1"],
+            "linear has as many heads for keys as for queries: leave out Hkv",
+        ),
+        (["sdpa-flash", "--dv", "16"], "sdpa-flash has values as wide as keys: leave out dv"),
+        (["linear", "--causal"], "linear is not causal: leave out --causal"),
+        (
+            ["linear", "--N", str(10**18)],
+            "linear forward, B=1 H=2 Hkv=2 N=1000000000000000000 M=1000000000000000000 d=8 dv=8"
+            " float32: the kernel raised RuntimeError: Storage size calculation overflowed with"
+            " sizes=[1, 2, 1000000000000000000, 8]",
+        ),
+        (["grouped-query", "--Hkv", "3"], "qkv needs H to be a multiple of Hkv, got H=2 Hkv=3"),
+    ],
+)
+def test_what_cannot_be_predicted_is_told_in_one_line(capsys, arguments, message):
+    kernel, *options = arguments
+    assert main(["predict", kernel, *SMALL, *options]) == 2
+    assert capsys.readouterr() == ("", f"attnmem predict: {message}\n")
+
+
+def test_a_kernel_that_is_always_causal_need_not_be_told(ask):
+    assert ask("linear-causal", *SMALL)["causal"] is True
