@@ -12,11 +12,11 @@ demo: $(VENV)/installed
 	$(BIN)/python -m pytest examples --attnmem-report
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
 test-null: $(NULL)/installed
-	$(NULL)/bin/python -m pytest tests/null -n 2
+	$(NULL)/bin/python -m pytest tests/null -n auto
 
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed
