@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 
 NULL   := .venv-null
 
-.PHONY: demo test test-null lint bench record clean
+.PHONY: demo test test-null lint bench record accuracy clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -21,6 +21,11 @@ test-null: $(NULL)/installed
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed
 	$(NULL)/bin/python tests/null/record.py
+	$(NULL)/bin/python tests/null/record_held_out.py
+
+# What the simulation makes of it, side by side with what was recorded and published.
+accuracy: $(VENV)/installed
+	$(BIN)/python tests/accuracy.py
 
 # Timings are for reading, and never asserted.
 bench: $(VENV)/installed

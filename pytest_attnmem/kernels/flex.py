@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,8 +32,8 @@ def attention(
     ``warmup=1``. On the CPU there is no backward pass, and compiling needs a C++ compiler.
 
     Run without the compiler, flex_attention makes the scores in full, O(N·M). That happens under
-    ``torch.compiler.set_stance("force_eager")`` and under a dispatch mode, as those are that explain
-    a failure or simulate a device; here it is an error.
+    ``torch.compiler.set_stance("force_eager")`` and under a dispatch mode, such as those that
+    explain a failure or simulate a device; here it is an error.
 
     Args:
         q: [B, H, N, d]; float16, bfloat16 or float32.
@@ -68,11 +69,7 @@ def attention(
                 q, k, v, score_mod, block_mask, scale
             )
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
-        root: BaseException = error
-        while root.__cause__ is not None:
-            root = root.__cause__
-        reason = " ".join(str(root).split())
-        raise RuntimeError(f"flex_attention's compiler refuses: {reason}") from None
+        raise RuntimeError(f"flex_attention's compiler refuses: {_reason(error)}") from None
     return out
 
 
@@ -89,8 +86,26 @@ def _flex(
             "flex runs compiled only, and something keeps torch.compile from it here: its dense"
             " fallback makes the N×M scores"
         )
-    out: Tensor = flex_attention(q, k, v, score_mod, block_mask, scale)
+    out: Tensor = flex_attention(
+        q, k, v, score_mod, block_mask, scale, kernel_options=_options(q.device)
+    )
     return out
+
+
+def _options(device: torch.device) -> Any:
+    """The template for many queries, whatever their number: those for few keep partial results.
+
+    That of the CPU does not even compile without tables of full blocks; it is passed over where its
+    partitions do not hold whole blocks.
+    """
+    return {"PARTITION_SIZE": 1} if device.type == "cpu" else {"FORCE_USE_FLEX_ATTENTION": True}
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong first, in a line."""
+    while cause := getattr(error, "inner_exception", None) or error.__cause__:
+        error = cause
+    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
 
 
 def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:
@@ -111,11 +126,15 @@ def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:
         q_index = count(0, rows).expand(columns, rows)
     kv_index = count(0, columns).expand(rows, columns)
     return BlockMask(
-        (N, M),
-        *(table[None, None] for table in (kv_number, kv_index)),
-        *(None, None),
-        *(table[None, None] for table in (q_number, q_index)),
-        *(None, None),
+        seq_lengths=(N, M),
+        kv_num_blocks=kv_number[None, None],
+        kv_indices=kv_index[None, None],
+        full_kv_num_blocks=None,
+        full_kv_indices=None,
+        q_num_blocks=q_number[None, None],
+        q_indices=q_index[None, None],
+        full_q_num_blocks=None,
+        full_q_indices=None,
         BLOCK_SIZE=(BLOCK, BLOCK),
         mask_mod=_not_after if causal else _any,
     )
@@ -127,3 +146,51 @@ def _not_after(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 def _any(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
     return j >= 0
+
+
+_OUT = {"out": "B*H*N*dv*itemsize"}
+_TABLES = {
+    "blocks of keys": f"4*(ceil(N/{BLOCK}) + ceil(M/{BLOCK}))",
+    "blocks of queries": (
+        f"4*(ceil(N/{BLOCK}) + ceil(M/{BLOCK}) + min(1, causal)*(ceil(M/{BLOCK}) - 1))"
+    ),
+}
+_ROWS = "B*H*N*4"
+
+# From the template in torch/_inductor/codegen/cpp_flex_attention_template.py.
+_TILE_Q, _TILE_K = f"min({BLOCK}, N)", f"min({BLOCK}, M)"
+_CPU = {
+    "scores, sums and out of a tile": f"threads*4*{_TILE_Q}*({_TILE_K} + 2 + dv)",
+    "scores in the inputs' dtype": f"threads*itemsize*{_TILE_Q}*{_TILE_K}",
+    "room for packed keys": "B*H*M*d*itemsize",
+    "room for packed values": "B*H*M*dv*itemsize",
+    "transposed keys": f"threads*{_TILE_K}*d*itemsize",
+    "padded queries": f"threads*{_TILE_Q}*d*itemsize",
+}
+_FORWARD = (
+    Phase(
+        "forward",
+        {**_OUT, **_TABLES},
+        {"cpu": _CPU, "cuda": {"lse": _ROWS, "row maxima": _ROWS}},
+    ),
+)
+_BACKWARD = (
+    Phase(
+        "backward",
+        {
+            **{"loss": "itemsize", "loss gradient": "itemsize"},
+            **_OUT,
+            **_TABLES,
+            "lse": _ROWS,
+            "q gradient": "B*H*N*d*itemsize",
+            "k gradient": "B*H*M*d*itemsize",
+            "v gradient": "B*H*M*dv*itemsize",
+        },
+        {"cuda": {"delta": _ROWS}},
+    ),
+)
+
+MODEL = KernelModel(
+    forward=MemoryModel("flex forward", _FORWARD, {"causal": 0}),
+    training=MemoryModel("flex training", _FORWARD + _BACKWARD, {"causal": 0}),
+)

@@ -20,6 +20,7 @@ from ..tracker import innermost
 from .calls import Call, Free, Output, Plan, Planner, Temporary, Workspace
 from .device import BACKWARD, MAIN, About, Block
 from .recall import Recalled
+from .workspaces import workspace_bytes
 
 
 class Memory(Protocol):
@@ -100,6 +101,8 @@ class Lifetimes:
         if self._strangers:  # alive since before the memory began anew
             for given in _on_device(args):
                 self.admit(given)
+        if inherits:  # what it makes is not what the same call makes elsewhere
+            recalled = None
         fresh: list[tuple[Any, _Storage]] = []
         known = self._known
         for tensor in _on_device(out):
@@ -237,11 +240,6 @@ def _on_device(value: Any) -> list[Any]:
 def thread() -> str:
     """The thread that a CUDA build would run this on: backward passes have one of their own."""
     return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
-
-
-def workspace_bytes(profile: DeviceProfile) -> int:
-    """PyTorch's default size of cuBLAS's workspace (aten/src/ATen/cuda/CublasHandlePool.cpp)."""
-    return 32 << 20 if profile.compute_capability[0] in (9, 10, 12) else 8_519_680
 
 
 class Lines:

@@ -24,10 +24,11 @@ from .composites import Composites
 from .device import BACKWARD, MAIN, Device
 from .fakes import PRINTING
 from .interface import Interface
-from .lifetimes import Lifetimes, workspace_bytes
+from .lifetimes import Lifetimes
 from .recall import Recalled
 from .surroundings import surroundings
 from .translation import Translation
+from .workspaces import workspace_bytes
 from .world import World
 
 _SHOWN = 20

@@ -1,0 +1,81 @@
+"""Record the held-out workloads: ``python tests/null/record_held_out.py``, with the CUDA build.
+
+As ``record.py`` does with the others: on the null device, one process a workload, into
+``tests/data/cuda/workloads-held-out.json``. What needs cuDNN, or reads the device, is left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+import workloads_held_out
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+FILE = Path(__file__).parents[1] / "data" / "cuda" / "workloads-held-out.json"
+DEVICES = ("A100-80GB", "A10G", "H100", "T4")
+KINDS = ("requested", "allocated", "reserved")
+SCRIPT = """
+import json, os, sys, warnings
+warnings.simplefilter("ignore")
+import torch
+from pytest_attnmem.nulldevice import observe, program
+program.prepare()
+from workloads_held_out import WORKLOADS
+
+torch.cuda.init()
+torch.cuda.reset_peak_memory_stats()
+try:
+    WORKLOADS[sys.argv[1]]()
+    refused = ""
+except RuntimeError as error:
+    refused = str(error).splitlines()[0]
+peaks = torch.cuda.memory_stats()
+kinds = ("requested", "allocated", "reserved")
+peaks = [peaks[f"{kind}_bytes.all.peak"] for kind in kinds]
+print(json.dumps([peaks, observe.unknown_calls(), refused]), flush=True)
+os._exit(0)
+"""
+
+
+def main():
+    cases = [(device, name) for device in DEVICES for name in workloads_held_out.WORKLOADS]
+    with ThreadPoolExecutor(2) as pool:
+        rows = [row for row in pool.map(recorded, cases) if row]
+    what = {
+        "what": "peaks of PyTorch's CUDA caching allocator on the null device, in bytes",
+        "torch": version("torch"),
+    }
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    head = json.dumps(what, indent=1).removesuffix("\n}")
+    FILE.write_text(f'{head},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+
+
+def recorded(case):
+    """Requested, allocated and reserved bytes; None where they cannot be known here."""
+    device, workload = case
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, workload],
+        env={
+            **os.environ,
+            **environment(find_profile(device)),
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    peaks, unknown, refused = json.loads(done.stdout.splitlines()[-1])
+    print(device, workload, *peaks, unknown, refused)
+    if unknown or refused:
+        return None
+    return {"device": device, "workload": workload, **dict(zip(KINDS, peaks, strict=True))}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Recorded workloads, run again on a simulated device: what both tests and the page show."""
+
+import contextlib
+import gc
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from pytest_attnmem.backends import Backend, open_backend
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.instrument import Instrument
+
+TESTS = Path(__file__).parent
+KINDS = ("requested", "allocated", "reserved")
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Highest bytes of one workload from a fresh process on; or why there are none."""
+
+    requested: int
+    allocated: int
+    reserved: int
+    problem: str = ""
+
+    def less(self, other: "Peaks") -> tuple[int, ...]:
+        return tuple(getattr(self, kind) - getattr(other, kind) for kind in KINDS)
+
+
+@cache
+def workloads(name: str) -> dict[str, Callable[[], None]]:
+    """Those of ``tests/null/<name>.py``, which the null device runs too."""
+    spec = spec_from_file_location(name, TESTS / "null" / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {**module.WORKLOADS, "flash_paper": getattr(module, "flash_paper", None)}
+
+
+def recorded(name: str) -> dict[str, dict[str, Peaks]]:
+    """Workload → device → peaks, of ``tests/data/cuda/<name>.json``."""
+    found: dict[str, dict[str, Peaks]] = {}
+    for row in read(name)["peaks"]:
+        peaks = Peaks(*(row[kind] for kind in KINDS))
+        found.setdefault(row["workload"], {})[row["device"]] = peaks
+    return found
+
+
+def read(name: str) -> dict:
+    return json.loads((TESTS / "data" / "cuda" / f"{name}.json").read_text("utf-8"))
+
+
+@cache
+def device(name: str) -> Backend:
+    """The simulated one of that name, opened once."""
+    return open_backend(f"simulated:{name}")
+
+
+def replay(call: Callable[[], object], on: str, *, primed: bool = False) -> Peaks:
+    """One call in a process of its own, as far as the device can tell."""
+    backend = device(on)
+    backend.forget(primed=primed)
+    try:
+        seen, _ = Instrument(backend, 0).run(call)
+    except Exception as error:  # a workload is to end well; how else it ends is a gap
+        kind = "" if isinstance(error, AttnMemError) else f"{type(error).__name__}: "
+        return Peaks(0, 0, 0, f"{kind}{error}")
+    problem = seen.unmeasured or (f"out of memory: {seen.out_of_memory}" * bool(seen.out_of_memory))
+    return Peaks(seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes, problem)
+
+
+@contextlib.contextmanager
+def quick_collections() -> Iterator[None]:
+    """Freeze what PyTorch made, so that collecting before each window costs little."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
