@@ -8,11 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from ..model import KernelModel, MemoryModel, Phase
 from .contract import check_inputs
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+_DENSE = (
+    "flex runs compiled only, and something keeps torch.compile from it here: its dense fallback"
+    " makes the N×M scores"
+)
 BLOCK = 128  # positions in a block of the tables that say which tiles to visit
 
 
@@ -61,6 +66,9 @@ def attention(
     wanted = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     if q.device.type == "cpu" and wanted:
         raise RuntimeError("flex has no backward pass on cpu: call it under torch.no_grad()")
+    # Dynamo gives way to a dispatch mode, and would go on to after it has ended.
+    if is_in_torch_dispatch_mode():
+        raise RuntimeError(_DENSE)
     if block_mask is None:
         block_mask = _tables(q.shape[2], k.shape[2], causal, q.device)
     try:
@@ -82,10 +90,7 @@ def _flex(
     scale: float | None,
 ) -> Tensor:
     if not torch.compiler.is_compiling():
-        raise RuntimeError(
-            "flex runs compiled only, and something keeps torch.compile from it here: its dense"
-            " fallback makes the N×M scores"
-        )
+        raise RuntimeError(_DENSE)
     out: Tensor = flex_attention(
         q, k, v, score_mod, block_mask, scale, kernel_options=_options(q.device)
     )

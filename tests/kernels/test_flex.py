@@ -105,21 +105,37 @@ class Passing(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("how", ["a dispatch mode", "force_eager"])
-def test_the_dense_fallback_is_refused(how):
+def uncompiled():
+    return torch.compiler.set_stance("force_eager")  # at once
+
+
+EAGER = pytest.mark.parametrize("eager", [Passing, uncompiled])
+
+
+@EAGER
+def test_the_dense_fallback_is_refused(eager):
     message = (
         "flex runs compiled only, and something keeps torch.compile from it here: its dense"
         " fallback makes the N×M scores"
     )
-    eager = Passing() if how == "a dispatch mode" else torch.compiler.set_stance("force_eager")
     tensors = inputs((1, 1, 5, 5, 4, 4), torch.float32)
-    with eager, pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+    with eager(), pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         attention(*tensors)
+
+
+@COMPILER
+@EAGER
+def test_a_refusal_leaves_nothing_behind(eager):
+    tensors = inputs((1, 1, 6, 5, 4, 4), torch.float32)
+    with eager(), pytest.raises(RuntimeError, match="compiled only"):
+        attention(*tensors)
+    assert attention(*tensors).shape == (1, 1, 6, 4)
 
 
 def test_the_compilers_refusal_is_one_line():
     def broken(score, b, h, i, j):
-        raise ValueError("no such bias\nand more")
+        torch._dynamo.graph_break()
+        return score
 
     tensors = inputs((1, 1, 5, 5, 4, 4), torch.float32)
     with pytest.raises(RuntimeError, match=r"^flex_attention's compiler refuses: ") as refusal:
