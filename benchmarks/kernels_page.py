@@ -30,6 +30,13 @@ training's peak grow with, block sizes being what they are by default.
 
 """
 
+TAIL = """
+Not in the table, for they are called otherwise: `decode.attention` (a step with a key/value cache,
+static or growing), `ring.attention` (a part of the sequence on each process of a group; peaks are
+those of one rank, `R` the number of ranks) and `flex.attention` (`flex_attention`, compiled; run
+dense it is refused). Their models are `decode.STATIC`, `decode.GROWING`, `ring.MODEL`, `flex.MODEL`.
+"""
+
 
 def render() -> str:
     """The page."""
@@ -39,7 +46,7 @@ def render() -> str:
         *map(_row, KERNELS),
     ]
     papers = [f"- `{_path(kernel)}`: {_summary(kernel)}" for kernel in KERNELS]
-    return HEAD + "\n".join([*rows, "", "## What each is", "", *papers]) + "\n"
+    return HEAD + "\n".join([*rows, "", "## What each is", "", *papers]) + "\n" + TAIL
 
 
 def _row(kernel: Kernel) -> str:

@@ -31,6 +31,8 @@ def run(attention, tensors, causal, training):
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 @pytest.mark.parametrize(("kernel", "causal"), EXACT, ids=lambda value: getattr(value, "name", ""))
 def test_the_model_is_the_measured_peak(cuda, kernel, causal, training, sizes, dtype):
+    if kernel.name == "flash-triton" and dtype is torch.float64:
+        pytest.skip("flash-triton has no kernel for float64, and says so")
     B, H, N, M, d, dv = sizes
     tensors = [
         torch.randn(B, H, *shape, device=cuda.device, dtype=dtype, requires_grad=training)
