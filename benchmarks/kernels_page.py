@@ -34,7 +34,8 @@ TAIL = """
 Not in the table, for they are called otherwise: `decode.attention` (a step with a key/value cache,
 static or growing), `ring.attention` (a part of the sequence on each process of a group; peaks are
 those of one rank, `R` the number of ranks) and `flex.attention` (`flex_attention`, compiled; run
-dense it is refused). Their models are `decode.STATIC`, `decode.GROWING`, `ring.MODEL`, `flex.MODEL`.
+dense it is refused). Their models are `decode.STATIC`, `decode.GROWING`, `ring.MODEL` and
+`flex.MODEL`.
 """
 
 
