@@ -10,13 +10,10 @@ import torch
 
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
-from ...profiles import DeviceProfile, find_profile
+from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from .. import Gauge
 from ..tracker import raised_at
 from .calls import Call, Output, Plan, Planner
-
-#: What stands for the device where none is named.
-DEFAULT = "A100-80GB"
 
 
 class Simulated:
@@ -93,7 +90,7 @@ def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simul
     Raises:
         BackendUnavailable: there is no such profile, or this torch cannot run programs on fakes.
     """
-    profile = find_profile(argument or DEFAULT, profiles)
+    profile = find_profile(argument or DEFAULT_PROFILE, profiles)
     try:
         return Simulated(profile)
     except (ImportError, AttributeError) as error:
