@@ -82,9 +82,8 @@ class World(FakeTensorMode):
         self,
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
-        shape_env: Any = None,
     ) -> None:
-        super().__init__(shape_env=shape_env)
+        super().__init__()
         self.observer = observer
         self.running = False
         """Whether a program runs in it."""

@@ -2,7 +2,8 @@
 
 A pointwise operator is one kernel over a TensorIterator, which casts as it reads and writes
 (aten/src/ATen/native/cuda/Loops.cuh); torch tags it. A view has no memory of its own; its schema
-says so. The rest are listed, each seen to allocate nothing in ``tests/data/cuda``.
+says so. The rest are listed: most were seen to allocate nothing (``tests/data/cuda``), and a few
+siblings are taken to be like them.
 """
 
 from __future__ import annotations
