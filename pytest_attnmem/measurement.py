@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .timeline import Timeline
 
 METRICS = ("peak", "allocated", "reserved", "retained")
 
@@ -60,6 +63,8 @@ class Measurement:
     """The tensors alive at the peak, largest first, where that was looked up."""
     left: tuple[Held, ...] = ()
     """The tensors alive at the end, likewise."""
+    timeline: Timeline | None = field(default=None, compare=False, repr=False)
+    """Who was alive when, where that was looked up."""
     held_note: str = ""
     """What is to be known about ``held``: why it is empty, or what it leaves out."""
     result: Any = field(default=None, compare=False, repr=False)

@@ -11,6 +11,7 @@ from .arithmetic import MAX_BITS
 from .errors import AttnMemError
 from .growth import Growth
 from .measurement import METRICS, Held, Measurement
+from .timeline import Timeline
 from .units import excerpt, shown
 from .verdict import Outcome, Verdict
 
@@ -37,10 +38,16 @@ class Record:
     reserved_bytes: int | None = None
     retained_bytes: int | None = None
     baseline_bytes: int | None = None
+    baseline_state: str = ""
+    """``new``, ``same``, ``regressed`` or ``improved``; empty where there is no baseline."""
     workspace_bytes: int = 0
     allocations: int = 0
     duration_s: float = 0.0
     held: tuple[Held, ...] = ()
+    where: str = ""
+    """The test: its file from the rootdir, and its line."""
+    timeline: Timeline | None = None
+    """Who was alive when, where a report or an artifact was asked for that shows it."""
     growth: tuple[Mapping[str, Any], ...] = ()
     """What was measured at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
 

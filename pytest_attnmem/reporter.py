@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: The name of a row among a report's user properties, which travel to the controller and JUnit.
 PROPERTY = "attnmem"
 
+#: The options that name a file to write; each is a module of ``report`` that renders the session.
+WRITTEN = ("json", "csv", "markdown", "html", "trend")
+
 
 class Worker:
     """In a process that only runs tests: tell the controller where they ran."""
@@ -82,20 +85,25 @@ class Reporter:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the files that were asked for."""
-        path = self._session.settings.json
-        if path is None:
+        settings = self._session.settings
+        paths = {name: path for name in WRITTEN if (path := getattr(settings, name)) is not None}
+        if not paths:
             return
+        from importlib import import_module
+
         from .environment import describe
-        from .report.json import render
         from .summary import summarise
 
+        summary = summarise(self._session.records)
         environment = self._session.environment or describe()
-        try:
-            text = render(summarise(self._session.records), environment)
-            path.write_text(text, "utf-8", errors="backslashreplace")  # as JSON escapes them
-        except OSError as error:
-            self._problem = f"attnmem: cannot write {path}: {error.strerror}"
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        for name, path in paths.items():
+            renderer = import_module(f".report.{name}", __package__)
+            try:
+                text = renderer.render(summary, environment)
+                path.write_text(text, "utf-8", errors="backslashreplace")  # as JSON escapes them
+            except OSError as error:
+                self._problem = f"attnmem: cannot write {path}: {error.strerror}"
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the line or the table, where there is anything to tell."""

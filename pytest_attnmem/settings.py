@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .backends import Opener
     from .budget import BudgetSpec
+    from .tolerance import Tolerance
 
 MARKER = "memory_budget"
 
@@ -29,7 +30,7 @@ class Option(NamedTuple):
 
     name: str
     kind: str
-    """``flag``, ``text``, ``path`` or ``choice``."""
+    """``flag``, ``text``, ``path``, ``directory`` or ``choice``."""
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -46,6 +47,39 @@ OPTIONS = (
         metavar="NAME",
     ),
     Option("json", "path", None, "write the results to this file", metavar="PATH"),
+    Option("csv", "path", None, "write a line for each result to this file", metavar="PATH"),
+    Option("markdown", "path", None, "write a table for a pull request's comment", metavar="PATH"),
+    Option("html", "path", None, "write a page with tables and charts", metavar="PATH"),
+    Option("trend", "path", None, "write customSmallerIsBetter JSON for trend tools", metavar="PATH"),
+    Option("github", "flag", False, "annotate failures for GitHub, and add to the step's summary"),
+    Option(
+        "artifacts",
+        "directory",
+        None,
+        "write what failing tests held to this directory, as traces and snapshots",
+        metavar="DIR",
+    ),
+    Option(
+        "baseline",
+        "path",
+        None,
+        "hold results to this file (default: attnmem-baseline.json at the rootdir, if it is there)",
+        metavar="PATH",
+    ),
+    Option(
+        "update",
+        "choice",
+        None,
+        "write the baseline: all results, new ones only, or prune those of vanished tests",
+        choices=("all", "new", "prune"),
+    ),
+    Option(
+        "tolerance",
+        "text",
+        None,
+        "how far over the baseline is still the same, such as 2%+1MiB",
+        metavar="T",
+    ),
     Option(
         "default",
         "text",
@@ -58,8 +92,8 @@ OPTIONS = (
         "explain",
         "choice",
         "auto",
-        "run a test that is over its budget once more to see who holds memory: auto or off",
-        choices=("auto", "off"),
+        "run once more to see who holds memory: auto (tests that are over), all, or off",
+        choices=("auto", "all", "off"),
     ),
     Option("disable", "flag", False, "measure and enforce nothing; markers stay valid"),
 )
@@ -71,6 +105,16 @@ class Settings(NamedTuple):
     report: bool
     backend: str
     json: Path | None
+    csv: Path | None
+    markdown: Path | None
+    html: Path | None
+    trend: Path | None
+    github: bool
+    artifacts: Path | None
+    baseline: Path | None
+    update: str | None
+    tolerance: Tolerance | None
+    """Against the baseline; ``None``: what suits the backend."""
     default: BudgetSpec | None
     strict: bool
     explain: str
@@ -99,7 +143,8 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             keywords["metavar"] = option.metavar
         shown = f" (default: {option.default})" if option.default else ""
-        group.addoption(f"--attnmem-{option.name}", help=option.help + shown, **keywords)
+        plain = (option.help + shown).replace("%", "%%")  # argparse fills in what % announces
+        group.addoption(f"--attnmem-{option.name}", help=plain, **keywords)
         kind = "bool" if option.kind == "flag" else "string"
         parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
 
@@ -135,7 +180,13 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
     if option.kind == "path":
         return _file(base / value, source)
+    if option.kind == "directory":
+        return _directory(base / value, source)
     try:
+        if option.name == "tolerance":
+            from .tolerance import parse_tolerance
+
+            return parse_tolerance(value)
         if option.name == "default":
             return _for_every_test(value)
         if option.name == "backend" and value != option.default:
@@ -164,6 +215,12 @@ def _ini(config: pytest.Config, option: Option) -> Any:
         return config.getini(f"attnmem_{option.name}")
     except (TypeError, ValueError, pytest.UsageError) as error:
         raise AttnMemError(f"attnmem_{option.name}: {error}") from error
+
+
+def _directory(path: Path, source: str) -> Path:
+    if path.exists() and not path.is_dir():
+        raise AttnMemError(f"{source}: {path} is a file; name a directory")
+    return path
 
 
 def _file(path: Path, source: str) -> Path:
