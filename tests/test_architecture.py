@@ -24,7 +24,7 @@ PLUGIN = frozenset(
 TORCH = ("backends", "kernels")
 TORCH_FILES = frozenset({f"nulldevice/{name}.py" for name in ("cudnn", "program", "values")})
 #: What must wait until something is measured or printed.
-HEAVY = frozenset({"torch", "numpy", "tabulate"})
+HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 
 MAX_LINES = 300
 VAGUE = frozenset(
