@@ -50,7 +50,13 @@ OPTIONS = (
     Option("csv", "path", None, "write a line for each result to this file", metavar="PATH"),
     Option("markdown", "path", None, "write a table for a pull request's comment", metavar="PATH"),
     Option("html", "path", None, "write a page with tables and charts", metavar="PATH"),
-    Option("trend", "path", None, "write customSmallerIsBetter JSON for trend tools", metavar="PATH"),
+    Option(
+        "trend",
+        "path",
+        None,
+        "write the peaks for trend tools, as customSmallerIsBetter JSON",
+        metavar="PATH",
+    ),
     Option("github", "flag", False, "annotate failures for GitHub, and add to the step's summary"),
     Option(
         "artifacts",
