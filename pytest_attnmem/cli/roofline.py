@@ -1,0 +1,201 @@
+"""Tell what limits a model's inference on a device: memory, bandwidth or arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..inference import ATTENTION, Analysis, Step
+from ..units import common_unit, format_in, format_size
+from .transformer import add_arguments as add_transformer
+from .transformer import analysis
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``--params 7e9 --layers 32 --d-model 4096 --heads 32 --dtype fp16 --device A100-80GB``."""
+    parser.epilog = (
+        "The least that must be computed and moved, by devices as fast as their vendors say:"
+        " weights and cache are read once, what an operation takes and gives is moved once, and a"
+        " fused attention keeps its scores on the chip. Decode is one more token for each"
+        " sequence, prefill all tokens at once, every one of them attending to all. Of a mixture"
+        " of experts, --params with all experts tells its memory, with those that one token goes"
+        " through its tokens per second. Activations and workspaces are in no number but what is"
+        " moved. The sequence length counts the tokens in the cache."
+    )
+    add_transformer(parser)
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw it as .png or .svg")
+
+
+def execute(arguments: Namespace) -> int:
+    """Print the analysis, and draw it.
+
+    Raises:
+        AttnMemError: there is no such dtype or device, the sizes do not go together, or the figure
+            cannot be drawn.
+    """
+    found, dtypes = analysis(arguments)
+    if arguments.plot:
+        from ..plot import save
+        from ..plot.roofline import draw
+
+        save(draw(found), arguments.plot)
+    if arguments.json:
+        print(json.dumps(to_dict(found, dtypes), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(render(found, dtypes)))
+    return 0
+
+
+def render(found: Analysis, dtypes: dict[str, str]) -> list[str]:
+    """A table of operations, and what is to be said of them."""
+    from tabulate import tabulate
+
+    steps = (found.decode, found.prefill)
+    table = tabulate(
+        [row for step in steps for row in _rows(found, step)],
+        headers=["", "operation", "GFLOP", "moved", "FLOP/B", "bound by", "ms at least"],
+        colalign=["left", "left", "right", "right", "right", "left", "right"],
+        disable_numparse=True,
+    )
+    return [*_head(found, dtypes), "", *table.splitlines(), "", *_notes(found)]
+
+
+def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:
+    model, device = found.model, found.roof
+    heads = f"{model.num_heads} heads of {model.head_dim}"
+    if model.latent_dim:
+        heads += f" over a latent of {model.latent_dim}+{model.rope_dim}"
+    elif model.num_kv_heads != model.num_heads:
+        heads += f" over {model.num_kv_heads}"
+    yield (
+        f"{model.num_params:,} parameters in {dtypes['dtype']}, {model.num_layers} layers of"
+        f" {model.d_model}, {heads}; batch {found.batch_size:,} of {found.seq_len:,} tokens,"
+        f" cached in {dtypes['kv_dtype']}"
+    )
+    yield (
+        f"{device.name}: {_rounded(device.bandwidth_bytes_per_sec / 10**9)} GB/s,"
+        f" {_rounded(device.compute_flops / 10**12)} TFLOP/s in {device.dtype}, ridge point"
+        f" {_rounded(device.ridge)} FLOP/B"
+    )
+
+
+def _rows(found: Analysis, step: Step) -> Iterator[list[str]]:
+    unit = common_unit([math.ceil(one.nbytes) for one in step.operations])
+    for place, one in enumerate((*step.operations, step.whole)):
+        last = place == len(step.operations)
+        seconds = found.seconds(step) if last else found.roof.seconds(one.flops, one.nbytes)
+        yield [
+            "" if place else step.name,
+            one.name,
+            _rounded(Fraction(one.flops, 10**9)),
+            f"{format_in(math.ceil(one.nbytes), unit)} {unit}",
+            _rounded(one.intensity),
+            "memory" if found.roof.is_memory_bound(one.intensity) else "compute",
+            f"{float(seconds * 1000):,.3f}",
+        ]
+
+
+def _rounded(number: Fraction) -> str:
+    """As people read it: one decimal, or three digits of what is less than one."""
+    return f"{float(number):,.1f}" if number >= Fraction("0.9995") else f"{float(number):.3g}"
+
+
+def _notes(found: Analysis) -> Iterator[str]:
+    model, device = found.model, found.roof
+    yield (
+        f"memory: weights {_exact(model.memory_bytes)} and cache {_exact(found.kv_cache_bytes)}"
+        f" need {format_size(found.needed_bytes)}"
+        + ("" if device.memory_bytes is None else f" of {format_size(device.memory_bytes)}")
+    )
+    if found.fits is not None:
+        tokens, sequences = found.longest_seq_len, found.largest_batch_size
+        yield (
+            f"{'fits' if found.fits else 'does not fit'} {device.name}: at batch"
+            f" {found.batch_size:,} {f'up to {tokens:,} tokens' if tokens else 'not one token'}, at"
+            f" {found.seq_len:,} tokens {f'up to batch {sequences:,}' if sequences else 'no batch'}"
+        )
+    yield (
+        "tokens/s at most:"
+        f" {_rounded(found.weights_tokens_per_sec)} of one sequence by the weights alone;"
+        f" {_rounded(found.memory_tokens_per_sec)} of the batch with its cache read;"
+        f" {_rounded(found.tokens_per_sec)} by operation"
+    )
+    decode = found.decode
+    yield f"decode can use {_rounded(100 * found.utilization(decode))} % of the peak FLOP/s"
+    weights = [one for one in decode.operations if one.name != ATTENTION]
+    yield f"products with weights: {_until(found.compute_bound_batch(weights))}"
+    whole_step = f"the whole step at {found.seq_len:,} tokens: "
+    batch = found.compute_bound_batch(decode.operations)
+    room = found.largest_batch_size
+    over = (
+        f", which does not fit {device.name}" if batch and room is not None and batch > room else ""
+    )
+    yield whole_step + _until(batch) + over
+
+
+def _until(batch: int | None) -> str:
+    if batch is None:
+        return "memory-bound at any batch, for what is read grows with it"
+    if batch == 1:
+        return "compute-bound at any batch"
+    return f"memory-bound up to batch {batch - 1:,}, compute-bound from {batch:,}"
+
+
+def _exact(nbytes: int) -> str:
+    return f"{format_size(nbytes)} ({nbytes:,} B)"
+
+
+def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
+    """The same for programs: bytes, FLOPs, seconds."""
+    model, device = found.model, found.roof
+    weights = [one for one in found.decode.operations if one.name != ATTENTION]
+    return {
+        "params": model.num_params,
+        **dtypes,
+        "batch_size": found.batch_size,
+        "seq_len": found.seq_len,
+        "device": device.name,
+        "memory_bytes": device.memory_bytes,
+        "bandwidth_bytes_per_sec": float(device.bandwidth_bytes_per_sec),
+        "compute_flops": float(device.compute_flops),
+        "computed_in": device.dtype,
+        "ridge_point": float(device.ridge),
+        "model_bytes": model.memory_bytes,
+        "kv_cache_bytes": found.kv_cache_bytes,
+        "fits": found.fits,
+        "longest_seq_len": found.longest_seq_len,
+        "largest_batch_size": found.largest_batch_size,
+        "max_tokens_per_sec": float(found.weights_tokens_per_sec),
+        "memory_tokens_per_sec": float(found.memory_tokens_per_sec),
+        "tokens_per_sec": float(found.tokens_per_sec),
+        "compute_bound_batch_size": {
+            "weights": found.compute_bound_batch(weights),
+            "step": found.compute_bound_batch(found.decode.operations),
+        },
+        "steps": [_step(found, step) for step in (found.decode, found.prefill)],
+    }
+
+
+def _step(found: Analysis, step: Step) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "tokens": step.tokens,
+        "seconds": float(found.seconds(step)),
+        "utilization": float(found.utilization(step)),
+        "operations": [
+            {
+                "name": one.name,
+                "flops": one.flops,
+                "bytes": math.ceil(one.nbytes),
+                "intensity": float(one.intensity),
+                "memory_bound": found.roof.is_memory_bound(one.intensity),
+            }
+            for one in (*step.operations, step.whole)
+        ],
+    }
