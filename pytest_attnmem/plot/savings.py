@@ -1,0 +1,51 @@
+"""How many times less memory one attention takes than another, a bar a length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..errors import AttnMemError
+from ..profiling import ScalingRow
+from . import figure, style
+from .scaling import label_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(rows: Iterable[ScalingRow], *, of: str = "linear", over: str = "standard") -> Figure:
+    """Bars of ``over / of``, each with its number; where memory ran out it has no height.
+
+    Raises:
+        AttnMemError: there is no row, one lacks a kernel, or matplotlib is not installed.
+    """
+    rows = sorted(rows, key=lambda row: row.seq_len)
+    if not rows:
+        raise AttnMemError("there is nothing to draw: no sequence length was measured")
+    for kernel in (of, over):
+        if lacking := [row.seq_len for row in rows if kernel not in row.peaks]:
+            there = ", ".join(rows[0].peaks)
+            raise AttnMemError(
+                f"no savings to draw: {kernel} was not measured at N={lacking[0]}; there is {there}"
+            )
+    drawn, axes = figure()
+    for place, row in enumerate(rows):
+        less, more = row.peaks[of].measured_bytes, row.peaks[over].measured_bytes
+        ratio = more / less if less and more else 0.0
+        axes.bar(place, ratio, color=style(0)["color"])
+        axes.annotate(
+            f"{ratio:.1f}x" if ratio else "OOM",
+            (place, ratio),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="center",
+            fontweight="bold",
+        )
+    axes.set_title(f"Memory savings of {label_of(of).lower()} attention")
+    axes.set_xlabel("sequence length, tokens")
+    axes.set_ylabel(f"peak of {label_of(over).lower()} / peak of {label_of(of).lower()}, times")
+    axes.set_xticks(range(len(rows)), [str(row.seq_len) for row in rows])
+    axes.grid(False, axis="x")
+    axes.margins(y=0.12)
+    return drawn

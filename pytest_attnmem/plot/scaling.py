@@ -1,0 +1,123 @@
+"""Memory over the length of the sequence: the quadratic matrix, and what a sweep measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import AttnMemError
+from ..profiling import ScalingRow
+from . import figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MIB: Final = 1 << 20
+
+#: What figures call the kernels of the notebook; others have their own names.
+_LABELS: Final = (
+    ("standard", "Standard"),
+    ("linear", "Linear (bidir)"),
+    ("linear-causal", "Linear (causal)"),
+)
+
+#: The lines of the quadratic picture.
+_PARTS: Final = (
+    ("attention_matrix_memory", "Attention matrix"),
+    ("input_memory", "Q, K and V"),
+    ("output_memory", "Output"),
+    ("peak_memory", "Peak above Q, K and V"),
+)
+
+
+def draw_quadratic(stats: Mapping[int, Mapping[str, int]]) -> Figure:
+    """What attention holds at each length: a ``profile_memory_scaling``, or estimates by length.
+
+    Raises:
+        AttnMemError: there is no length, or matplotlib is not installed.
+    """
+    lengths = sorted(stats)
+    _some(lengths)
+    drawn, axes = figure()
+    for place, (part, label) in enumerate(_PARTS):
+        if part in stats[lengths[0]]:  # an estimate has no peak
+            _line(axes, lengths, [stats[N][part] for N in lengths], label=label, **style(place))
+    for N in lengths:
+        matrix = stats[N]["attention_matrix_memory"] / _MIB
+        _note(axes, f"{matrix:.4g} MiB", (N, matrix), (4, -9), ha="left")
+    axes.margins(x=0.2)
+    _dress(axes, "Memory of standard attention", "memory, MiB", lengths)
+    return drawn
+
+
+def draw(rows: Iterable[ScalingRow]) -> Figure:
+    """Two panels: what was measured of every kernel, and that beside the theory.
+
+    Sizes are above the inputs. A length at which memory ran out is marked at the upper edge.
+
+    Raises:
+        AttnMemError: there is no row, or matplotlib is not installed.
+    """
+    rows = sorted(rows, key=lambda row: row.seq_len)
+    _some(rows)
+    drawn, (left, right) = figure(2)
+    lengths = [row.seq_len for row in rows]
+    for place, kernel in enumerate(rows[0].peaks):
+        measured = [row.peaks[kernel].measured_bytes for row in rows]
+        _line(left, lengths, measured, label=label_of(kernel), **style(place))
+        _mark_out_of_memory(left, lengths, measured, place)
+        theory = [row.peaks[kernel].theoretical_bytes for row in rows]
+        _line(right, lengths, measured, label=f"{label_of(kernel)}, measured", **_points(place))
+        looks = {**style(place), "marker": ""}
+        _line(right, lengths, theory, label=f"{label_of(kernel)}, theory", **looks)
+    _dress(left, "Empirical memory", "peak memory above the inputs, MiB", lengths)
+    _dress(right, "Theory and measurement", "peak memory above the inputs, MiB", lengths)
+    return drawn
+
+
+def label_of(kernel: str) -> str:
+    """What figures call a kernel."""
+    return dict(_LABELS).get(kernel, kernel)
+
+
+def _some(found: Sequence[Any]) -> None:
+    if not found:
+        raise AttnMemError("there is nothing to draw: no sequence length was measured")
+
+
+def _line(axes: Any, lengths: list[int], sizes: Sequence[int | None], **looks: Any) -> None:
+    """A gap stands where memory ran out."""
+    axes.plot(lengths, [float("nan") if size is None else size / _MIB for size in sizes], **looks)
+
+
+def _points(place: int) -> dict[str, Any]:
+    return {**style(place), "linestyle": "", "markersize": 9, "fillstyle": "none"}
+
+
+def _mark_out_of_memory(
+    axes: Any, lengths: list[int], sizes: Sequence[int | None], place: int
+) -> None:
+    edge = axes.get_xaxis_transform()
+    height = 0.96 - 0.07 * place  # below the mark of the line before
+    for N, size in zip(lengths, sizes, strict=True):
+        if size is None:
+            axes.plot([N], [height], transform=edge, **{**_points(place), "markersize": 6})
+            _note(axes, "OOM", (N, height), (-6, 0), ha="right", va="center", xycoords=edge)
+
+
+def _note(
+    axes: Any, text: str, point: tuple[float, float], offset: tuple[int, int], **looks: Any
+) -> None:
+    axes.annotate(text, point, xytext=offset, textcoords="offset points", fontsize=8, **looks)
+
+
+def _dress(axes: Any, title: str, what: str, lengths: list[int]) -> None:
+    axes.set_title(title)
+    axes.set_xlabel("sequence length, tokens")
+    axes.set_ylabel(what)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(lengths, [str(N) for N in lengths])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+    axes.legend(loc="best")

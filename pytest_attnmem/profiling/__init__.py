@@ -1,0 +1,32 @@
+"""Memory profiling: what attention takes as the sequence grows, measured and by theory.
+
+The functions of the reference documents, under their names. All sizes are bytes.
+"""
+
+from .linear import linear_attention_bidir, linear_attention_causal
+from .quadratic import (
+    estimate_attention_memory,
+    measure_attention_memory,
+    profile_memory_scaling,
+    standard_attention,
+)
+from .scaling import Peak, ScalingRow, memory_scaling, save_csv
+from .theory import theoretical_memory
+from .tracker import MemoryTracker, OutOfMemory, measure_memory
+
+__all__ = [
+    "MemoryTracker",
+    "OutOfMemory",
+    "Peak",
+    "ScalingRow",
+    "estimate_attention_memory",
+    "linear_attention_bidir",
+    "linear_attention_causal",
+    "measure_attention_memory",
+    "measure_memory",
+    "memory_scaling",
+    "profile_memory_scaling",
+    "save_csv",
+    "standard_attention",
+    "theoretical_memory",
+]

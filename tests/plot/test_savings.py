@@ -1,0 +1,57 @@
+"""Bars of memory saved: their heights, and the numbers over them."""
+
+import pytest
+
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.plot.savings import draw
+from pytest_attnmem.profiling import Peak, ScalingRow
+
+
+def row(seq_len, standard, linear):
+    peaks = {"standard": Peak(standard, 1), "linear": Peak(linear, 1)}
+    return ScalingRow(seq_len, 1, peaks)
+
+
+def bars(axes):
+    return [bar.get_height() for bar in axes.patches]
+
+
+def notes(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_a_bar_a_length_with_its_number():
+    (axes,) = draw([row(1024, 123, 10), row(512, 100, 32)]).axes
+    assert bars(axes) == [3.125, 12.3]
+    assert notes(axes) == ["3.1x", "12.3x"]
+    assert [text.xy for text in axes.texts] == [(0, 3.125), (1, 12.3)]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["512", "1024"]
+    assert axes.get_xlabel() == "sequence length, tokens"
+    assert axes.get_ylabel() == "peak of standard / peak of linear (bidir), times"
+
+
+@pytest.mark.parametrize("peaks", [(None, 10), (10, None), (None, None)])
+def test_where_memory_ran_out_there_is_no_bar(peaks):
+    (axes,) = draw([row(512, 20, 10), row(1024, *peaks)]).axes
+    assert bars(axes) == [2, 0]
+    assert notes(axes) == ["2.0x", "OOM"]
+
+
+def test_any_two_kernels():
+    (axes,) = draw([row(512, 10, 40)], of="standard", over="linear").axes
+    assert bars(axes) == [4]
+    assert axes.get_title() == "Memory savings of standard attention"
+
+
+def test_nothing_cannot_be_drawn():
+    with pytest.raises(AttnMemError) as caught:
+        draw([])
+    assert str(caught.value) == "there is nothing to draw: no sequence length was measured"
+
+
+def test_a_kernel_that_was_not_measured_cannot_be_drawn():
+    with pytest.raises(AttnMemError) as caught:
+        draw([row(512, 1, 1)], of="flash")
+    assert str(caught.value) == (
+        "no savings to draw: flash was not measured at N=512; there is standard, linear"
+    )
