@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .backends import Backend
 from .errors import AttnMemError, BudgetExceeded
 from .explain import explain
+from .instrument import Instrument
 from .measurement import Measurement
+from .timeline import ITSELF
 from .units import format_size
-from .verdict import Verdict, with_held
+from .verdict import Outcome, Verdict, with_held
 
 
 @dataclass(slots=True)
@@ -20,7 +21,7 @@ class Exceeded:
     name: str
     verdict: Verdict
     symbols: Mapping[str, int]
-    backend: Backend | None
+    instrument: Instrument | None
     """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
     error: BudgetExceeded = field(init=False)
 
@@ -29,11 +30,23 @@ class Exceeded:
 
     def attribute(self, trace: Callable[[], Measurement]) -> None:
         """Tell the error, already raised, what was held at the peak."""
-        self.verdict = attributed(self.verdict, trace)
+        self.become(attributed(self.verdict, trace))
+
+    def become(self, verdict: Verdict) -> None:
+        """Have the error say what is known by now."""
+        self.verdict = verdict
         self.error.args = (self._text(),)
 
     def _text(self) -> str:
         return f"{self.name}: {explain(self.verdict, self.symbols)}"
+
+
+def wanted(explain: str, verdict: Verdict) -> bool:
+    """Whether ``--attnmem-explain`` asks who held the memory that a verdict is on."""
+    if verdict.outcome is Outcome.OVER:
+        return explain != "off"
+    measured = verdict.measurement
+    return explain == "all" and measured is not None and measured.unmeasured is None
 
 
 def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:
@@ -61,9 +74,20 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         metric = verdict.budget.metric if verdict.budget else "peak"
         held = traced.left if metric == "retained" else traced.held
         note = _difference(measured, traced, "retained" if metric == "retained" else "peak")
+        traced = of_second_run(traced, note)
         return with_held(verdict, replace(traced, held=held, held_note=note))
     note = " ".join(f"what was held is not known: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
+
+
+def of_second_run(traced: Measurement, note: str = "") -> Measurement:
+    """The measurement, whose timeline says how it was seen, and what it does not account for."""
+    if traced.timeline is None:
+        return traced
+    run = "the second run"
+    seen = note if note.startswith(run) else ", ".join(filter(None, (run, note.replace(run, "it"))))
+    told = seen + traced.timeline.note.removeprefix(ITSELF)
+    return replace(traced, timeline=replace(traced.timeline, note=told))
 
 
 def raised(error: BaseException) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from .backends import BACKENDS, Backend, Opener, open_backend
 from .errors import BackendUnavailable
-from .measure import pause, window
+from .measure import Window, pause, window
 from .measurement import Measurement
 from .units import excerpt
 
@@ -20,15 +21,27 @@ class Instrument:
     backend: Backend
     workspace_bytes: int
     """What priming left allocated; reported apart, and part of no measurement."""
+    evidence: bool = False
+    """Whether windows keep who was alive when."""
+
+    def window(
+        self, metric: str = "peak", *, trace: bool = False
+    ) -> AbstractContextManager[Window]:
+        """Measures the body of a ``with``; see :func:`~pytest_attnmem.measure.window`."""
+        return window(
+            self.backend,
+            metric,
+            workspace=self.workspace_bytes,
+            trace=trace,
+            evidence=self.evidence,
+        )
 
     def run(self, call: Callable[[], Any], *, trace: bool = False) -> tuple[Measurement, Any]:
         """Measure one call: what was seen, and what it returned; running out of memory is seen."""
         result = opened = None
         try:
             # Reserved bytes count from an emptied cache; the other metrics do not mind.
-            with window(
-                self.backend, "reserved", workspace=self.workspace_bytes, trace=trace
-            ) as opened:
+            with self.window("reserved", trace=trace) as opened:
                 result = call()
         except BaseException:
             if opened is None or opened.out_of_memory is None:
@@ -38,7 +51,9 @@ class Instrument:
         return opened.measurement, result
 
 
-def ready(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Instrument:
+def ready(
+    name: str, openers: Mapping[str, Opener] = BACKENDS, *, evidence: bool = False
+) -> Instrument:
     """Open and prime the backend that ``name`` asks for.
 
     Raises:
@@ -47,7 +62,7 @@ def ready(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Instrument:
     backend = open_backend(name, openers)
     try:
         with pause():  # of windows that are open by now
-            return Instrument(backend, backend.prime())
+            return Instrument(backend, backend.prime(), evidence)
     except Exception as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)
         raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error

@@ -17,6 +17,7 @@ from typing import Any
 
 from .backends import Backend, Gauge, Rise, Stretch, world
 from .measurement import Held, Measurement
+from .timeline import Timeline, timeline
 
 
 class _Running(threading.local):
@@ -50,6 +51,8 @@ class Window:
     """A measurement in the making; ``measurement`` is there once it has ended."""
 
     workspace: int = 0
+    evidence: bool = False
+    """Whether to keep who was alive when, which takes memory and time."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
     _started: float = field(default_factory=time.perf_counter)
@@ -62,6 +65,7 @@ class Window:
     _held: tuple[Held, ...] = ()
     _left: tuple[Held, ...] = ()
     _births: int | None = None
+    _stretches: list[Stretch] = field(default_factory=list)
 
     def add(self, stretch: Stretch) -> None:
         """Take in what the gauge saw next."""
@@ -78,6 +82,8 @@ class Window:
         self._problem = self._problem or stretch.problem
         self._missing = self._missing or stretch.missing
         self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
+        if self.evidence:
+            self._stretches.append(stretch)
 
     def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
         """Those born in this window, largest first."""
@@ -104,7 +110,13 @@ class Window:
             out_of_memory=self.out_of_memory,
             held=self._held,
             left=self._left,
+            timeline=self._timeline(),
+            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot is not None),
         )
+
+    def _timeline(self) -> Timeline | None:
+        told = [(s.births, s.events) for s in self._stretches if s.events is not None]
+        return timeline(told) if told and len(told) == len(self._stretches) else None
 
 
 class Meter:
@@ -168,16 +180,22 @@ class Meter:
 
 @contextmanager
 def window(
-    backend: Backend, metric: str = "peak", *, workspace: int = 0, trace: bool = False
+    backend: Backend,
+    metric: str = "peak",
+    *,
+    workspace: int = 0,
+    trace: bool = False,
+    evidence: bool = False,
 ) -> Iterator[Window]:
     """Measure the body of the ``with``; inside another window on the same device, a part of it.
 
     The outermost window collects garbage before it begins and keeps automatic collection off
     until it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and
-    the error goes on, its frames cleared of the tensors they pinned.
+    the error goes on, its frames cleared of the tensors they pinned. With ``evidence``, the
+    measurement has a timeline where the gauge can tell of births and deaths.
     """
     meter = _meter(backend, trace)
-    window = Window(workspace)
+    window = Window(workspace, evidence)
     try:
         meter.open(window, metric)
         yield window

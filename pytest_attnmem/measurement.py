@@ -65,6 +65,8 @@ class Measurement:
     """The tensors alive at the end, likewise."""
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
     """Who was alive when, where that was looked up."""
+    snapshots: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
+    """What the allocator told of each stretch of the window, likewise."""
     held_note: str = ""
     """What is to be known about ``held``: why it is empty, or what it leaves out."""
     result: Any = field(default=None, compare=False, repr=False)

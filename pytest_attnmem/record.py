@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -11,11 +11,11 @@ from .arithmetic import MAX_BITS
 from .errors import AttnMemError
 from .growth import Growth
 from .measurement import METRICS, Held, Measurement
-from .timeline import Timeline
+from .timeline import Span, Timeline
 from .units import excerpt, shown
 from .verdict import Outcome, Verdict
 
-_Made = TypeVar("_Made", "Record", Held)
+_Made = TypeVar("_Made", "Record", Held, Span, Timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ _MEASURED = (
     "allocations",
     "duration_s",
     "held",
+    "timeline",
 )
 
 
@@ -88,6 +89,7 @@ def record(
     verdict: Verdict | None,
     measurement: Measurement | None,
     shape: Mapping[str, int],
+    where: str = "",
 ) -> Record:
     """The row for a verdict (``None``: measured only) on a measurement (``None``: none made)."""
     made: dict[str, Any] = {}
@@ -105,7 +107,7 @@ def record(
             made |= {"limit_bytes": budget.limit_bytes}
     facts = measurement.symbols if measurement is not None else {}  # the device's, not the test's
     own = {name: value for name, value in shape.items() if name not in facts}
-    return Record(nodeid, region, shape=own, **made)
+    return Record(nodeid, region, shape=own, where=where, **made)
 
 
 def _growth(growth: Growth) -> dict[str, Any]:
@@ -120,6 +122,7 @@ def to_dict(row: Record) -> dict[str, Any]:
     data = {name: getattr(row, name) for name in Record.__slots__}
     data["outcome"] = row.outcome.value if row.outcome else None
     data["held"] = [_held_to_dict(held) for held in row.held]
+    data["timeline"] = _timeline_to_dict(row.timeline) if row.timeline else None
     return data
 
 
@@ -134,6 +137,8 @@ def from_dict(data: Mapping[str, Any]) -> Record:
         known["outcome"] = Outcome(data["outcome"]) if data["outcome"] else None
         known["growth"] = tuple(data.get("growth", ()))
         known["held"] = tuple(_held_from_dict(held) for held in data["held"])
+        lives = data.get("timeline")
+        known["timeline"] = None if lives is None else _timeline_from_dict(lives)
         made = _checked(Record(**known))
         if made.metric not in METRICS:
             raise ValueError(f"{shown(made.metric)} is no metric")
@@ -162,17 +167,30 @@ _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 )
 
 
+#: By class: the names of its fields, what they are annotated as, and what may be in them.
+_FIELDS: Mapping[type, tuple[tuple[str, str, Callable[[Any], bool]], ...]] = MappingProxyType(
+    {
+        kind: tuple(
+            (part.name, str(part.type), _FITS[str(part.type)])
+            for part in fields(kind)
+            if part.type in _FITS
+        )
+        for kind in (Record, Held, Span, Timeline)
+    }
+)
+
+
 def _checked(made: _Made) -> _Made:
     """The same, unless a field of it, which came from JSON, is not what it should be."""
-    for part in fields(made):
-        value, fits = getattr(made, part.name), _FITS.get(str(part.type))
-        if fits is not None and not fits(value):
-            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
+    for name, annotation, fits in _FIELDS[type(made)]:
+        value = getattr(made, name)
+        if not fits(value):
+            raise ValueError(f"{name}={shown(value)} is no {annotation}")
     return made
 
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
-    data = asdict(held)
+    data = {name: getattr(held, name) for name in Held.__slots__}
     return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape)}
 
 
@@ -187,3 +205,24 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
             data.get("function", ""),
         )
     )
+
+
+def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
+    spans = [
+        {"born": span.born, "died": span.died, **_held_to_dict(span.held)}
+        for span in timeline.spans
+    ]
+    return {"events": timeline.events, "note": timeline.note, "spans": spans}
+
+
+def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
+    spans = tuple(
+        _checked(Span(_held_from_dict(span), span["born"], span["died"])) for span in data["spans"]
+    )
+    made = _checked(Timeline(data["events"], spans, data["note"]))
+    if not 0 <= made.events <= 2 * len(spans):
+        raise ValueError(f"{made.events} events of {len(spans)} lives")
+    for span in spans:
+        if not 0 <= span.born < (made.events if span.died is None else span.died) <= made.events:
+            raise ValueError(f"a life from {span.born} to {span.died} of {made.events} events")
+    return made

@@ -20,12 +20,11 @@ import pytest
 
 from .attribution import raised
 from .errors import AttnMemError
-from .measure import window
 from .measurement import Measurement
 
 if TYPE_CHECKING:
     from .api import AttnMem
-    from .backends import Backend
+    from .instrument import Instrument
 
 
 def rewind(item: pytest.Item) -> None:
@@ -55,36 +54,37 @@ class SecondRun:
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
 
-    def whole(self, backend: Backend) -> Measurement:
+    def whole(self, instrument: Instrument) -> Measurement:
         """The test's body.
 
         Raises:
             AttnMemError: this run failed where the first did not; the text says how.
         """
-        if backend.device not in self._whole:
-            self._run(backend)
-        if self._error is not None and not (self._failed and backend.device in self._whole):
+        device = instrument.backend.device
+        if device not in self._whole:
+            self._run(instrument)
+        if self._error is not None and not (self._failed and device in self._whole):
             raise AttnMemError(raised(self._error)) from self._error
-        return self._whole[backend.device]
+        return self._whole[device]
 
-    def region(self, name: str, backend: Backend) -> Measurement:
+    def region(self, name: str, instrument: Instrument) -> Measurement:
         """A region of it.
 
         Raises:
             AttnMemError: the second run did not get there.
         """
-        if backend.device not in self._whole:
-            self._run(backend)
+        if instrument.backend.device not in self._whole:
+            self._run(instrument)
         if name not in self._regions:
             raise AttnMemError(f"the second run did not come to region {name!r}")
         return self._regions[name]
 
-    def _run(self, backend: Backend) -> None:
+    def _run(self, instrument: Instrument) -> None:
         opened = None
         with untold(self._item), self._memory.rehearsal() as regions:
             try:
                 rewind(self._item)
-                with window(backend, trace=True) as opened:
+                with instrument.window(trace=True) as opened:
                     self._item.runtest()
                 if kept := getattr(
                     self._item, "_excinfo", None
@@ -97,7 +97,7 @@ class SecondRun:
             finally:
                 self._regions |= regions
         if opened is not None and opened.measurement is not None:
-            self._whole[backend.device] = opened.measurement
+            self._whole[instrument.backend.device] = opened.measurement
 
 
 @contextmanager

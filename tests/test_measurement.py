@@ -16,7 +16,11 @@ def test_a_number_that_was_not_measured_is_none(seen: Measurement) -> None:
     assert seen.value("reserved") is None
 
 
-@pytest.mark.parametrize("name", ["result", "trace"])
+#: What it gave, and what was looked up of it: no part of what was measured.
+BESIDE = ("result", "trace", "timeline", "snapshots")
+
+
+@pytest.mark.parametrize("name", BESIDE)
 def test_what_a_function_returned_is_no_part_of_its_measurement(
     seen: Measurement, name: str
 ) -> None:
@@ -27,5 +31,5 @@ def test_what_a_function_returned_is_no_part_of_its_measurement(
 
 def test_every_other_field_is(seen: Measurement) -> None:
     for field in fields(Measurement):
-        if field.name not in ("result", "trace"):
+        if field.name not in BESIDE:
             assert replace(seen, **{field.name: "other"}) != seen  # type: ignore[arg-type]

@@ -11,19 +11,34 @@ from pytest_attnmem.budget import Budget
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement import METRICS, Held, Measurement
 from pytest_attnmem.record import Record, from_dict, record, to_dict
+from pytest_attnmem.timeline import Span, Timeline
 from pytest_attnmem.verdict import Outcome, judge, not_enforced, with_held
 
 HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3", "attention")
+LIVES = Timeline(3, (Span(HELD, 0, 2), Span(HELD, 1, None)), "the second run")
 
 sizes = st.integers(-(2**60), 2**60)
 texts = st.text(max_size=12)
 held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts)
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    events = draw(st.integers(1, 4))
+    lives = []
+    for born in range(events):
+        died = draw(st.none() | st.integers(born + 1, events))
+        lives.append(Span(draw(held), born, died))
+    return Timeline(events, tuple(lives), draw(texts))
+
+
 records = st.builds(
     Record,
     *(texts, texts, st.none() | st.sampled_from(Outcome), texts, st.sampled_from(METRICS)),
     *(texts, texts, st.dictionaries(texts, sizes, max_size=3), texts),
     *[st.none() | sizes] * 6,
-    *(sizes, sizes, st.floats(0, 1e6), st.lists(held, max_size=2).map(tuple)),
+    *(texts, sizes, sizes, st.floats(0, 1e6), st.lists(held, max_size=2).map(tuple)),
+    *(texts, st.none() | timelines()),
 )
 
 
@@ -37,9 +52,10 @@ def test_the_fields_of_the_json() -> None:
     assert list(data) == [
         *("nodeid", "region", "outcome", "reason", "metric", "backend", "device", "shape"),
         *("budget", "limit_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes"),
-        *("retained_bytes", "baseline_bytes", "workspace_bytes", "allocations", "duration_s"),
-        *("held", "growth"),
+        *("retained_bytes", "baseline_bytes", "baseline_state", "workspace_bytes", "allocations"),
+        *("duration_s", "held", "where", "timeline", "growth"),
     ]
+    assert data["timeline"] is None
     assert data["held"] == [
         {
             "bytes": 64,
@@ -50,6 +66,21 @@ def test_the_fields_of_the_json() -> None:
             "function": "attention",
         }
     ]
+
+
+def test_the_fields_of_a_timeline_are_those_of_what_is_held_and_when() -> None:
+    data = to_dict(Record("test_attn.py::test", held=(HELD,), timeline=LIVES))
+    (held,) = data["held"]
+    assert data["timeline"] == {
+        "events": 3,
+        "note": "the second run",
+        "spans": [{"born": 0, "died": 2, **held}, {"born": 1, "died": None, **held}],
+    }
+
+
+def test_a_row_tells_who_was_alive_when_and_where_its_test_is(seen: Measurement) -> None:
+    row = record("test_a", "", None, replace(seen, timeline=LIVES), {}, "test_a.py:3")
+    assert (row.timeline, row.where) == (LIVES, "test_a.py:3")
 
 
 def test_a_row_tells_what_was_measured_and_held_to_what(seen: Measurement) -> None:
@@ -121,6 +152,14 @@ def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
     assert from_dict(bare).held == (replace(HELD, function=""),)
 
 
+def lives(**changes: object) -> dict[str, object]:
+    """A timeline that somebody changed, or its first life."""
+    data = to_dict(Record("test_a", timeline=LIVES))["timeline"]
+    for name, value in changes.items():
+        (data if name in data else data["spans"][0])[name] = value
+    return {"timeline": data}
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -140,6 +179,20 @@ def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
             "ValueError shape=('a', 'b') is no tuple[int, ...]",
         ),
         ({"held": None}, "TypeError 'NoneType' object is not iterable"),
+        ({"where": 3}, "ValueError where=3 is no str"),
+        ({"timeline": {}}, "KeyError 'spans'"),
+        ({"timeline": 3}, "TypeError 'int' object is not subscriptable"),
+        (lives(spans=[{}]), "KeyError 'bytes'"),
+        (lives(events=None), "ValueError events=None is no int"),
+        (lives(events=10**18), "ValueError 1000000000000000000 events of 2 lives"),
+        (lives(events=-1), "ValueError -1 events of 2 lives"),
+        (lives(note=7), "ValueError note=7 is no str"),
+        (lives(born="x"), "ValueError born='x' is no int"),
+        (lives(born=-1), "ValueError a life from -1 to 2 of 3 events"),
+        (lives(died=0), "ValueError a life from 0 to 0 of 3 events"),
+        (lives(died=4), "ValueError a life from 0 to 4 of 3 events"),
+        (lives(died="x"), "ValueError died='x' is no int | None"),
+        (lives(shape=None), "TypeError 'NoneType' object is not iterable"),
         ({"held": [{}]}, "KeyError 'bytes'"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import BackendUnavailable
 from ..measurement import Held
 from ..profiles import DeviceProfile
+from ..timeline import Event
 from ..units import shown
 
 
@@ -45,6 +46,10 @@ class Stretch:
     """The tensors alive at the end, likewise."""
     births: int = 0
     """How many births the tracer had seen when this stretch began."""
+    events: Sequence[Event] | None = None
+    """What was born and died, births numbered from there on, where the gauge can tell."""
+    snapshot: Mapping[str, Any] | None = None
+    """What PyTorch's memory viewer opens, where the allocator makes it."""
 
 
 class Gauge(Protocol):

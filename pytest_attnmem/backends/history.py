@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..measurement import Held
-from . import Rise, Stretch
+from . import Stretch
+from .ledger import Ledger
 from .tracker import LIFT, TrackingMode, caller, innermost, prime
 
 #: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
@@ -29,13 +30,13 @@ class History:
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
-        self._alive: dict[int, tuple[int, Held]] = {}
-        self._births = 0
+        self._ledger = Ledger()
+        self._alive: dict[int, int] = {}  # by address, number
 
     def start(self) -> None:
         """Begin to record."""
         self._memory._record_memory_history("all", context="all", stacks="python")
-        self._skip = len(self._entries())  # a recorder may keep what it had
+        self._skip = len(self._entries(self._memory._snapshot()))  # a recorder may keep what it had
         self._mode.between()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
@@ -43,33 +44,31 @@ class History:
         """End the recording and read it."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._memory._set_memory_metadata("")
-        entries = self._entries()[self._skip :]
+        snapshot = self._memory._snapshot()
         self._memory._record_memory_history(None)
-        return self._fold(entries)
+        entries = self._entries(snapshot)[self._skip :]
+        self._fold(entries)
+        devices = range(len(snapshot["device_traces"]))
+        traces = [entries if index == self._index else [] for index in devices]
+        shown = {**snapshot, "device_traces": traces}
+        return self._ledger.stretch(self._ledger.rise, snapshot=shown)
 
-    def _entries(self) -> list[Mapping[str, Any]]:
-        traces: list[list[Mapping[str, Any]]] = self._memory._snapshot()["device_traces"]
+    def _entries(self, snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
+        traces: list[list[dict[str, Any]]] = snapshot["device_traces"]
         return traces[self._index] if self._index < len(traces) else []
 
-    def _fold(self, entries: Iterable[Mapping[str, Any]]) -> Stretch:
-        level = high = 0
-        first = self._births
-        at_high = tuple(self._alive.values())
+    def _fold(self, entries: Iterable[dict[str, Any]]) -> None:
+        self._ledger.begin()
         for entry in entries:
             if entry["action"] == "alloc":
                 held = self._mode.name(entry)
-                self._alive[entry["addr"]] = (self._births, held)
-                self._births += 1
-                level += held.nbytes
-                if level > high:
-                    high = level
-                    at_high = tuple(self._alive.values())
+                entry["user_metadata"] = _told(held)
+                self._alive[entry["addr"]] = self._born(held)
             elif entry["action"] == "free_completed" and entry["addr"] in self._alive:
-                level -= self._alive.pop(entry["addr"])[1].nbytes
-        rise = Rise(high, level)
-        left = tuple(self._alive.values())
-        made = self._births - first
-        return Stretch(rise, None, None, made, held=at_high, left=left, births=first)
+                self._ledger.died(self._alive.pop(entry["addr"]))
+
+    def _born(self, held: Held) -> int:
+        return self._ledger.born(held.nbytes, lambda: held)
 
 
 class _LabellingMode(TrackingMode):
@@ -113,3 +112,9 @@ class _LabellingMode(TrackingMode):
             return Held(size, (), "", made_by.op, made_by.where, made_by.function)
         frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
         return Held(size, (), "", "(not by an operator)", *innermost(frames))
+
+
+def _told(held: Held) -> str:
+    """In the words that the viewer shows beside an allocation."""
+    tensor = f"{list(held.shape)} {held.dtype}" if held.dtype else ""
+    return "  ".join(filter(None, (tensor, held.op, held.where)))

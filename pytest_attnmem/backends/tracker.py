@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..measurement import Held
-from . import Rise, Stretch
+from . import Stretch
+from .ledger import Ledger
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -54,25 +55,17 @@ class TrackingMode(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._alive: dict[int, tuple[int, Held]] = {}
-        self._births = 0
-        self._level = 0
-        self.begin()
+        self._ledger = Ledger()
+        self._alive: dict[int, tuple[int, int]] = {}  # by storage, number and bytes
 
     def begin(self) -> None:
         """Count from here."""
-        self._origin = self._high = self._level
-        self._at_high = tuple(self._alive.values())
-        self._first = self._births
+        self._ledger.begin()
 
     def stretch(self) -> Stretch:
         """What happened since ``begin``."""
-        rise = Rise(self._high - self._origin, self._level - self._origin)
-        allocations = self._births - self._first
-        left = tuple(self._alive.values())
-        return Stretch(
-            rise, rise, None, allocations, held=self._at_high, left=left, births=self._first
-        )
+        rise = self._ledger.rise
+        return self._ledger.stretch(rise, allocated=rise)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -83,7 +76,7 @@ class TrackingMode(TorchDispatchMode):
             if _is_plain(leaf):
                 key, nbytes = _key(leaf), leaf.untyped_storage().nbytes()
                 followed = self._alive.get(key)
-                if nbytes != (followed[1].nbytes if followed else foreign.get(key, 0)):
+                if nbytes != (followed[1] if followed else foreign.get(key, 0)):
                     self._take_in(key, leaf, func)
         return out
 
@@ -100,20 +93,16 @@ class TrackingMode(TorchDispatchMode):
             return
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         op = func.overloadpacket.__name__.strip("_")
-        birth = (self._births, Held(nbytes, shape, dtype, op, *caller()))
-        self._births += 1
-        self._level += nbytes
-        if self._level > self._high:
-            self._high = self._level
-            self._at_high = (*self._alive.values(), birth)
+        held = Held(nbytes, shape, dtype, op, *caller())
+        number = self._ledger.born(nbytes, lambda: held)
         self._died(key)  # only now: what is resized is copied, and there are two of it for a moment
-        self._alive[key] = birth
-        self.born(birth[1], storage)
+        self._alive[key] = number, nbytes
+        self.born(held, storage)
         weakref.finalize(storage, self._died, key).atexit = False
 
     def _died(self, key: int) -> None:
         if key in self._alive:
-            self._level -= self._alive.pop(key)[1].nbytes
+            self._ledger.died(self._alive.pop(key)[0])
 
 
 def prime() -> None:

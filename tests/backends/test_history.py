@@ -21,7 +21,7 @@ class ScriptedMemory:
         self.calls.append(enabled)
 
     def _snapshot(self):
-        return {"device_traces": [[], self.entries]}
+        return {"device_traces": [["another's"], self.entries], "segments": ["of both"]}
 
     def _set_memory_metadata(self, label):
         self.label = label
@@ -47,6 +47,26 @@ def history(memory):
 
 def held(stretch):
     return [tensor for _, tensor in stretch.held]
+
+
+def test_the_snapshot_of_a_stretch_is_of_this_device_and_in_the_words_of_the_program(
+    history, memory
+):
+    history.start()
+    y = torch.ones(3, 5)
+    memory.alloc(y.data_ptr(), 60, str(len(history._mode._calls) - 1))
+    memory.alloc(7, 64, "")
+    memory.free(7)
+    snapshot = history.stop().snapshot
+    assert (snapshot["segments"], snapshot["device_traces"][0]) == (["of both"], [])
+    entries = snapshot["device_traces"][1]
+    assert [entry["action"] for entry in entries] == [
+        *("alloc", "alloc", "free_requested", "free_completed")
+    ]
+    line = entries[0]["user_metadata"].rpartition("  ")
+    assert line[0] == "[3, 5] float32  ones"
+    assert line[2].startswith("test_history.py:")
+    assert entries[1]["user_metadata"] == "(not by an operator)"
 
 
 def test_recording_begins_and_ends_with_the_stretch(history, memory):

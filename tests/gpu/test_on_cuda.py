@@ -87,9 +87,11 @@ def test_what_is_held_is_named_scratch_included(cuda):
     x.softmax(-1).sum().backward()
     with window(cuda) as first:
         x.softmax(-1).sum().backward()
-    with window(cuda, trace=True) as second:
+    with window(cuda, trace=True, evidence=True) as second:
         x.softmax(-1).sum().backward()
     assert second.measurement.peak_bytes == first.measurement.peak_bytes
+    assert second.measurement.peak_bytes == max(second.measurement.timeline.levels())
+    assert {"segments", "device_traces"} <= set(second.measurement.snapshots[0])
     assert second.measurement.peak_bytes == sum(held.nbytes for held in second.measurement.held)
     (output,) = (held for held in second.measurement.held if held.op == "softmax")
     assert (output.nbytes, output.shape, output.function) == (

@@ -5,14 +5,16 @@ Free of torch: a tensor is what is told of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...allocator import AllocatorSettings, CachingAllocator, OutOfMemory, Statistics
 from ...measurement import Held
 from ...profiles import DeviceProfile
+from ...timeline import Birth
 from ...units import format_size
 from .. import Rise, Stretch
+from ..ledger import Ledger
 
 #: Says what a birth is. Asked only when somebody reads it: to write it down takes its time.
 About = Callable[[], Held]
@@ -42,16 +44,14 @@ class Device:
         """Whether a gauge is on; what is born while none is, is an input."""
         self.refused = ""
         self._settings = settings
-        self._births = 0
-        self._alive: dict[int, About] = {}
-        self._level = self._high = self._at_high = 0  # of what windows count, since begin
+        self._ledger = Ledger()  # of what windows count
         self.restart()
 
     def restart(self) -> None:
         """Forget every allocation; what is still alive is an input's when it is met again."""
         self.allocator = CachingAllocator(self._settings, capacity=self.profile.memory_bytes)
         self._workspaces: set[tuple[str, str, int]] = set()
-        self._alive.clear()
+        self._ledger.forget()
         self._read = dict.fromkeys(_KINDS, 0)  # highest since the gauge began
         self._told = dict.fromkeys(_KINDS, 0)  # highest since the program reset its peaks
         self.begin()
@@ -69,15 +69,7 @@ class Device:
         if not self.listening:
             return self.admit(nbytes)
         address = self._malloc(nbytes, about)
-        birth = self._births
-        self._births += 1
-        self._alive[birth] = about
-        self._events.append(about)
-        self._level += nbytes
-        if self._level > self._high:
-            self._high = self._level
-            self._at_high = len(self._events)
-        return Block(address, birth, self.allocator)
+        return Block(address, self._ledger.born(nbytes, about), self.allocator)
 
     def admit(self, nbytes: int) -> Block | None:
         """An input is met: it takes room, and no window counts it."""
@@ -89,7 +81,7 @@ class Device:
         self._shift(before)
         return Block(address, -1, self.allocator)
 
-    def free(self, block: Block, nbytes: int) -> None:
+    def free(self, block: Block) -> None:
         """It is gone."""
         if block.allocator is not self.allocator:  # of an earlier process
             return
@@ -100,9 +92,7 @@ class Device:
             self._shift(before)
             return
         self.allocator.free(block.address)
-        if self._alive.pop(block.birth, None) is not None:
-            self._level -= nbytes
-            self._events.append(block.birth)
+        self._ledger.died(block.birth)
 
     def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
         """Give a library's handle its workspace, unless it has one on this stream."""
@@ -127,10 +117,7 @@ class Device:
         self._read = self._levels()
         self._origin = dict(self._read)
         self._highest = dict.fromkeys(_KINDS, 0)
-        self._first = self._births
-        self._level = self._high = self._at_high = 0
-        self._events: list[About | int] = []
-        self._at_begin = dict(self._alive)
+        self._ledger.begin()
         self.refused = ""
 
     def stretch(self, problem: str | None = None) -> Stretch:
@@ -142,33 +129,14 @@ class Device:
             high = max(self._highest[kind], self._read[kind] - self._origin[kind])
             return Rise(high, levels[kind] - self._origin[kind])
 
-        return Stretch(
-            rise("requested"),
-            rise("allocated"),
-            rise("reserved"),
-            self._births - self._first,
-            problem,
-            out_of_memory=self.refused,
-            held=_written(self._alive_at_high()),
-            left=_written(self._alive.items()),
-            births=self._first,
+        return self._ledger.stretch(
+            **{kind: rise(kind) for kind in _KINDS}, problem=problem, out_of_memory=self.refused
         )
 
     def events(self) -> Iterator[Held | int]:
         """What happened since ``begin``: what was born, or which birth died, counted from 0."""
-        for event in self._events:
-            yield event - self._first if isinstance(event, int) else event()
-
-    def _alive_at_high(self) -> Iterable[tuple[int, About]]:
-        alive = dict(self._at_begin)
-        birth = self._first
-        for event in self._events[: self._at_high]:
-            if isinstance(event, int):
-                del alive[event]
-            else:
-                alive[birth] = event
-                birth += 1
-        return alive.items()
+        for event in self._ledger.events:
+            yield event.about() if isinstance(event, Birth) else event.number - self._ledger.first
 
     def _levels(self) -> dict[str, int]:
         statistics = self.allocator.statistics
@@ -210,7 +178,3 @@ class Device:
     def statistics(self) -> Statistics:
         """The allocator's counters; their peaks are not those of the program."""
         return self.allocator.statistics
-
-
-def _written(alive: Iterable[tuple[int, About]]) -> tuple[tuple[int, Held], ...]:
-    return tuple((birth, about()) for birth, about in alive)

@@ -34,7 +34,7 @@ class Memory(Protocol):
     def admit(self, nbytes: int) -> Block | None:
         """An input is met."""
 
-    def free(self, block: Block, nbytes: int) -> None:
+    def free(self, block: Block) -> None:
         """It is gone."""
 
     def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
@@ -44,12 +44,11 @@ class Memory(Protocol):
 class _Storage:
     """What is known of one storage."""
 
-    __slots__ = ("block", "nbytes", "taken", "watch")
+    __slots__ = ("block", "nbytes", "watch")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.block: Block | None = None
-        self.taken = nbytes  # by the block: kernels may make more than they are seen to
         self.watch: weakref.ref[Any] | None = None
 
 
@@ -179,34 +178,35 @@ class Lifetimes:
 
     def _follow(self, plan: Plan, fresh: list[tuple[Any, _Storage]], func: Any, line: Any) -> None:
         memory = self.memory
-        temporaries: dict[str, tuple[Block, int]] = {}
+        temporaries: dict[str, Block] = {}
         try:
             for step in plan:
                 if isinstance(step, Output):
                     tensor, found = fresh[step.index]
-                    taken = found.nbytes if step.nbytes is None else step.nbytes
-                    about = partial(_written, taken, tensor.shape, tensor.dtype, func, line)
-                    found.block, found.taken = memory.allocate(taken, about), taken
+                    # Kernels may make more than they are seen to.
+                    nbytes = found.nbytes if step.nbytes is None else step.nbytes
+                    about = partial(_written, nbytes, tensor.shape, tensor.dtype, func, line)
+                    found.block = memory.allocate(nbytes, about)
                 elif isinstance(step, Temporary):
                     about = partial(_scratch, step.nbytes, func, line)
                     block = memory.allocate(step.nbytes, about)
                     if block is not None:
-                        temporaries[step.name] = (block, step.nbytes)
+                        temporaries[step.name] = block
                 elif isinstance(step, Free):
                     if step.name in temporaries:
-                        memory.free(*temporaries.pop(step.name))
+                        memory.free(temporaries.pop(step.name))
                 elif isinstance(step, Workspace):
                     nbytes = workspace_bytes(memory.profile)
                     about = partial(_scratch, nbytes, func, line)
                     memory.workspace(step.name, thread(), nbytes, about)
         finally:
             for name in reversed(temporaries):
-                memory.free(*temporaries[name])
+                memory.free(temporaries[name])
 
     def _inherit(self, parent: Any, heir: _Storage) -> None:
         found = self._known.get(parent.untyped_storage()._cdata)
         if found is not None and found.nbytes == heir.nbytes:
-            heir.block, heir.taken, found.block = found.block, found.taken, None
+            heir.block, found.block = found.block, None
 
     def _resized(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
         about = partial(_written, nbytes, tensor.shape, tensor.dtype, func, self._lines.caller())
@@ -219,13 +219,13 @@ class Lifetimes:
         """What is resized is copied: there are two of it for a moment."""
         block = self.memory.allocate(nbytes, about)
         if found.block is not None:
-            self.memory.free(found.block, found.taken)
-        found.block, found.nbytes, found.taken = block, nbytes, nbytes
+            self.memory.free(found.block)
+        found.block, found.nbytes = block, nbytes
 
     def _died(self, key: int, _: object) -> None:
         found = self._known.pop(key, None)
         if found is not None and found.block is not None:
-            self.memory.free(found.block, found.taken)
+            self.memory.free(found.block)
 
 
 def _on_device(value: Any) -> list[Any]:

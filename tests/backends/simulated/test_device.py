@@ -23,19 +23,19 @@ def device():
 
 
 def take(device, nbytes):
-    return device.allocate(nbytes, about(nbytes)), nbytes
+    return device.allocate(nbytes, about(nbytes))
 
 
 def test_a_birth_raises_the_level_and_a_death_lowers_it(device):
     first = take(device, 1000)
     second = take(device, 3 * MIB)
-    device.free(*first)
+    device.free(first)
     stretch = device.stretch()
     assert stretch.requested == Rise(1000 + 3 * MIB, 3 * MIB)
     assert stretch.allocated == Rise(1024 + 3 * MIB, 3 * MIB)
     assert stretch.reserved == Rise(22 * MIB, 22 * MIB)
     assert stretch.allocations == 2
-    device.free(*second)
+    device.free(second)
 
 
 def test_what_takes_no_memory_is_no_birth(device):
@@ -46,7 +46,7 @@ def test_what_takes_no_memory_is_no_birth(device):
 def test_who_was_alive_at_the_peak_is_known(device):
     early = take(device, 512)
     take(device, 2048)
-    device.free(*early)
+    device.free(early)
     take(device, 100)
     stretch = device.stretch()
     assert [(birth, held.nbytes) for birth, held in stretch.held] == [(0, 512), (1, 2048)]
@@ -57,7 +57,7 @@ def test_a_later_stretch_knows_who_was_there_before(device):
     before = take(device, 512)
     device.begin()
     take(device, 1024)
-    device.free(*before)
+    device.free(before)
     stretch = device.stretch()
     assert stretch.requested == Rise(1024, 512)
     assert [birth for birth, _ in stretch.held] == [0, 1]
@@ -68,8 +68,8 @@ def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(d
     small = take(device, 1 * MIB)
     given = device.admit(4 * MIB)
     take(device, 2 * MIB)
-    device.free(given, 4 * MIB)
-    device.free(*small)
+    device.free(given)
+    device.free(small)
     stretch = device.stretch()
     assert stretch.requested == stretch.allocated == Rise(3 * MIB, 2 * MIB)
     assert device.statistics.requested.current == 2 * MIB
@@ -80,13 +80,13 @@ def test_what_is_born_while_no_gauge_is_on_is_an_input(device):
     block = take(device, 4 * MIB)
     device.listening = True
     device.begin()
-    device.free(*block)
+    device.free(block)
     stretch = device.stretch()
     assert (stretch.requested, stretch.allocations) == (Rise(0, 0), 0)
 
 
 def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
-    device.free(*take(device, 8 * MIB))
+    device.free(take(device, 8 * MIB))
     assert device.peaks()["allocated"] == 8 * MIB
     device.reset_peaks()
     take(device, 1 * MIB)
@@ -95,7 +95,7 @@ def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
 
 
 def test_the_gauge_may_begin_without_the_program_minding(device):
-    device.free(*take(device, 8 * MIB))
+    device.free(take(device, 8 * MIB))
     device.begin()
     assert device.peaks()["requested"] == 8 * MIB
     assert device.stretch().requested == Rise(0, 0)
@@ -121,6 +121,6 @@ def test_what_does_not_fit_is_refused_and_remembered(device):
 def test_another_process_finds_it_empty(device):
     old = take(device, 8 * MIB)
     device.restart()
-    device.free(*old)
+    device.free(old)
     assert device.statistics.reserved.current == 0
     assert device.stretch().left == ()

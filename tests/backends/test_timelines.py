@@ -1,0 +1,168 @@
+"""The lives that a gauge tells add up to the peak that it reads, however the window is cut."""
+
+import gc
+from contextlib import ExitStack, contextmanager
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from pytest_attnmem.backends import open_backend
+from pytest_attnmem.inputs import qkv
+from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.timeline import MOST
+
+pytestmark = pytest.mark.usefixtures("frozen")
+
+
+def naive(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def inputs(device, **options):
+    return qkv(1, 2, 64, 16, device=device, **options)
+
+
+def forward(device, region):
+    naive(*inputs(device))
+
+
+def backward(device, region):
+    q, k, v = inputs(device, requires_grad=True)
+    naive(q, k, v).sum().backward()
+
+
+def checkpointed(device, region):
+    q, k, v = inputs(device, requires_grad=True)
+    checkpoint(naive, q, k, v, use_reentrant=False, preserve_rng_state=False).sum().backward()
+
+
+def regions(device, region):
+    """What the first region saves for backward dies in the second."""
+    q, k, v = inputs(device, requires_grad=True)
+    with region("forward"):
+        out = naive(q, k, v)
+    with region("backward"):
+        out.sum().backward()
+
+
+def nested(device, region):
+    with region("outer"):
+        kept = torch.ones(300, device=device)
+        with region("inner"):
+            other = torch.ones(200, device=device) + 1
+            del kept
+            with region("innermost"):
+                torch.ones(100, device=device)
+        del other
+
+
+def inputs_in_the_middle(device, region):
+    kept = torch.ones(3000, device=device)
+    for seed in range(3):
+        q, k, v = inputs(device, seed=seed)
+        out = naive(q, k, v)
+        del q, k, v
+    del kept
+    return out
+
+
+def long(device, region):
+    with region("long"):
+        kept = [torch.ones(n, device=device) for n in range(1, 2 * MOST)]
+    for _ in range(MOST):
+        kept.append(kept.pop(0) + 1)
+
+
+def nothing(device, region):
+    pass
+
+
+PROGRAMS = (
+    *(forward, backward, checkpointed, regions, nested, inputs_in_the_middle, long),
+    nothing,
+)
+IN_REGIONS = {regions: 2, nested: 3, long: 1}
+
+
+def seen(backend, program, trace, evidence=True):
+    """The measurements of a program and of its regions."""
+    instrument = Instrument(open_backend(backend), 0, evidence)
+    instrument.backend.forget()
+    windows = []
+
+    @contextmanager
+    def region(_):
+        with instrument.window() as opened:
+            windows.append(opened)
+            yield
+
+    with ExitStack() as stack:
+        windows.append(stack.enter_context(instrument.window(trace=trace)))
+        program(instrument.backend.device, region)
+    gc.collect()
+    return [opened.measurement for opened in windows]
+
+
+@pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_lives_add_up_to_the_peak_and_to_what_is_left(program, backend, trace):
+    measurements = seen(backend, program, trace)
+    assert len(measurements) == 1 + IN_REGIONS.get(program, 0)
+    for m in measurements:
+        levels = m.timeline.levels()
+        assert max([0, *levels]) == m.peak_bytes
+        assert (levels[-1] if levels else 0) == m.retained_bytes
+
+
+@pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
+def test_inputs_and_what_was_there_before_are_no_lives(backend, trace):
+    whole, first, second = seen(backend, regions, trace)
+    # What forward saves is made in its region; the output and its sum die with the test.
+    scores = [span for span in whole.timeline.spans if span.held.shape == (2, 64, 64)]
+    assert {span.held.op for span in scores} >= {"bmm"}
+    assert all(span.held.nbytes > 0 for span in whole.timeline.spans)
+    assert all(span.held.op != "randn" for span in whole.timeline.spans)
+    assert all(span.held.nbytes > 0 for span in first.timeline.spans)
+    gone = [span.held.nbytes for span in second.timeline.spans if span.held.nbytes < 0]
+    assert gone == [-32768]  # softmax's output
+    assert (
+        second.timeline.note == "the run itself; 32.0 KiB from before died in it and is taken off"
+    )
+
+
+def test_the_scratch_of_kernels_is_told_where_the_device_has_it():
+    (m,) = seen("simulated", backward, False)
+    scratch = [span for span in m.timeline.spans if span.held.op.endswith("(scratch)")]
+    assert scratch
+    assert all(span.died is not None for span in scratch)
+
+
+def test_what_is_held_at_the_peak_is_alive_there():
+    (m,) = seen("simulated", backward, False)
+    levels = m.timeline.levels()
+    peak = levels.index(max(levels))
+    alive = [
+        span.held
+        for span in m.timeline.spans
+        if span.born <= peak and (span.died is None or span.died > peak)
+    ]
+    assert sorted(alive, key=lambda held: -held.nbytes) == [*m.held]
+
+
+def test_a_long_window_is_told_in_short(capsys):
+    whole, region = seen("cpu", long, True)
+    assert len(whole.timeline.spans) < MOST + 40
+    assert whole.timeline.note.endswith(" smallest are told together")
+    assert region.timeline.note.endswith(" smallest are told together")
+
+
+@pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
+def test_nobody_who_does_not_ask_is_told(backend, trace):
+    (m,) = seen(backend, forward, trace, evidence=False)
+    assert (m.timeline, m.snapshots) == (None, ())
+
+
+def test_a_gauge_that_cannot_tell_tells_none():
+    (m,) = seen("cpu", forward, trace=False)
+    assert m.timeline is None

@@ -1,0 +1,82 @@
+"""The evidence that a session on the null device leaves of what was over."""
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import pytest
+from torch.cuda import _memory_viz
+
+from pytest_attnmem.record import from_dict
+
+TESTS = """
+import pytest
+import torch
+
+def attention(q, k, v):
+    return (q @ k.transpose(-1, -2)).softmax(-1) @ v
+
+@pytest.mark.memory_budget("B*H*N*d*itemsize")
+def test_over(qkv, attnmem):
+    kept = torch.ones(512, device="cuda")
+    attention(*qkv(1, 8, 512, 64, requires_grad=True)).sum().backward()
+    with attnmem.region("next"):
+        attention(*qkv(1, 8, 512, 64))
+
+@pytest.mark.memory_budget("1 GiB")
+def test_within(qkv):
+    attention(*qkv(1, 8, 512, 64))
+"""
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    """What a session wrote: the rows, and the files by their kind."""
+    tmp_path.joinpath("test_it.py").write_text(TESTS, "utf-8")
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull)
+    options = ("--attnmem-backend=null", "--attnmem-json=rows.json", "--attnmem-artifacts=out")
+    done = subprocess.run(
+        [*command, "--rootdir=.", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    rows = json.loads(tmp_path.joinpath("rows.json").read_text("utf-8"))["results"]
+    files = {"".join(path.suffixes[1:]): path for path in tmp_path.joinpath("out").iterdir()}
+    assert len(files) == len([*tmp_path.joinpath("out").iterdir()])
+    return {row["region"] or row["nodeid"]: from_dict(row) for row in rows}, files
+
+
+def test_a_trace_and_a_snapshot_that_the_viewer_opens_and_nothing_of_what_is_within(evidence):
+    rows, files = evidence
+    row = rows["test_it.py::test_over"]
+    levels = row.timeline.levels()
+    assert max(levels) == row.peak_bytes
+    scratch = [span.held.op for span in row.timeline.spans if span.held.op.endswith("(scratch)")]
+    assert scratch
+    assert rows["test_it.py::test_within"].timeline is None
+    trace, snapshot = (
+        next(path for kind, path in files.items() if kind.endswith(ending))
+        for ending in (".trace.json", ".snapshot.pickle")
+    )
+    assert [event["ph"] for event in json.loads(trace.read_text())["traceEvents"]].count("X") == (
+        len(row.timeline.spans)
+    )
+    seen = pickle.loads(snapshot.read_bytes())
+    assert {"segments", "device_traces", "allocator_settings", "external_annotations"} <= set(seen)
+    born = [entry for entry in seen["device_traces"][0] if entry["action"] == "alloc"]
+    assert [entry["size"] for entry in born] == [span.held.nbytes for span in row.timeline.spans]
+    assert {"addr", "stream", "time_us", "frames", "user_metadata"} <= set(born[0])
+    told = _memory_viz.trace(seen)  # as PyTorch itself reads it
+    assert len(re.findall(r"^\w+ = ", told, re.MULTILINE)) == len(born)
+    words = [entry["user_metadata"] for entry in born]
+    assert "[1, 8, 512, 512] float32  softmax  test_it.py:6" in words
+    assert {block["state"] for segment in seen["segments"] for block in segment["blocks"]} >= {
+        "inactive"
+    }
