@@ -1,0 +1,189 @@
+"""The HTML page: one file with everything in it, which opens from disk and asks for nothing."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from math import isfinite
+from string import Template
+from typing import Any, TypeVar
+
+from ..measurement import METRICS, Held
+from ..record import Record
+from ..summary import Summary
+from ..tensors import dimensions
+from ..timeline import Timeline
+from ..units import excerpt, format_size
+from ..verdict import Outcome
+from . import cells, curves
+
+#: The parts of the page, in the order in which they stand in it.
+STYLES = ("page", "table", "details", "chart")
+SCRIPTS = ("text", "chart", "timeline", "growth", "details", "table", "page")
+
+#: Held tensors that are listed; the others are added up.
+LISTED = 40
+
+_Thing = TypeVar("_Thing")
+
+#: A browser's numbers are exact to here.
+_EXACT = 1 << 53
+
+Texts = dict[str, int]
+"""What is said often, each with its place in the page's list of texts."""
+
+Tensors = dict[Held, int]
+"""What a row held at one time or another, each with its place in the row's list of tensors."""
+
+
+def render(summary: Summary, environment: Mapping[str, Any]) -> str:
+    """The page's text. What tests are called, and all else that is theirs, is data in it."""
+    style = "\n".join(_part(f"{name}.css") for name in STYLES)
+    script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
+    return Template(_part("page.html")).substitute(
+        title=verdict(summary),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        data=_as_json(_page(summary, environment)),
+        rows="\n".join(map(_plain_row, _failures_first(summary))),
+    )
+
+
+def verdict(summary: Summary) -> str:
+    """The session in a line: ``2 of 12 budgets exceeded, 1 not enforced``."""
+    budgets = summary.budgets
+    over, unproven = summary.count(Outcome.OVER), summary.count(Outcome.NOT_ENFORCED)
+    if not budgets:
+        return "No budgets, only measurements" if summary.records else "Nothing was measured"
+    many = f"{budgets:,} budget{'' if budgets == 1 else 's'}"
+    if over:
+        return f"{over:,} of {many} exceeded" + (f", {unproven:,} not enforced" if unproven else "")
+    if unproven:
+        return f"{unproven:,} of {many} not enforced"
+    return "The one budget is kept" if budgets == 1 else f"All {many} kept"
+
+
+def _part(name: str) -> str:
+    return (files(__package__) / "page" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What lets the page run this text, and no other."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _as_json(data: object) -> str:
+    """JSON in ASCII that no browser takes for markup."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
+    texts: Texts = {}
+    alike = curves.series(summary.records)
+    highest = summary.highest
+    return {
+        "verdict": verdict(summary),
+        "budgets": summary.budgets,
+        "environment": [*_facts(environment)],
+        "unit": cells.unit(summary.records),
+        "highest": None if highest is None else [_number(highest.peak_bytes), highest.name],
+        "workspaces": [[place, _number(size)] for place, size in summary.workspaces.items()],
+        "rows": [_row(row, texts, curves.growths(row, alike)) for row in _failures_first(summary)],
+        "texts": [*texts],
+    }
+
+
+def _failures_first(summary: Summary) -> list[Record]:
+    """By share, and what was not enforced before what was kept."""
+    return sorted(summary.by_share, key=lambda row: _ORDER.index(row.outcome))
+
+
+_ORDER = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN, None)
+
+
+def _row(row: Record, texts: Texts, growths: list[dict[str, Any]]) -> dict[str, Any]:
+    """A record as the page reads it; sizes in bytes."""
+    plain = ("nodeid", "region", "reason", "metric", "budget", "where", "baseline_state")
+    sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
+    listed, others = row.held[:LISTED], row.held[LISTED:]
+    tensors: Tensors = {}
+    data: dict[str, Any] = {name: getattr(row, name) for name in plain}
+    data |= {name: _number(getattr(row, name)) for name in sizes}
+    return data | {
+        "outcome": cells.outcome(row),
+        "place": row.place,
+        "backend": row.backend,
+        "symbols": [[name, _number(size)] for name, size in row.shape.items()],
+        "shape": cells.shape(row),
+        "workspace_bytes": _number(row.workspace_bytes),
+        "allocations": _number(row.allocations),
+        "duration_s": row.duration_s if isfinite(row.duration_s) else None,
+        "held": [_place(held, tensors) for held in listed],
+        "more_held": [len(others), _number(sum(held.nbytes for held in others))],
+        "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
+        "tensors": [_tensor(held, row, texts) for held in tensors],
+        "growth": _exactly(growths),
+    }
+
+
+def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
+    """Where it stands in a list of the page, which it joins where it is new."""
+    return places.setdefault(thing, len(places))
+
+
+def _tensor(held: Held, row: Record, texts: Texts) -> list[Any]:
+    """Bytes, then texts by their place: shape, what it means, dtype, operator, line, function."""
+    shape = str([*held.shape]) if held.dtype or held.shape else ""
+    meaning = dimensions(held.shape, row.shape)
+    words = (shape, meaning, held.dtype, held.op, held.where, held.function)
+    return [_number(held.nbytes), *(_place(word, texts) for word in words)]
+
+
+def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
+    spans = [(span.born, span.died, _place(span.held, tensors)) for span in life.spans]
+    return {"events": life.events, "note": life.note, "spans": spans}
+
+
+def _facts(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what is known of the machine."""
+    return [
+        (name.replace("_", " "), _said(value))
+        for name, value in environment.items()
+        if value not in (None, {}, "")
+    ]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_said(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _number(value: int | None) -> int | str | None:
+    """As a number where a browser has it exactly, else as its digits."""
+    return value if value is None or abs(value) < _EXACT else str(value)
+
+
+def _exactly(value: Any) -> Any:
+    """The same, with every number in it as :func:`_number` has it."""
+    if isinstance(value, dict):
+        return {name: _exactly(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(_exactly, value)]
+    return _number(value) if isinstance(value, int) else value
+
+
+def _plain_row(row: Record) -> str:
+    """A line of the table that stands in for the page where scripts do not run."""
+    sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, row.value)]
+    words = (row.name, row.place, sizes[0] or row.budget, sizes[1], cells.outcome(row), row.reason)
+    return f"<tr>{''.join(f'<td>{escape(excerpt(word, 400))}</td>' for word in words)}</tr>"

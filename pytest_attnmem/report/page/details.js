@@ -1,0 +1,187 @@
+"use strict";
+
+/* All that is known of one row: why, held to what, who held it, when, and how it grows. */
+
+const METRICS = [
+  ["peak", "highest requested bytes alive"],
+  ["allocated", "with the allocator's rounding"],
+  ["reserved", "segments taken from the device"],
+  ["retained", "alive at the end"],
+];
+
+/** Held tensors that are shown at first. */
+const FIRST = 8;
+
+/** A tensor of the page's data, its texts looked up. */
+function tensor([bytes, ...words], texts) {
+  const [shape, meaning, dtype, op, where, inside] = words.map((word) => texts[word]);
+  return { bytes, size: Number(bytes), shape, meaning, dtype, op, where, function: inside };
+}
+
+/** attn.py:14 in attention */
+function madeAt(held) {
+  return [held.where, held.function && `in ${held.function}`].filter(Boolean).join(" ");
+}
+
+function detailsOf(row, texts) {
+  const made = make("div", "details");
+  if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
+  made.append(make("div", "facts", "", promise(row), circumstances(row), again(row)), metrics(row));
+  if (row.held.length) made.append(heldTable(row, texts));
+  made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline());
+  const charts = row.growth.map((chart) => growthFigure(chart, row));
+  if (charts.length) made.append(make("div", "growths", "", ...charts));
+  return made;
+}
+
+function section(className, title) {
+  return make("section", className, "", make("h3", "", title));
+}
+
+/** The limit: as it was written, with what, and what that comes to. */
+function promise(row) {
+  const made = section("promise", "Budget");
+  made.append(make("code", "formula", row.budget || "none: it was only measured"));
+  const read = new Set(row.budget.match(/[A-Za-z_]\w*/g));
+  const values = row.symbols.filter(([name]) => read.has(name));
+  if (values.length) made.append(make("p", "values", `with ${symbols(values)}`));
+  if (row.limit_bytes !== null) {
+    made.append(make("p", "limit", "", make("b", "", `= ${sized(row.limit_bytes)}`), ` ${exact(row.limit_bytes)}`));
+  }
+  if (row.limit_bytes !== null && row.value !== null) {
+    const apart = difference(row.value, row.limit_bytes);
+    const [words, size] = apart.startsWith("-") ? ["below it", apart.slice(1)] : ["above it", apart];
+    const said = apart === "0" ? "met to the byte" : `${sized(size)} ${words} (${exact(size)})`;
+    made.append(make("p", "values", `${row.metric} ${sized(row.value)}: ${said}`));
+  }
+  if (row.baseline_bytes !== null) {
+    const change = row.value === null ? "" : `, ${signed(difference(row.value, row.baseline_bytes))}`;
+    const state = row.baseline_state ? ` (${row.baseline_state})` : "";
+    made.append(make("p", "values", `baseline ${exact(row.baseline_bytes)}${change}${state}`));
+  }
+  return made;
+}
+
+function symbols(pairs) {
+  return pairs.map(([name, size]) => `${name}=${size}`).join(" ");
+}
+
+/** Where and how it was measured, and how to see it again. */
+function circumstances(row) {
+  const list = make("dl");
+  const add = (name, value, tag = "dd") => {
+    if (value !== "" && value !== null) list.append(make("dt", "", name), make(tag, "", value));
+  };
+  add("test", row.where);
+  add("region", row.region);
+  add("measured on", row.place === row.backend ? row.place : [row.place, row.backend].filter(Boolean).join(", by "));
+  add("shape", row.shape);
+  if (row.value !== null) add("allocations", grouped(row.allocations));
+  if (row.value !== null && row.duration_s !== null) add("took", `${(row.duration_s * 1000).toFixed(1)} ms`);
+  if (row.workspace_bytes) add("workspace", `${sized(row.workspace_bytes)}, primed once and part of no result`);
+  const made = section("circumstances", "Measured");
+  made.append(list);
+  return made;
+}
+
+/** For a shell, whatever is in the name. */
+function again(row) {
+  const command = `pytest '${row.nodeid.replaceAll("'", "'\\''")}'`;
+  return make("p", "again", "run it again", make("code", "", command));
+}
+
+/** All four numbers, whichever is held to the budget. */
+function metrics(row) {
+  const made = make("div", "metrics");
+  for (const [name, meaning] of METRICS) {
+    const size = row[`${name}_bytes`];
+    const tile = make("div", name === row.metric ? "metric chosen" : "metric");
+    const title = make("div", "name", name);
+    if (name === row.metric && row.state !== "measured") title.append(make("span", "tag", "held to the budget"));
+    tile.append(title, make("div", "number", size === null ? "not measured" : sized(size)));
+    tile.append(make("div", "exact", size === null ? "" : exact(size)), make("div", "meaning", meaning));
+    made.append(tile);
+  }
+  return made;
+}
+
+/** The tensors at the peak, each with its share of it. */
+function heldTable(row, texts) {
+  const peak = Number(row.peak_bytes ?? 0);
+  const count = row.held.length + row.more_held[0];
+  const made = section("held", `Held at the ${row.metric === "retained" ? "end" : "peak"}: ${plural(count, "tensor")}`);
+  const table = make("table");
+  const head = make("tr");
+  for (const name of ["size", "", "% of peak", "shape", "dtype", "made by", "at"]) {
+    const cell = make("th", name ? "" : "exact", name || "bytes");
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = make("tbody");
+  row.held.map((number) => tensor(row.tensors[number], texts)).forEach((held, place) => {
+    const what = make("td", "mono", held.shape);
+    if (held.meaning) what.append(make("span", "meaning", held.meaning));
+    const line = heldLine(held.bytes, peak, what, held.dtype, held.op || "not known", madeAt(held));
+    if (place >= FIRST) line.className = "past";
+    body.append(line);
+  });
+  const [more, bytes] = row.more_held;
+  if (more) {
+    const line = heldLine(bytes, peak, make("td", "", plural(more, "smaller one")), "", "", "");
+    line.className = "past";
+    body.append(line);
+  }
+  table.append(make("thead", "", "", head), body);
+  const scroll = make("div", "scroll", "", table);
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", made.textContent);
+  made.append(scroll);
+  if (count > FIRST) made.append(unfolding(table, count));
+  return made;
+}
+
+function unfolding(table, count) {
+  const button = make("button", "all-of", `Show all ${grouped(count)}`);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    table.className = "all";
+    button.remove();
+  });
+  return button;
+}
+
+function heldLine(bytes, peak, what, ...words) {
+  const size = make("td", "number", sized(bytes));
+  const share = peak ? Number(bytes) / peak : null;
+  const line = make("tr", "", "", size, make("td", "exact", exact(bytes)), shareCell(share), what);
+  const classes = ["mono", "op", "mono"];
+  words.forEach((word, index) => line.append(make("td", classes[index], word)));
+  return line;
+}
+
+/** A bar and its number. */
+function shareCell(share) {
+  const cell = make("td", "share");
+  if (share === null) return cell;
+  cell.append(bar(share), make("span", "percent", percent(share)));
+  return cell;
+}
+
+/** How much of the whole; what is over it has an arrow at its end. */
+function bar(share) {
+  const fill = make("span", "fill");
+  fill.style.width = `${Math.min(share, 1) * 100}%`;
+  const track = make("span", share > 1 ? "bar beyond" : "bar", "", fill);
+  track.setAttribute("aria-hidden", "true");
+  return track;
+}
+
+function noTimeline() {
+  const made = section("no-timeline", "Memory over time");
+  const said = make("p", "note", "Who was alive when was not recorded. ");
+  said.append(make("code", "", "--attnmem-explain all"), " records it for every test; ");
+  said.append("on simulated backends it always is.");
+  made.append(said);
+  return made;
+}

@@ -1,0 +1,89 @@
+"""Pages as a browser shows them: a headless Chromium, where there is one."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_attnmem.report.html import render
+from pytest_attnmem.summary import summarise
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+#: Nothing that it would do on its own, least of all over a network.
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@dataclass
+class Shown:
+    """A page in the browser, and what it did that it should not."""
+
+    page: Any
+    address: str
+    problems: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The tests in the table, as they stand."""
+        return self.page.locator(".row .opener").all_text_contents()
+
+    def row(self, text: str) -> Any:
+        """The one row that says this."""
+        return self.page.locator(".row", has_text=text)
+
+    def open(self, text: str) -> Any:
+        """The details of that row, opened."""
+        self.row(text).locator(".opener").click()
+        return self.page.locator("tr.more")
+
+    def overflow(self) -> int:
+        """How far the page is wider than its window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Closed with its module: while playwright runs, no test can have an event loop of its own."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"there is no browser: none of {', '.join(CHROMIUM)}")
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=found, args=[*ARGUMENTS])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+    """Opens the page of these rows from disk; in the end nothing may have gone wrong in it."""
+    opened: list[tuple[Any, Shown]] = []
+
+    def shown(*rows: Any, fragment: str = "", **options: Any) -> Shown:
+        path = tmp_path / f"report{len(opened)}.html"
+        text = render(summarise(rows), {"python": "3.12", "torch": "2.13.0"})
+        path.write_text(text, "utf-8", errors="backslashreplace")
+        context = browser.new_context(**{"viewport": DESKTOP, "offline": True, **options})
+        page = context.new_page()
+        made = Shown(page, path.as_uri())
+        opened.append((context, made))
+        page.on("console", lambda message: made.problems.append(message.text))
+        page.on("pageerror", lambda error: made.problems.append(str(error)))
+        page.on("dialog", lambda dialog: (made.problems.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: made.requests.append(request.url))
+        page.goto(made.address + fragment)
+        return made
+
+    yield shown
+    for context, made in opened:
+        context.close()
+        assert made.problems == []
+        assert [url.partition("#")[0] for url in made.requests] == [made.address]
