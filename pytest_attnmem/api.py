@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from . import inputs
-from .attribution import Exceeded, attributed
-from .backends import Backend, world
+from .attribution import Exceeded, attributed, wanted
+from .backends import world
 from .budget import BudgetSpec, resolve
 from .closed_form import Derived
 from .comparison import Comparison, Ratio, Saving, hold
@@ -20,17 +20,19 @@ from .errors import BudgetError
 from .growth import Growth, grow
 from .instrument import Instrument, ready
 from .limits import caller, device_facts, is_size, limit_of
-from .measure import unseen, window
+from .measure import unseen
 from .measurement import METRICS, Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
-from .verdict import Outcome, Verdict, judge
+from .verdict import Verdict, judge
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
 
 #: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
 #: that counts.
 Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
+#: The same with what else is known of the region: what it needed before.
+Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
 
 
 class AttnMem:
@@ -41,15 +43,17 @@ class AttnMem:
         instrument: Callable[[str | None], Instrument] = lambda name: ready(name or "auto"),
         sources: tuple[Source, ...] = (),
         keep: Keeper | None = None,
+        gate: Gate | None = None,
         strict: bool = False,
-        explaining: bool = True,
+        explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
         self._instrument = instrument
         self._sources = [*sources]
         self._keep = keep
+        self._gate = gate
         self._strict = strict
-        self._explaining = explaining
+        self._explain = explain
         self._enforcing = enforcing
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []
@@ -164,12 +168,11 @@ class AttnMem:
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = limit_of("region", limit, options, symbols)
         instrument = self._instrument(backend)
-        opened = window(instrument.backend, metric, workspace=instrument.workspace_bytes)
 
         def judged(unique: str, measurement: Measurement) -> Verdict | None:
-            return self._judge_region(unique, measurement, spec, instrument.backend)
+            return self._judge_region(unique, measurement, spec, instrument)
 
-        region = Region(self._unique(name), opened, judged)
+        region = Region(self._unique(name), instrument, instrument.window(metric), judged)
         self.regions.append(region)
         return region
 
@@ -197,7 +200,7 @@ class AttnMem:
         spec = limit_of("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(self._unique(name), verdict, measurement, shape)
+        return self._conclude(self._unique(name), verdict, measurement, shape) or verdict
 
     def compare(
         self,
@@ -226,7 +229,7 @@ class AttnMem:
         shape = self.shape()
         bound = (max_ratio, min_saving)
         verdict = hold(measured, reference, bound, metric, caller(), shape)
-        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
+        verdict = self._conclude(self._unique("compare"), verdict, measured, shape) or verdict
         return Comparison(measured, reference, verdict, metric)
 
     def growth(
@@ -259,37 +262,35 @@ class AttnMem:
         return derive(fn, *shapes, **options)
 
     def _judge_region(
-        self, name: str, measurement: Measurement, spec: BudgetSpec, backend: Backend
+        self, name: str, measurement: Measurement, spec: BudgetSpec, instrument: Instrument
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
+        verdict = None
         if spec.limits or measurement.out_of_memory is not None:
             verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-            return self._conclude(name, verdict, measurement, shape, backend)
-        if self._keep is not None and self._enforcing:
-            self._keep(name, None, measurement, shape)
-        return None
+        return self._conclude(name, verdict, measurement, shape, instrument)
 
     def _conclude(
         self,
         name: str,
-        verdict: Verdict,
+        verdict: Verdict | None,
         measurement: Measurement,
         shape: AttentionShape,
-        backend: Backend | None = None,
-    ) -> Verdict:
+        instrument: Instrument | None = None,
+    ) -> Verdict | None:
         if self._traced is not None or not self._enforcing:
             return verdict
-        over = verdict.outcome is Outcome.OVER
-        if over and self._explaining:
+        if self._gate is not None:
+            verdict = self._gate(name, verdict, measurement)
+        if verdict is not None and wanted(self._explain, verdict):
             verdict = attributed(verdict, measurement.trace)
         if self._keep is not None:
             verdict = self._keep(name, verdict, measurement, shape) or verdict
-        over = verdict.outcome is Outcome.OVER
-        if over or (self._strict and verdict.outcome is Outcome.NOT_ENFORCED):
-            exceeded = Exceeded(name, verdict, shape.symbols, backend)
+        if verdict is not None and verdict.fails(self._strict):
+            exceeded = Exceeded(name, verdict, shape.symbols, instrument)
             self.exceeded.append(exceeded)
             raise exceeded.error
         return verdict

@@ -31,6 +31,8 @@ _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
 _MAX_NAME = 64
+#: Why there is nothing to hold a measurement to where no marker and no function was given a limit.
+NO_LIMIT = "no limit was given"
 _KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
 
 
@@ -135,7 +137,7 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
             f"no limit for {kinds[-1] if kinds else 'this device'}, only for"
             f" {', '.join(spec.limits)}"
             if spec.limits
-            else "no limit was given"
+            else NO_LIMIT
         )
         return Budget(None, absent=absent, **common)  # type: ignore[arg-type]
     limit = spec.limits[kind]

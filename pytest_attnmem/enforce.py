@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from . import errors
-from .attribution import attributed
+from .attribution import attributed, of_second_run, wanted
 from .backends import world
 from .budget import Budget, BudgetSpec, resolve
 from .errors import AttnMemError, CannotSimulate
 from .explain import explain
 from .instrument import Instrument
-from .measure import Window, nothing_left_open, out_of_memory, window
+from .measure import Window, nothing_left_open, out_of_memory
 from .measurement import Measurement
 from .plan import Plan, arguments, where
 from .probe import Probe
@@ -45,7 +45,7 @@ class Enforcement:
         self._plan = plan
         self._rows = rows
         self._strict = settings.strict
-        self._explaining = settings.explain == "auto"
+        self._explain = settings.explain
         self._over = False
 
     def run(self) -> Generator[None, object, object]:
@@ -62,10 +62,7 @@ class Enforcement:
             self._warm_up()
             with nothing_left_open(), ExitStack() as stack:
                 for spec, instrument in self._plan.budgets:
-                    opened = window(
-                        instrument.backend, spec.metric, workspace=instrument.workspace_bytes
-                    )
-                    windows.append(stack.enter_context(opened))
+                    windows.append(stack.enter_context(instrument.window(spec.metric)))
                 result = yield
         except (KeyboardInterrupt, SystemExit, pytest.exit.Exception):
             raise
@@ -86,11 +83,15 @@ class Enforcement:
         cause = error or _kept_by_unittest(self._item)
         measurements = [self._measurement(opened, cause) for opened in windows]
         second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
-        if self._explaining and cause is not None:
+        if self._explain != "off" and cause is not None:
             self._explain_regions(second)
         texts = self._judge_all(measurements, cause, second)
         if cause is None:
             texts += self._unentered()
+        if self._explain == "all" and cause is None:
+            self._explain_the_rest(second)
+        if self._explain != "off" and cause is None:
+            self._derive(second)
         text = "\n".join(texts)
         ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
         if text and (error is None or ran_out):
@@ -131,15 +132,27 @@ class Enforcement:
                 verdict = self._not_enforced(spec, measurement, str(wrong), cause)
                 if not self._plan.default and cause is None:
                     failures.append(f"{MARKER}: {wrong}   {self._place(spec)}")
-            if verdict.outcome is Outcome.OVER and self._explaining:
-                verdict = attributed(verdict, partial(second.whole, instrument.backend))
-                verdict = self._grown(verdict, instrument, cause)
+            if cause is None and measurement is not None:
+                verdict = self._held(spec, verdict, measurement)
+            over = verdict.outcome is Outcome.OVER
+            if (over or cause is None) and wanted(self._explain, verdict):
+                verdict = attributed(verdict, partial(second.whole, instrument))
+            if over and self._explain != "off":
+                compared = self._rows.gate.difference("", verdict, self._plan.memory, instrument)
+                verdict = compared or self._grown(verdict, instrument, cause)
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
                 failures.append(explain(verdict, shape.symbols))
         return failures
+
+    def _held(self, spec: BudgetSpec, verdict: Verdict, measurement: Measurement) -> Verdict:
+        """The verdict that follows from the baseline as well."""
+        held = self._rows.gate.hold("", verdict, measurement) or verdict
+        if held is verdict or held.budget is None or not held.budget.text:
+            return held
+        return replace(held, budget=replace(held.budget, where=self._place(spec)))
 
     def _grown(
         self, verdict: Verdict, instrument: Instrument, cause: BaseException | None
@@ -223,11 +236,32 @@ class Enforcement:
     def _explain_regions(self, second: SecondRun) -> None:
         """Tell the errors that regions raised what was held: only the whole test can run again."""
         for exceeded in self._plan.memory.exceeded:
-            backend = exceeded.backend
-            if exceeded.verdict.outcome is Outcome.OVER and backend is not None:
-                exceeded.attribute(partial(second.region, exceeded.name, backend))
+            instrument = exceeded.instrument
+            if exceeded.verdict.outcome is Outcome.OVER and instrument is not None:
+                exceeded.attribute(partial(second.region, exceeded.name, instrument))
+                memory, told = self._plan.memory, exceeded.verdict
+                exceeded.become(
+                    self._rows.gate.difference(exceeded.name, told, memory, instrument) or told
+                )
                 shape = AttentionShape(exceeded.symbols)
                 self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
+
+    def _derive(self, second: SecondRun) -> None:
+        """Find the closed forms of what the baseline is going to have."""
+        regions = self._plan.memory.regions
+        used = [instrument for _, instrument in self._plan.budgets]
+        used += [region.instrument for region in regions]
+        if used:
+            self._rows.gate.derive(self._plan.memory, used[0], second)
+
+    def _explain_the_rest(self, second: SecondRun) -> None:
+        """Tell the rows of regions that were not over who held memory in them."""
+        for region in [*self._plan.memory.regions]:
+            seen = region.measurement
+            if seen is not None and not seen.held and seen.unmeasured is None:
+                with suppress(AttnMemError):
+                    traced = second.region(region.name, region.instrument)
+                    self._rows.tell(region.name, of_second_run(traced))
 
 
 def _why(cause: BaseException | None) -> str:

@@ -19,6 +19,8 @@ def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
     """
     unproven = verdict.outcome is Outcome.NOT_ENFORCED
     lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
+    if verdict.change:
+        lines.append(f"  grew      {verdict.change}")
     budget, measurement = verdict.budget, verdict.measurement
     if budget is not None and budget.contract is not None:
         lines.append(f"  contract  {budget.text}   {budget.where}".rstrip())
@@ -26,13 +28,16 @@ def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
     if budget is not None and budget.limit_bytes is not None:
         values = " ".join(f"{name}={value}" for name, value in budget.values.items())
         parts = (budget.text, values, budget.where)
-        lines.append("  budget    " + "   ".join(part for part in parts if part))
+        if any(parts):
+            lines.append("  budget    " + "   ".join(part for part in parts if part))
         lines += _grows(verdict, budget.text)
     if measurement is not None:
         at_end = budget is not None and budget.metric == "retained"
         lines += tensors.lines(measurement.held, symbols, "end" if at_end else "peak")
         if measurement.held_note:
             lines.append(f"  {measurement.held_note}")
+    if verdict.hint:
+        lines.append(f"  {verdict.hint}")
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ def attnmem(request: pytest.FixtureRequest) -> AttnMem:
         from .plan import make_plan
         from .rows import Rows
 
-        plan = make_plan(item, item.config.stash[SESSION], Rows(item).keep, wanted=True)
+        plan = make_plan(item, item.config.stash[SESSION], Rows(item), wanted=True)
         item.stash[PLAN] = plan
     memory: AttnMem = item.stash[PLAN].memory
     return memory

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .api import AttnMem, Keeper
+from .api import AttnMem
 from .backends import backend_of
 from .budget import BudgetSpec, parse, resolve
 from .contract import Contract
@@ -23,6 +23,7 @@ from .shape import ALIASES, SYMBOLS, Source, gather
 if TYPE_CHECKING:
     import pytest
 
+    from .rows import Rows
     from .session import Session
 
 
@@ -46,7 +47,7 @@ class Plan:
 def make_plan(
     item: pytest.Item,
     session: Session,
-    keep: Keeper,
+    rows: Rows,
     memory: AttnMem | None = None,
     *,
     wanted: bool = False,
@@ -75,9 +76,10 @@ def make_plan(
     memory = memory or AttnMem(
         instrument,
         tuple(Source("the marker", spec.symbols) for spec in specs),
-        None if settings.disable else keep,
+        None if settings.disable else rows.keep,
+        None if settings.disable else rows.gate.hold,
         strict=settings.strict,
-        explaining=settings.explain == "auto",
+        explain=settings.explain,
         enforcing=not settings.disable,
     )
     nodes = {metric: node for metric, (_, node) in marked.items()}

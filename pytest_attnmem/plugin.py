@@ -12,7 +12,14 @@ from .errors import AttnMemError
 from .fixtures import PLAN, SESSION, attnmem, qkv
 from .reporter import Reporter, Worker
 from .session import Session
-from .settings import MARKER, add_options, asked_backend, read_settings, wants_measuring
+from .settings import (
+    MARKER,
+    add_options,
+    asked_backend,
+    read_settings,
+    wants_baseline,
+    wants_measuring,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -71,9 +78,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
             openers |= registered(found)
         settings = read_settings(config, openers)
+        session = config.stash[SESSION] = Session(settings, openers)
+        if wants_baseline(config, settings):
+            from .baseline_session import BaselineSession
+
+            config.pluginmanager.register(BaselineSession(config, session), "attnmem-baseline")
     except AttnMemError as error:
         raise pytest.UsageError(str(error)) from error
-    session = config.stash[SESSION] = Session(settings, openers)
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
     if "ATTNMEM_NULL_PROFILE" in os.environ:
@@ -145,7 +156,7 @@ def _plan(item: pytest.Item, session: Session) -> Plan | None:
     memory = earlier.memory if earlier is not None else None
     plan, problem = None, ""
     try:
-        plan = make_plan(item, session, rows.keep, memory)
+        plan = make_plan(item, session, rows, memory)
     except AttnMemError as error:
         problem = str(error)
     if problem:
@@ -169,9 +180,15 @@ def pytest_runtest_makereport(
     report = yield
     marked = item.get_closest_marker(MARKER) is not None
     disabled = item.config.stash[SESSION].settings.disable
-    if call.when == "setup" and call.excinfo is not None and marked and not disabled:
-        from .rows import Rows
+    if call.when != "setup" or not marked or disabled:
+        return report
+    from .rows import Rows
 
+    if call.excinfo is None:
+        if hasattr(item.config, "workerinput") and PLAN in item.stash:
+            specs = (spec for spec, _ in item.stash[PLAN].budgets)
+            report.user_properties += Rows(item).if_it_dies(specs)
+    else:
         why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"

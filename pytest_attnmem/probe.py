@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class Probe:
             raise BudgetError(f"{name}={shown(size)} is no size to vary")
         peaks = {size: known(own, metric)}
         for other in smaller(size):
-            peaks[other] = known(self._at(symbol, name, other), metric)
+            peaks[other] = known(self.at({name: other})[""], metric)
         growth = _growth(symbol, peaks, metric)
         if growth.polynomial is not None:
             return growth
@@ -96,7 +96,7 @@ class Probe:
         for sixteenths in (12, 13, 14, 15):
             other = size * sixteenths // 16 // block * block
             if other not in peaks:
-                peaks[other] = known(self._at(symbol, name, other), metric)
+                peaks[other] = known(self.at({name: other})[""], metric)
         ordered = sorted(peaks)
         for start in range(len(ordered) - ENOUGH + 1):
             closer = _growth(symbol, {size: peaks[size] for size in ordered[start:]}, metric)
@@ -104,9 +104,14 @@ class Probe:
                 return closer
         return _growth(symbol, peaks, metric)
 
-    def _at(self, symbol: str, name: str, size: int) -> Measurement:
+    def at(self, sizes: Mapping[str, int]) -> dict[str, Measurement]:
+        """What the test, under no name, and its regions need with these arguments.
+
+        Raises:
+            AttnMemError: the test does not run with them.
+        """
         opened = None
-        with untold(self._item), self._memory.rehearsal(), _given(self._item, name, size):
+        with untold(self._item), self._memory.rehearsal() as regions, _given(self._item, sizes):
             try:
                 rewind(self._item)
                 # Reserved bytes count from an emptied cache; the other metrics do not mind.
@@ -116,12 +121,12 @@ class Probe:
                 raise
             except BaseException as error:
                 raise BudgetError(
-                    f"the test raised {shown(error, 160)} at {symbol}={size}, where its growth is"
+                    f"the test raised {shown(error, 160)} at {_listed(sizes)}, where its growth is"
                     " looked at; let it take other sizes"
                 ) from error
         if opened.measurement is None:
-            raise BudgetError(f"nothing was measured at {symbol}={size}")
-        return opened.measurement
+            raise BudgetError(f"nothing was measured at {_listed(sizes)}")
+        return {**regions, "": opened.measurement}
 
 
 def _growth(symbol: str, peaks: dict[int, int], metric: str) -> Growth:
@@ -129,12 +134,16 @@ def _growth(symbol: str, peaks: dict[int, int], metric: str) -> Growth:
     return Growth({symbol: ordered}, {(size,): peaks[size] for size in ordered}, metric)
 
 
+def _listed(sizes: Mapping[str, int]) -> str:
+    return " ".join(f"{ALIASES.get(name, name)}={size}" for name, size in sizes.items())
+
+
 @contextmanager
-def _given(item: Any, name: str, size: int) -> Iterator[None]:
-    """With another value for an argument of the test."""
-    before = item.funcargs[name]
-    item.funcargs[name] = size
+def _given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+    """With other values for arguments of the test."""
+    before = {name: item.funcargs[name] for name in sizes}
+    item.funcargs.update(sizes)
     try:
         yield
     finally:
-        item.funcargs[name] = before
+        item.funcargs.update(before)

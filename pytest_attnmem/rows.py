@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from .budget import Budget, BudgetSpec
 from .errors import AttnMemError
+from .fixtures import SESSION
+from .gate import Gate
 from .measurement import Measurement
+from .received import IF_IT_DIES, PROPERTY
 from .record import Record, from_dict, record, to_dict
-from .reporter import PROPERTY
 from .shape import AttentionShape
 from .verdict import Outcome, Verdict, not_enforced
 
@@ -25,6 +30,8 @@ class Rows:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
+        self.gate = Gate(item, own_nodeid(item))
+        """Holds its numbers to the baseline."""
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
 
@@ -46,16 +53,36 @@ class Rows:
             verdict = replace(earlier, reason=f"{earlier.reason} (in an earlier attempt)")
         if verdict is not None and verdict.measurement is not None:
             measurement = verdict.measurement  # which may know what was held
-        row = record(self._item.nodeid, region, verdict, measurement, shape.symbols)
+        where = _where(self._item)
+        row = record(own_nodeid(self._item), region, verdict, measurement, shape.symbols, where)
+        row = self.gate.stated(row)
         self._write(row)
+        if verdict is not None and verdict.outcome is Outcome.OVER and measurement is not None:
+            self._item.config.stash[SESSION].keep_snapshots(row, measurement.snapshots)
         if not again:
             self._item.ihook.pytest_attnmem_record(item=self._item, record=row)
         return verdict
+
+    def tell(self, region: str, traced: Measurement) -> None:
+        """Add to the rows of a region who held memory, as a second run saw it."""
+        for (name, metric), (_, text) in [*self._written.items()]:
+            if name == region:
+                held = traced.left if metric == "retained" else traced.held
+                row = from_dict(json.loads(text))
+                self._write(replace(row, held=held, timeline=traced.timeline))
 
     def keep_unmeasured(self, reason: str) -> None:
         """Add a row for a test that did not come to be measured, unless it has one."""
         if not self._written:
             self.keep("", not_enforced(reason), None, AttentionShape({}))
+
+    def if_it_dies(self, budgets: Iterable[BudgetSpec]) -> Iterator[tuple[str, str]]:
+        """What to tell before the body, for the case that nothing can be told after it."""
+        verdict = not_enforced("the process that ran it died")
+        for spec in budgets:
+            held_to = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
+            row = record(own_nodeid(self._item), "", held_to, None, {}, _where(self._item))
+            yield IF_IT_DIES, json.dumps(to_dict(row))
 
     def _write(self, row: Record) -> None:
         properties, key = self._item.user_properties, (row.region, row.metric)
@@ -69,14 +96,44 @@ def _without_result(verdict: Verdict) -> Verdict:
     """The verdict, without the tensors that its measurement may have for results and inputs."""
     if verdict.measurement is None:
         return verdict
-    return replace(verdict, measurement=replace(verdict.measurement, result=None, trace=None))
+    kept = replace(verdict.measurement, result=None, trace=None, snapshots=())
+    return replace(verdict, measurement=kept)
 
 
-def read(properties: list[tuple[str, object]]) -> Iterator[Record]:
+def own_nodeid(item: pytest.Item) -> str:
+    """The test's own, without the group that pytest-xdist writes behind it to share tests out."""
+    own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
+    return own if item.nodeid.startswith(f"{own}@") else item.nodeid
+
+
+def _where(item: pytest.Item) -> str:
+    """The test's file from the rootdir, and its line if it has one."""
+    path, line, _ = item.location
+    return path.replace(os.sep, "/") + ("" if line is None else f":{line + 1}")
+
+
+def read(properties: list[tuple[str, object]], called: str = PROPERTY) -> Iterator[Record]:
     """The rows among a report's user properties."""
     for name, value in properties:
-        if name == PROPERTY:
+        if name == called:
             try:
                 yield from_dict(json.loads(str(value)))
             except (AttnMemError, ValueError):  # somebody else's, of the same name
                 continue
+
+
+def without_timelines(properties: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The same for those who do not draw: JUnit's file, and the like."""
+    return [
+        (name, _without_timeline(value) if name == PROPERTY else value)
+        for name, value in properties
+    ]
+
+
+def _without_timeline(text: Any) -> Any:
+    try:
+        data = json.loads(text)
+        ours = data["nodeid"] and data["timeline"]
+    except (KeyError, TypeError, ValueError):  # somebody else's, of the same name
+        return text
+    return json.dumps({**data, "timeline": None}) if ours else text

@@ -5,15 +5,19 @@ Imported by the plugin in every session, so nothing heavy is imported before a b
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .collector import Collector
-from .errors import BackendUnavailable
+from .errors import AttnMemError, BackendUnavailable
+from .report import KINDS, render, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .backends import Opener
+    from .baseline import Baseline
     from .instrument import Instrument
     from .record import Record
     from .settings import Settings
@@ -31,6 +35,10 @@ class Session:
         """Tests that failed for whatever reason; strict need not fail them again."""
         self.environment: dict[str, Any] | None = None
         """The measuring process's, where that is another one."""
+        self.problems: dict[str, None] = {}
+        """What could not be written, in its order; it fails the session."""
+        self.baseline: Baseline | None = None
+        """What is to be compared with, where there is something."""
         self._openers = openers
         self._instruments: dict[str, Instrument | BackendUnavailable] = {}
 
@@ -38,6 +46,47 @@ class Session:
     def records(self) -> list[Record]:
         """Every row there is."""
         return [row for rows in self.rows.values() for row in rows]
+
+    def keep_snapshots(self, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
+        """Write what the allocator told of a test that failed, where that is asked for."""
+        if snapshots and self.settings.artifacts is not None:
+            from .artifacts import write_snapshot
+
+            with self._told():
+                write_snapshot(self.settings.artifacts, row, snapshots)
+
+    def write_traces(self) -> None:
+        """Write who was alive when in tests that failed, where that is asked for."""
+        if self.settings.artifacts is not None:
+            from .artifacts import write_traces
+
+            with self._told():
+                write_traces(self.settings.artifacts, self.records)
+
+    def write_reports(self) -> None:
+        """Write the session as each kind of file that was asked for."""
+        paths = {kind: path for kind in KINDS if (path := getattr(self.settings, kind)) is not None}
+        if not paths and not self.settings.github:
+            return
+        from .environment import describe
+        from .summary import summarise
+
+        summary, environment = summarise(self.records), self.environment or describe()
+        for kind, path in paths.items():
+            with self._told():
+                write(path, render(kind, summary, environment))
+        if self.settings.github:
+            from .report.github import add_to_step_summary
+
+            with self._told():
+                add_to_step_summary(summary, os.environ)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except AttnMemError as error:
+            self.problems[str(error)] = None
 
     def forget(self) -> None:
         """Another test begins."""
@@ -57,7 +106,8 @@ class Session:
 
         if name not in self._instruments:
             try:
-                self._instruments[name] = ready(name, {**BACKENDS, **self._openers})
+                openers = {**BACKENDS, **self._openers}
+                self._instruments[name] = ready(name, openers, evidence=self.settings.evidence)
             except BackendUnavailable as error:
                 self._instruments[name] = BackendUnavailable(str(error))  # and no frames
         found = self._instruments[name]

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MARKER = "memory_budget"
 
+#: The baseline, at the rootdir, unless another is named.
+BASELINE = "attnmem-baseline.json"
+
 #: Tests that use one of these measure parts of themselves, marked or not.
 FIXTURES = frozenset({"attnmem", "qkv"})
 
@@ -126,6 +129,11 @@ class Settings(NamedTuple):
     explain: str
     disable: bool
 
+    @property
+    def evidence(self) -> bool:
+        """Whether a file was asked for that tells who was alive when."""
+        return any((self.json, self.html, self.artifacts))
+
 
 def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
     """Whether anything of this test may be measured."""
@@ -134,6 +142,12 @@ def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
         or FIXTURES.intersection(getattr(item, "fixturenames", ()))
         or item.get_closest_marker(MARKER)
     )
+
+
+def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
+    """Whether there is a file to compare with, or one to write."""
+    asked = settings.baseline is not None or settings.update is not None
+    return not settings.disable and (asked or (config.rootpath / BASELINE).is_file())
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -171,6 +185,11 @@ def read_settings(config: pytest.Config, openers: Mapping[str, Opener]) -> Setti
     if values["strict"] and values["disable"]:
         raise AttnMemError(
             "attnmem: strict and disable contradict each other; strict fails what is not enforced"
+        )
+    if values["update"] and values["disable"]:
+        raise AttnMemError(
+            "attnmem: update and disable contradict each other; what is not measured cannot be"
+            " written"
         )
     return Settings(**values)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from .baseline import State
 from .record import Record
 from .verdict import Outcome
 
@@ -26,6 +27,15 @@ class Summary:
     def count(self, outcome: Outcome) -> int:
         """Rows that ended so."""
         return sum(row.outcome is outcome for row in self.records)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How rows compare with the baseline → how many do; empty where there is none."""
+        counts = {state.value: 0 for state in State}
+        for row in self.records:
+            if row.baseline_state:
+                counts[row.baseline_state] = counts.get(row.baseline_state, 0) + 1
+        return {state: count for state, count in counts.items() if count}
 
     @property
     def by_share(self) -> tuple[Record, ...]:

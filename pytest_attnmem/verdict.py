@@ -34,6 +34,14 @@ class Verdict:
     growths: tuple[Growth, ...] = ()
     """How the measurement grows with sizes, where that was looked at; what broke a contract first.
     """
+    change: str = ""
+    """What a regression consists of: ``+4*B*H*N^2: one more float32 …``."""
+    hint: str = ""
+    """What to do if it is meant to be so."""
+
+    def fails(self, strict: bool) -> bool:
+        """Whether a test fails for it; under ``strict`` also where nothing was proven."""
+        return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
 
 def judge(measurement: Measurement, budget: Budget, growths: Sequence[Growth] = ()) -> Verdict:
@@ -102,10 +110,16 @@ def not_enforced(reason: str) -> Verdict:
 
 
 def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
-    """The same verdict, its measurement told what was held at the peak."""
+    """The same verdict, its measurement told what was held at the peak, and who was alive when."""
     if verdict.measurement is None:
         return verdict
-    known = replace(verdict.measurement, held=traced.held, held_note=traced.held_note)
+    known = replace(
+        verdict.measurement,
+        held=traced.held,
+        held_note=traced.held_note,
+        timeline=traced.timeline,
+        snapshots=traced.snapshots,
+    )
     return replace(verdict, measurement=known)
 
 

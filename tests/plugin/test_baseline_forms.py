@@ -1,0 +1,166 @@
+"""Closed forms of what tests need: stored with an update, and compared where one regresses."""
+
+import json
+
+import pytest
+
+from .baselines import entry, write_baseline
+
+#: Two matrices, and a third where the variable says so.
+SUITE = """
+import os
+import pytest
+import torch
+
+def attention(q, k, v):
+    scores = masked = q @ k.mT
+    if os.environ.get("MASKED"):
+        masked = scores.masked_fill(torch.zeros(()) > 1, 0.0)
+    return masked.softmax(-1) @ v
+
+@pytest.mark.memory_budget("1 GiB")
+@pytest.mark.parametrize(("B", "H", "N", "d"), [(1, 8, 256, 16)])
+def test_it(qkv, B, H, N, d):
+    attention(*qkv(B, H, N, d))
+
+@pytest.mark.parametrize("N", [256])
+def test_region(attnmem, qkv, N):
+    q, k, v = qkv(1, 8, N, 16)
+    with attnmem.region("forward"):
+        attention(q, k, v)
+
+@pytest.mark.memory_budget
+def test_no_sizes(qkv):
+    attention(*qkv(1, 8, 256, 16))
+"""
+
+
+def lines(suite):
+    entries = json.loads((suite.path / "attnmem-baseline.json").read_text("utf-8"))["entries"]
+    return {one["test"].partition("::")[2].partition("[")[0]: one for one in entries}
+
+
+def test_the_form_and_who_held_it_are_stored(suite):
+    suite.write(SUITE)
+    ran = suite.run("--attnmem-update=all", "--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 3}
+    found = lines(suite)
+    assert found["test_it"]["formula"] == "8*H*N^2 + 4*H*N*d"  # of a single batch
+    assert found["test_it"]["held"] == [
+        "bmm float32 H·N·N",
+        "softmax float32 B·H·N·N",
+        "bmm float32 H·N·d",
+    ]
+    assert found["test_region"]["formula"] == "64*N^2 + 512*N"
+    assert found["test_region"]["held"] == found["test_it"]["held"]
+    assert "formula" not in found["test_no_sizes"]
+
+
+def test_a_regression_says_which_term_came_in_and_who_holds_it(suite, monkeypatch):
+    suite.write(SUITE)
+    suite.run("--attnmem-update=all", "--attnmem-backend=cpu")
+    monkeypatch.setenv("MASKED", "1")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"failed": 3}
+    assert ran.report("test_it[1-8-256-16]")[1] == (
+        "  grew      +4*H*N^2: one more float32 B·H·N·N tensor, masked_fill at test_suite.py:9"
+    )
+    assert (
+        "grew      +32*N^2: one more float32 B·H·N·N tensor, masked_fill at test_suite.py:9"
+    ) in "\n".join(ran.report("test_region[256]"))
+    assert not any("grew" in line for line in ran.report("test_no_sizes"))
+    quiet = suite.run("--attnmem-backend=cpu", "--attnmem-explain=off")
+    assert "grew" not in quiet.text
+    assert quiet.report("test_it[1-8-256-16]")[0].startswith("peak ")
+
+
+def test_simulated_a_size_of_one_is_varied_too(suite):
+    suite.write(SUITE)
+    suite.run("--attnmem-update=all", "--attnmem-backend=simulated:H100", "-k", "test_it")
+    assert lines(suite)["test_it"]["formula"] == "8*B*H*N^2 + 4*B*H*N*d"
+    assert lines(suite)["test_it"]["on"] == "simulated:H100"
+
+
+def test_an_entry_that_stays_keeps_its_form_and_nothing_runs_again(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+runs = []
+
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    runs.append(N)
+    memory.use(100)
+
+def test_runs(): assert runs == [64]
+""")
+    known = entry("test_it[64]", 100, formula="50*N - 3100", held=["mine"])
+    path = write_baseline(scripted, known)
+    before = path.read_text()
+    assert scripted.run("--attnmem-update=all").outcomes == {"passed": 2}
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("body", "formula"),
+    [
+        ("memory.use(3 * N + 5)", "3*N + 5"),
+        ("memory.use(N * N // 2)", "N^2/2"),
+        ("memory.use(100)", "100"),
+        ("memory.use(2 ** (N // 8))", None),  # no polynomial
+        ("assert N == 64; memory.use(100)", None),  # takes no other size
+        ("memory.use(N); memory.problem = 'odd' if N < 64 else None", None),
+        ("memory.use(N if N > 40 else 2 * N)", None),  # a branch
+    ],
+)
+def test_where_there_is_no_form_bytes_alone_are_stored(scripted, body, formula):
+    scripted.write(f"""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    {body}
+""")
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.outcomes == {"passed": 1}
+    assert lines(scripted)["test_it"].get("formula") == formula
+    assert lines(scripted)["test_it"]["bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["seed", "N"])
+def test_only_what_is_a_size_and_the_tests_own_is_varied(scripted, name):
+    shared = "\n@pytest.fixture\ndef made(N): return N\n" if name == "N" else ""
+    argument = ", made" if shared else ""
+    scripted.write(f"""
+import pytest
+from scripted import memory
+
+runs = []
+{shared}
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("{name}", [64])
+def test_it({name}{argument}):
+    runs.append({name})
+    memory.use({name})
+
+def test_runs(): assert runs == [64]
+""")
+    assert scripted.run("--attnmem-update=all").outcomes == {"passed": 2}
+    assert "formula" not in lines(scripted)["test_it"]
+
+
+def test_explain_off_derives_nothing(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("N", [64])
+def test_it(N): memory.use(N)
+""")
+    scripted.run("--attnmem-update=all", "--attnmem-explain=off")
+    assert lines(scripted)["test_it"] == entry("test_it[64]", 64)

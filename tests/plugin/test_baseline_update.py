@@ -1,0 +1,236 @@
+"""``--attnmem-update all|new|prune``: what is written, and what is kept."""
+
+import json
+import sys
+
+import pytest
+
+from pytest_attnmem import baseline_file
+
+from .baselines import entry, everywhere, needing, read_baseline, states, write_baseline
+
+FILE = "attnmem-baseline.json"
+
+
+@pytest.mark.parametrize("place", ["command line", "ini"])
+@pytest.mark.parametrize("mode", ["all", "new"])
+def test_the_first_time_everything_is_written(scripted, mode, place):
+    scripted.write(needing(100))
+    arguments = [f"--attnmem-update={mode}"] if place == "command line" else []
+    if place == "ini":
+        scripted.ini["attnmem_update"] = mode
+    ran = scripted.run("--attnmem-strict", *arguments)
+    assert ran.outcomes == {"passed": 3}
+    assert set(states(ran).values()) == {"new"}
+    assert ran.outcome("test_bare") == "within"
+    assert read_baseline(scripted) == {
+        "test_bare": 100,
+        "test_marked": 100,
+        "test_region part": 100,
+    }
+    assert f"{FILE} (--attnmem-update {mode}): 3 added" in ran.result.outlines
+    scripted.ini.pop("attnmem_update", None)
+    ran = scripted.run("--attnmem-strict")
+    assert ran.outcomes == {"passed": 3}
+    assert set(states(ran).values()) == {"same"}
+
+
+def test_the_table_has_old_and_new(scripted):
+    scripted.write(needing(120))
+    write_baseline(scripted, *everywhere(100)[:2], entry("test_gone", 7))
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.outcomes == {"passed": 3}  # a regression is what is being written down
+    lines = ran.result.outlines
+    start = lines.index(f"{FILE} (--attnmem-update all): 2 changed, 1 added, 1 as before")
+    assert [" ".join(line.split()) for line in lines[start + 1 : start + 6]] == [
+        "test on before B after B change",
+        " ".join(lines[start + 2].split()),
+        "test_suite.py::test_bare scripted 100 120 +20 B (+20.0%)",
+        "test_suite.py::test_marked scripted 100 120 +20 B (+20.0%)",
+        "test_suite.py::test_region [part] scripted - 120 added",
+    ]
+    assert read_baseline(scripted) == {
+        "test_bare": 120,
+        "test_gone": 7,
+        "test_marked": 120,
+        "test_region part": 120,
+    }
+
+
+def test_new_writes_what_has_no_entry_and_holds_the_rest(scripted):
+    scripted.write(needing(120))
+    write_baseline(scripted, entry("test_marked", 100), entry("test_bare", 200))
+    ran = scripted.run("--attnmem-update=new")
+    assert ran.outcomes == {"passed": 2, "failed": 1}
+    assert ran.short("test_marked").startswith("FAILED: BudgetExceeded: peak 120 B is 20 B over")
+    assert read_baseline(scripted) == {
+        "test_bare": 200,
+        "test_marked": 100,
+        "test_region part": 120,
+    }
+
+
+@pytest.mark.parametrize("mode", ["all", "new"])
+def test_other_machines_and_tests_that_did_not_run_are_kept(scripted, mode):
+    scripted.write(needing(120))
+    others = (entry("test_marked", 5, "cpu"), entry("test_elsewhere", 6), entry("test_bare", 7))
+    write_baseline(scripted, *others)
+    scripted.run(f"--attnmem-update={mode}", "-k", "marked")
+    assert read_baseline(scripted) == {
+        "test_marked cpu": 5,
+        "test_elsewhere": 6,
+        "test_bare": 7,
+        "test_marked": 120,
+    }
+
+
+def test_what_failed_or_was_not_measured_is_not_written(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget(100)
+def test_over(): memory.use(101)
+
+@pytest.mark.memory_budget(100)
+def test_wrong():
+    memory.use(50)
+    raise ValueError
+
+def test_wrong_after_a_region(attnmem):
+    with attnmem.region("part"):
+        memory.use(50)
+    raise ValueError
+
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError
+
+@pytest.mark.memory_budget(100)
+def test_torn_down_wrong(broken): memory.use(50)
+
+@pytest.mark.memory_budget(100)
+def test_skipped():
+    memory.use(50)
+    pytest.skip()
+
+@pytest.mark.xfail
+@pytest.mark.memory_budget(100)
+def test_expected():
+    memory.use(50)
+    raise ValueError
+
+@pytest.mark.memory_budget(100)
+def test_nothing(): pass
+
+@pytest.mark.memory_budget(100)
+def test_threads():
+    memory.problem = "a thread"
+    memory.use(50)
+""")
+    scripted.run("--attnmem-update=all")
+    assert read_baseline(scripted) == {"test_over": 101}
+
+
+def test_nothing_to_write_leaves_the_file_alone(scripted):
+    scripted.write(needing(100))
+    scripted.run("--attnmem-update=all")
+    path = scripted.path / FILE
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    ran = scripted.run("--attnmem-update=all")
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert f"{FILE} (--attnmem-update all): 3 as before" in ran.result.outlines
+
+
+def test_what_another_session_wrote_meanwhile_is_kept(scripted):
+    scripted.write(
+        needing(100)
+        + f"""
+def test_meanwhile():
+    with open("{FILE}", "w") as file:
+        file.write('{{"schema": 1, "entries": [{{"test": "t", "metric": "peak", "on": "cpu",'
+                   ' "bytes": 1}}]}}')
+"""
+    )
+    scripted.run("--attnmem-update=all")
+    entries = json.loads((scripted.path / FILE).read_text())["entries"]
+    assert {entry["bytes"] for entry in entries} == {1, 100}
+    assert len(entries) == 4
+
+
+def test_the_ini_files_baseline_may_be_missing_when_it_is_written(scripted):
+    scripted.ini["attnmem_baseline"] = "other.json"
+    scripted.write(needing(100))
+    assert scripted.run().result.ret == pytest.ExitCode.USAGE_ERROR
+    assert scripted.run("--attnmem-update=all").outcomes == {"passed": 3}
+    assert len(read_baseline(scripted, "other.json")) == 3
+
+
+def test_a_damaged_file_is_not_written_over(scripted):
+    scripted.write(needing(100))
+    path = scripted.write("{", FILE)
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert path.read_text() == "{"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_fails(scripted, monkeypatch):
+    scripted.write(needing(100))
+
+    def refused(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(baseline_file.tempfile, "mkstemp", refused)
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.outcomes == {"passed": 3}
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (
+        f"attnmem: {FILE} was not written: cannot write {scripted.path / FILE}: Permission denied"
+        in ran.result.outlines
+    )
+    assert "INTERNALERROR" not in ran.text
+
+
+def test_an_interrupted_session_writes_nothing(scripted):
+    scripted.write(needing(100) + "\ndef test_stop(): raise KeyboardInterrupt\n")
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert f"{FILE} was not written: the session was stopped" in ran.result.outlines
+    assert not (scripted.path / FILE).exists()
+
+
+def test_without_a_terminal_it_is_written_all_the_same(scripted):
+    scripted.write(needing(100))
+    scripted.run("--attnmem-update=all", "-pno:terminal", shown=())
+    assert len(read_baseline(scripted)) == 3
+
+
+def test_update_and_disable_contradict_each_other(scripted):
+    ran = scripted.run("--attnmem-update=all", "--attnmem-disable", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines == [
+        "ERROR: attnmem: update and disable contradict each other; what is not measured cannot be"
+        " written",
+        "",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are POSIX's")
+def test_a_linked_file_is_written_where_it_is(scripted):
+    scripted.write(needing(100))
+    real = write_baseline(scripted, name="shared/real.json")
+    (scripted.path / FILE).symlink_to(real)
+    scripted.run("--attnmem-update=all")
+    assert (scripted.path / FILE).is_symlink()
+    assert len(json.loads(real.read_text())["entries"]) == 3
+
+
+def test_what_is_being_written_is_held_to_itself(scripted):
+    scripted.write(needing(120))
+    write_baseline(scripted, *everywhere(100))
+    ran = scripted.run("--attnmem-update=all")
+    assert ran.row("test_bare")["limit_bytes"] == 120
+    assert ran.row("test_bare")["baseline_bytes"] == 100
+    assert set(states(ran).values()) == {"regressed"}
+    assert {row["outcome"] for row in ran.rows} == {"within"}
