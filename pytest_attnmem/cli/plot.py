@@ -1,0 +1,53 @@
+"""Draw what a sweep found, or the growth that a pytest session measured."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from ..errors import AttnMemError
+from ..plot import save
+from ..plot.sweep import draw, draw_growth
+from ..sweep import rows
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``sweep.json -o sweep.png``."""
+    parser.epilog = "It takes the JSON of attnmem sweep --json and of pytest --attnmem-json."
+    parser.add_argument("file", metavar="FILE", help="the JSON of a sweep or a session")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="PATH", help="a name in .png or .svg"
+    )
+
+
+def execute(arguments: Namespace) -> int:
+    """Write the figure.
+
+    Raises:
+        AttnMemError: the file has nothing to draw, or the figure cannot be written.
+    """
+    path = Path(arguments.file)
+    growth = _growth(path)
+    drawn = draw(rows.load(path)) if growth is None else draw_growth(growth)
+    save(drawn, Path(arguments.output))
+    return 0
+
+
+def _growth(path: Path) -> list[dict[str, Any]] | None:
+    """What a session measured of growth; ``None`` of a file that is no session's."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise AttnMemError(f"cannot read {path}: {error}") from error
+    if not isinstance(data, dict) or "results" not in data:
+        return None
+    from ..report.json import load
+
+    records, _ = load(path)
+    return [
+        {"nodeid": record.nodeid, "region": record.region, **growth}
+        for record in records
+        for growth in record.growth
+    ]

@@ -1,0 +1,238 @@
+"""Compare kernels over widths and lengths: time, memory before backward, peak, out of memory."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..collector import Collector
+from ..environment import describe
+from ..errors import AttnMemError, BudgetError
+from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
+from ..sweep import report, rows, table
+from ..units import parse_size, shown
+from .max_length import longest
+from .workload import size_of
+
+if TYPE_CHECKING:
+    from ..instrument import Instrument
+    from ..sweep.bench import Bench
+    from ..sweep.case import Case
+
+#: The exit code of a shell for Ctrl-C. The rows that were done are written.
+INTERRUPTED: Final = 130
+
+_D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``--kernel standard,flash --d 64 --n 1024,4096 --backward --simulate --device T4``."""
+    parser.epilog = (
+        "It does what the reference benchmark does: inputs, a warm-up whose copies and gradients"
+        " stay, copies, a forward pass, an upstream gradient, and a backward pass. Ctrl-C writes"
+        f" the rows that are done and exits with {INTERRUPTED}."
+    )
+    add = parser.add_argument
+    add("--kernel", default="standard", metavar="NAMES", help="standard,flash,ring:4 … (standard)")
+    add("--d", default=_D, metavar="SIZES", help=f"head dimensions ({_D})")
+    add("--n", default=_N, metavar="SIZES", help=f"lengths ({_N})")
+    add("--batch", default="8", metavar="SIZE", help="(8)")
+    add("--heads", default="1", metavar="SIZE", help="(1)")
+    add("--dtype", default="float32", help="of the inputs (float32)")
+    add("--causal", action=BooleanOptionalAction, help="query i sees keys 0 to i (where known)")
+    add("--backward", action="store_true", help="forward and backward")
+    add("--passes", default="100", metavar="COUNT", help="to take the mean time of (100)")
+    add("--warmup", default="5", metavar="COUNT", help="passes before those (5)")
+    add("--simulate", action="store_true", help="memory alone, on a device that is not there")
+    add("--device", metavar="NAME", help=f"cuda, cpu …; simulated, a profile ({DEFAULT_PROFILE})")
+    add("--memory", metavar="SIZE", help="of the simulated device, instead of its own")
+    add("--longest", action="store_true", help="simulated: the longest N that fits as well")
+    add("--decompose", action="store_true", help="what each peak consists of")
+    add("--json", metavar="PATH", help="write it as JSON; - prints it instead of the table")
+    add("--csv", metavar="PATH", help="write the rows as CSV")
+    add("--markdown", metavar="PATH", help="write a report")
+    add("--resume", metavar="FILE", help="take the rows that this JSON of a sweep has")
+
+
+def execute(arguments: Namespace) -> int:
+    """Run it, print the table, and write what was asked for.
+
+    Raises:
+        AttnMemError: what was asked for is not there, or a file cannot be read or written.
+    """
+    from ..sweep.bench import Bench
+
+    asked = _cases(arguments)
+    instrument = _instrument(arguments)
+    parameters = _parameters(arguments, instrument)
+    known = _known(arguments.resume, parameters)
+    passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
+    bench = Bench(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
+    garbage = Collector()  # else most of the time would go into visiting what was imported
+    garbage.settle(Path())
+    try:
+        found = _run(bench, asked, known, with_longest=arguments.longest)
+    finally:
+        garbage.thaw()
+    sweep = rows.Sweep(parameters, describe(), *found)
+    _write(arguments, sweep)
+    return 0 if sweep.complete else INTERRUPTED
+
+
+def _cases(arguments: Namespace) -> list[Case]:
+    from ..inputs import dtype_of
+    from ..sweep.attentions import attention_of
+    from ..sweep.case import cases
+
+    return [
+        *cases(
+            [attention_of(name) for name in _listed(arguments.kernel, "kernel")],
+            [size_of("d", text) for text in _listed(arguments.d, "d")],
+            [size_of("n", text) for text in _listed(arguments.n, "n")],
+            batch=size_of("batch", arguments.batch),
+            heads=size_of("heads", arguments.heads),
+            dtype=dtype_of(arguments.dtype, "--dtype"),
+            causal=arguments.causal,
+            backward=arguments.backward,
+        )
+    ]
+
+
+def _listed(text: str, option: str) -> list[str]:
+    """What stands between commas, each once."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise BudgetError(f"--{option}: expected names or sizes with commas, got {shown(text)}")
+    return [*dict.fromkeys(names)]
+
+
+def _count(option: str, text: str, least: int) -> int:
+    if not text.isdecimal() or not least <= int(text) < 10**6:
+        raise BudgetError(f"--{option}: expected a whole number >= {least}, got {shown(text)}")
+    return int(text)
+
+
+def _instrument(arguments: Namespace) -> Instrument:
+    from ..backends import BACKENDS, knowing
+    from ..instrument import ready
+
+    device = arguments.device
+    if arguments.simulate:
+        profile = find_profile(device or DEFAULT_PROFILE)
+        if arguments.memory is not None:
+            nbytes = parse_size(arguments.memory)
+            if not nbytes:
+                raise BudgetError("--memory: a device has some, got 0")
+            profile = replace(profile, memory_bytes=nbytes)
+        return ready(f"simulated:{profile.name}", {**BACKENDS, **knowing([profile])})
+    for option in ("memory", "longest"):
+        if getattr(arguments, option):
+            raise BudgetError(f"--{option} is for a simulated device: add --simulate")
+    if device in PROFILES:
+        raise BudgetError(f"{device} is a profile to simulate: add --simulate")
+    return ready(device or "auto")
+
+
+def _parameters(arguments: Namespace, instrument: Instrument) -> dict[str, Any]:
+    """All that numbers depend on."""
+    backend = instrument.backend
+    names = ("kernel", "d", "n", "batch", "heads", "dtype", "causal", "backward")
+    timed = () if arguments.simulate else ("passes", "warmup")
+    profile = getattr(backend, "profile", None)
+    return {
+        **{name: getattr(arguments, name) for name in (*names, *timed)},
+        "device": backend.name if ":" in backend.name else backend.device,
+        "memory_bytes": profile.memory_bytes if profile is not None else None,
+    }
+
+
+def _known(path: str | None, parameters: dict[str, Any]) -> dict[Any, rows.Row]:
+    """The rows of an earlier sweep of the same parameters, but for errors."""
+    if path is None:
+        return {}
+    earlier = rows.load(Path(path))
+    for name, value in parameters.items():
+        if earlier.parameters.get(name) != value:
+            was = shown(earlier.parameters.get(name))
+            raise BudgetError(f"--resume {path}: its {name} was {was}, and now is {shown(value)}")
+    return {row.key: row for row in earlier.rows if row.status != rows.ERROR}
+
+
+def _run(
+    bench: Bench, asked: Sequence[Case], known: dict[Any, rows.Row], *, with_longest: bool
+) -> tuple[tuple[rows.Row, ...], bool, tuple[dict[str, Any], ...]]:
+    """The rows, whether that is all of them, and the longest lengths."""
+    done: list[rows.Row] = []
+    edges: list[dict[str, Any]] = []
+    tell = _teller()
+    try:
+        for number, case in enumerate(asked):
+            key = (case.attention.name, case.d, case.N)
+            if key not in known:
+                tell(f"{_bar(number, len(asked))} {case}")
+            done.append(known[key] if key in known else bench.row(case))
+        if with_longest:
+            widest = {(case.attention.name, case.d): case for case in asked}
+            for case in widest.values():
+                edges.append(_edge(bench, case, tell))
+    except KeyboardInterrupt:
+        return tuple(done), False, tuple(edges)
+    finally:
+        tell("")
+    return tuple(done), True, tuple(edges)
+
+
+def _edge(bench: Bench, case: Case, tell: Callable[[str], None]) -> dict[str, Any]:
+    """The longest length that fits the device."""
+
+    def fits(N: int) -> bool:
+        tell(f"longest {case.at(N)}")
+        return bench.fits(case.at(N))
+
+    sizes = ("N", "peak_bytes", "reserved_bytes")
+    found = {"kernel": case.attention.name, "d": case.d, **dict.fromkeys(sizes)}
+    # Ranks share evenly; and lengths of one rest of a block are told by the same short ones.
+    unit = case.attention.ranks if case.attention.attend is None else 128
+    try:
+        edge = unit * longest(lambda blocks: fits(unit * blocks))
+        if case.attention.attend is not None:
+            edge += longest(lambda rest: fits(edge + rest), limit=unit - 1)
+    except AttnMemError as error:
+        return {**found, "reason": str(error)}
+    if not edge:
+        return {**found, "reason": "not even N=1 fits"}
+    row = bench.row(case.at(edge))
+    return {**found, **{size: getattr(row, size) for size in sizes}, "reason": row.reason}
+
+
+def _bar(done: int, total: int) -> str:
+    full = 20 * done // total
+    return f"[{'#' * full}{'.' * (20 - full)}] {done}/{total}"
+
+
+def _teller() -> Callable[[str], None]:
+    """Shows what is going on, on a terminal only."""
+    if not sys.stderr.isatty():
+        return lambda text: None
+    return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _write(arguments: Namespace, sweep: rows.Sweep) -> None:
+    if arguments.json == "-":
+        print(rows.render(sweep), end="")
+    else:
+        print("\n".join(table.render(sweep)))
+        if arguments.decompose:
+            print("\n".join(table.decompositions(sweep)))
+    texts = {"csv": table.to_csv, "markdown": report.render, "json": rows.render}
+    for option, rendered in texts.items():
+        path = getattr(arguments, option)
+        if path and path != "-":
+            try:
+                Path(path).write_text(rendered(sweep), encoding="utf-8")
+            except OSError as error:
+                raise AttnMemError(f"cannot write {path}: {error.strerror or error}") from error

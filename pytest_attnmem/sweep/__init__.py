@@ -1,0 +1,1 @@
+"""Attentions compared over sizes, as the reference benchmark compares them: time and memory."""

@@ -1,0 +1,153 @@
+"""One point of a sweep, and the program that is measured at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from ..errors import BudgetError
+from ..shape import AttentionShape, Source, gather
+from . import textbook
+from .attentions import Attention
+
+#: The parts of the program, in order. What is alive at the peak is told apart by them.
+STAGES = (
+    *("inputs", "warm-up", "warm-up backward", "copies", "forward"),
+    *("upstream gradient", "backward"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An attention at its sizes."""
+
+    attention: Attention
+    B: int
+    H: int
+    N: int
+    d: int
+    dtype: Any
+    causal: bool
+    backward: bool
+
+    def __str__(self) -> str:
+        causal = " causal" if self.causal else ""
+        return f"{self.attention.name}{causal} N={self.N} d={self.d}"
+
+    @property
+    def shape(self) -> AttentionShape:
+        """What formulas read; of a ring, N counts the positions of all ranks."""
+        known = {"B": self.B, "H": self.H, "N": self.N, "d": self.d, "dtype": self.dtype}
+        known |= {"causal": int(self.causal), "R": self.attention.ranks}
+        return gather([Source("the sweep", known)])
+
+    @property
+    def tensor_bytes(self) -> int:
+        """One of q, k and v, as large as one rank has it."""
+        q_bytes: int = self.B * self.H * (self.N // self.attention.ranks) * self.d
+        return q_bytes * int(self.dtype.itemsize)
+
+    def at(self, N: int) -> Case:
+        """The same at another length."""
+        return replace(self, N=N)
+
+
+def cases(
+    attentions: Sequence[Attention],
+    widths: Sequence[int],
+    lengths: Sequence[int],
+    *,
+    batch: int,
+    heads: int,
+    dtype: Any,
+    causal: bool | None,
+    backward: bool,
+) -> Iterator[Case]:
+    """All of a sweep, in the order of its rows; causal wherever that is known, unless told.
+
+    Raises:
+        BudgetError: one of the attentions is not, or not otherwise.
+    """
+    for attention, d, N in product(attentions, widths, lengths):
+        seen = True in attention.causal if causal is None else causal
+        if seen not in attention.causal:
+            option = "--causal" if causal else "--no-causal"
+            kind = "not causal" if causal else "causal"
+            raise BudgetError(f"{attention.name} is {kind}: leave out {option}")
+        yield Case(attention, batch, heads, N, d, dtype, seen, backward)
+
+
+def program(case: Case, device: str, begin: Callable[[str], None]) -> None:
+    """What the reference benchmark does before it measures, and the pass that it measures.
+
+    Inputs and the mask; the copies that a warm-up leaves behind, with their gradients; copies, the
+    forward pass on them, an upstream gradient as large as the output, and the backward pass.
+    ``begin`` is told of each stage.
+    """
+    import torch
+
+    def inputs() -> list[Any]:
+        shape = (case.B, case.H, case.N, case.d)
+        return [torch.randn(shape, dtype=case.dtype, device=device) for _ in range(3)]
+
+    def copies() -> list[Any]:
+        return [tensor.clone().requires_grad_() for tensor in qkv]
+
+    def attend(tensors: list[Any]) -> Any:
+        return _attend(case, tensors, mask)
+
+    begin("inputs")
+    qkv = inputs()
+    mask = _mask(case, device)
+    if not case.backward:
+        begin("forward")
+        with torch.no_grad():
+            attend(qkv)
+        return
+    begin("warm-up")
+    warm = copies()
+    out = attend(warm)
+    begin("warm-up backward")
+    out.backward(torch.randn_like(out))
+    del out
+    begin("copies")
+    tested = copies()
+    begin("forward")
+    out = attend(tested)
+    begin("upstream gradient")
+    gradient = torch.randn_like(out)
+    begin("backward")
+    out.backward(gradient)
+
+
+def passes(case: Case, device: str) -> tuple[Callable[[], Any], Callable[[], Callable[[], None]]]:
+    """A forward pass without gradients; and what makes one ready, of which the rest is backward."""
+    import torch
+
+    shape = (case.B, case.H, case.N, case.d)
+    qkv = [torch.randn(shape, dtype=case.dtype, device=device) for _ in range(3)]
+    mask = _mask(case, device)
+
+    def forward() -> Any:
+        with torch.no_grad():
+            return _attend(case, qkv, mask)
+
+    def ready() -> Callable[[], None]:
+        out = _attend(case, [tensor.clone().requires_grad_() for tensor in qkv], mask)
+        gradient = torch.randn_like(out)
+        return lambda: out.backward(gradient)
+
+    return forward, ready
+
+
+def _mask(case: Case, device: str) -> Any:
+    masked = case.causal and case.attention.masked
+    return textbook.causal_mask(case.N, device) if masked else None
+
+
+def _attend(case: Case, tensors: Sequence[Any], mask: Any) -> Any:
+    if case.attention.attend is None:
+        raise BudgetError(f"{case.attention.name} runs in processes of its own")
+    return case.attention.attend(*tensors, mask, case.causal)

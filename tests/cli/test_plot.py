@@ -1,0 +1,73 @@
+"""``attnmem plot``: figures of sweeps and of sessions."""
+
+import json
+import sys
+
+import pytest
+
+from pytest_attnmem.cli import main
+from pytest_attnmem.record import Record
+from pytest_attnmem.report.json import render as render_session
+from pytest_attnmem.summary import summarise
+from pytest_attnmem.sweep.rows import OK, Row, Sweep, render
+
+COMMON = {"batch": "8", "heads": "1", "dtype": "float32", "backward": True, "device": "cpu"}
+ROW = Row("a", 8, 1, 64, 16, "float32", True, True, OK, "measured", peak_bytes=1 << 20)
+GROWTH = {"sizes": {"N": [8, 16]}, "peaks": [1024, 4096], "formula": None}
+
+
+@pytest.fixture
+def plot(tmp_path, capsys):
+    """Draws a file's text; the exit code and what was said."""
+
+    def drawn(text, name="figure.png"):
+        (tmp_path / "data.json").write_text(text)
+        code = main(["plot", str(tmp_path / "data.json"), "-o", str(tmp_path / name)])
+        out, err = capsys.readouterr()
+        assert out == ""
+        return code, err.replace(str(tmp_path), "…")
+
+    return drawn
+
+
+SWEEP = render(Sweep(COMMON, {}, (ROW,)))
+SESSION = render_session(summarise([Record("test_a.py::test_b", growth=(GROWTH,))]), {})
+
+
+@pytest.mark.parametrize("text", [SWEEP, SESSION], ids=["sweep", "session"])
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+def test_a_figure_is_written(plot, tmp_path, text, name, start):
+    assert plot(text, name) == (0, "")
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot read …/data.json: Expecting property name enclosed in double quotes: line 1"
+         " column 2 (char 1)"),
+        ("[]", "cannot read …/data.json: it is no JSON file of attnmem sweep"),
+        (json.dumps({"schema": 7, "results": []}),
+         "cannot read …/data.json: its schema is 7, this version reads 1"),
+        (json.dumps({"schema": 1, "environment": {}, "results": [], "growth": []}),
+         "there is nothing to draw: no growth over one symbol in that session"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_told_in_one_line(plot, text, message):
+    assert plot(text) == (2, f"attnmem plot: {message}\n")
+
+
+def test_a_figure_has_a_suffix(plot):
+    assert plot(SWEEP, "a.gif") == (
+        2,
+        "attnmem plot: cannot draw a.gif: its name must end in .png or .svg\n",
+    )
+
+
+def test_without_matplotlib_it_says_what_to_install(plot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert plot(SWEEP) == (
+        2,
+        "attnmem plot: figures need matplotlib, which is not installed; pip install"
+        " 'pytest-attnmem[plot]'\n",
+    )

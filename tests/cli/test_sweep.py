@@ -1,0 +1,199 @@
+"""``attnmem sweep``: its rows, its files, and what it refuses."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from pytest_attnmem.cli import main
+from pytest_attnmem.sweep.bench import Bench
+from pytest_attnmem.units import format_in
+
+SMALL = ("--d", "16", "--n", "64,128", "--backward", "--simulate", "--device", "GTX 1080")
+#: attention_benchmark_report.md; None where it has OOM.
+DOCUMENT = {
+    16: ["22.3", "92.3", "1148.6", None, None],
+    32: ["24.1", "99.3", "1176.6", None, None],
+    64: ["27.6", "113.3", "1232.6", None, None],
+    128: ["34.6", "141.3", "1344.6", None, None],
+}
+
+
+@pytest.fixture
+def swept(capsys):
+    """What ``attnmem sweep … --json -`` prints."""
+
+    def found(*arguments, code=0):
+        assert main(["sweep", *arguments, "--json", "-"]) == code
+        out, err = capsys.readouterr()
+        assert err == ""
+        return json.loads(out)
+
+    return found
+
+
+def test_the_documents_table(swept):
+    widths, lengths = "16,32,64,128", "256,1024,4096,8192,16384"
+    options = ("--batch", "8", "--backward", "--simulate", "--device", "GTX 1080")
+    found = swept("--kernel", "standard", "--d", widths, "--n", lengths, *options)
+    assert [(row["d"], row["N"]) for row in found["rows"]] == [
+        (d, N) for d in DOCUMENT for N in (256, 1024, 4096, 8192, 16384)
+    ]
+    printed = [
+        row["before_bytes"] and format_in(row["before_bytes"], "MiB") for row in found["rows"]
+    ]
+    assert printed == [size for sizes in DOCUMENT.values() for size in sizes]
+    assert [row["status"] for row in found["rows"]] == ["ok", "ok", "ok", "OOM", "OOM"] * 4
+
+
+def test_the_table_and_the_files(capsys, tmp_path):
+    paths = {name: tmp_path / f"sweep.{name}" for name in ("json", "csv", "markdown")}
+    files = [text for name, path in paths.items() for text in (f"--{name}", str(path))]
+    assert main(["sweep", "--kernel", "standard,flash,ring:4", *SMALL, *files, "--decompose"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("forward and backward, B=8 H=1 float32, simulated:GTX 1080, 7.9 GiB\n")
+    for header in ("forward ms", "backward ms", "before backward MiB", "peak MiB", "status"):
+        assert header in out.splitlines()[2]
+    assert "\nflash, d=16 N=128: peak\n" in out
+    assert len(list(csv.reader(paths["csv"].read_text().splitlines()))) == 7
+    assert paths["markdown"].read_text("utf-8").startswith("# Attention benchmark: standard, flash")
+    data = json.loads(paths["json"].read_text())
+    assert data["complete"] is True
+    assert data["parameters"]["kernel"] == "standard,flash,ring:4"
+    assert [row["by"] for row in data["rows"]] == ["simulated"] * 4 + ["by the model"] * 2
+
+
+def test_on_a_device_there_are_times(swept):
+    here = ("--device", "cpu", "--passes", "2", "--warmup", "1", "--no-causal", "--dtype", "fp64")
+    (row,) = swept("--d", "8", "--n", "32", "--batch", "2", "--heads", "2", "--backward", *here)[
+        "rows"
+    ]
+    assert (row["status"], row["by"], row["causal"], row["dtype"]) == (
+        *("ok", "measured", False, "float64"),
+    )
+    assert row["forward_ms"] > 0
+    assert row["backward_ms"] > 0
+    rows, tensor, scale = 2 * 2 * 32, 2 * 2 * 32 * 8 * 8, 8
+    assert row["before_bytes"] == 14 * tensor + rows * (2 * 32 * 8 + 8 + 8) + scale
+
+
+def test_the_longest_that_fits(swept):
+    (found,) = swept("--n", "64", "--d", "16", "--simulate", "--memory", "64 MiB", "--longest")[
+        "longest"
+    ]
+    N = found["N"]
+    rows = [
+        swept("--n", str(at), "--d", "16", "--simulate", "--memory", "64 MiB")["rows"][0]
+        for at in (N, N + 1)
+    ]
+    assert [row["status"] for row in rows] == ["ok", "OOM"]
+    assert (found["kernel"], found["d"], found["reason"]) == ("standard", 16, "")
+    assert found["peak_bytes"] == rows[0]["peak_bytes"] <= found["reserved_bytes"] <= 64 << 20
+
+
+def test_the_longest_of_a_ring_is_shared_evenly(swept, monkeypatch):
+    options = ("--n", "64", "--d", "16", "--simulate", "--memory", "64 MiB", "--longest")
+    assert swept("--kernel", "ring:4", *options)["longest"][0]["N"] % 4 == 0
+    monkeypatch.setattr(Bench, "fits", lambda bench, case: False)
+    (nothing,) = swept("--kernel", "ring:4", *options)["longest"]
+    assert (nothing["N"], nothing["reason"]) == (None, "not even N=1 fits")
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl-C at the second row; and what was run until then, and after."""
+    run, asked = Bench.row, []
+
+    def row(bench, case):
+        asked.append(case.N)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return run(bench, case)
+
+    monkeypatch.setattr(Bench, "row", row)
+    return asked
+
+
+def test_an_interrupt_keeps_the_rows_that_are_done_and_resume_goes_on(
+    interrupted, capsys, swept, tmp_path
+):
+    path = str(tmp_path / "sweep.json")
+    assert main(["sweep", *SMALL, "--json", path]) == 130
+    out, _ = capsys.readouterr()
+    assert out.splitlines()[-1] == "interrupted: 1 row done; --resume goes on"
+    data = json.loads((tmp_path / "sweep.json").read_text())
+    assert (data["complete"], len(data["rows"])) == (False, 1)
+    found = swept(*SMALL, "--resume", path)
+    assert interrupted == [64, 128, 128]
+    assert (found["complete"], [row["N"] for row in found["rows"]]) == (True, [64, 128])
+    assert found["rows"][0] == data["rows"][0]
+
+
+def test_what_went_wrong_is_tried_again(capsys, swept, tmp_path):
+    path = tmp_path / "sweep.json"
+    assert main(["sweep", *SMALL, "--json", str(path)]) == 0
+    capsys.readouterr()
+    data = json.loads(path.read_text())
+    data["rows"][0] |= {"status": "error", "reason": "a tensor fell off"}
+    data["rows"][1] |= {"reason": "as it was"}
+    path.write_text(json.dumps(data))
+    first, second = swept(*SMALL, "--resume", str(path))["rows"]
+    assert (first["status"], first["reason"]) == ("ok", "")
+    assert second["reason"] == "as it was"
+
+
+def test_a_sweep_of_something_else_is_not_resumed(capsys, tmp_path):
+    path = str(tmp_path / "sweep.json")
+    assert main(["sweep", *SMALL, "--json", path]) == 0
+    capsys.readouterr()
+    assert main(["sweep", *SMALL, "--batch", "4", "--resume", path]) == 2
+    assert capsys.readouterr().err == (
+        f"attnmem sweep: --resume {path}: its batch was '8', and now is '4'\n"
+    )
+
+
+def test_a_terminal_is_shown_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["sweep", *SMALL]) == 0
+    told = capsys.readouterr().err.split("\r\x1b[K")
+    assert told == [
+        "",
+        "[....................] 0/2 standard causal N=64 d=16",
+        "[##########..........] 1/2 standard causal N=128 d=16",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--d", "16,x"], "--d: expected a whole number >= 1 and < 2**63, got 'x'"),
+        (["--n", "0"], "--n: expected a whole number >= 1 and < 2**63, got '0'"),
+        (["--n", "64,,128"], "--n: expected names or sizes with commas, got '64,,128'"),
+        (["--batch", "-1"], "--batch: expected a whole number >= 1 and < 2**63, got '-1'"),
+        (["--passes", "0"], "--passes: expected a whole number >= 1, got '0'"),
+        (["--warmup", "x"], "--warmup: expected a whole number >= 0, got 'x'"),
+        (["--dtype", "int8"], "--dtype needs a floating dtype, such as torch.float16 or 'float16',"
+         " got 'int8'"),
+        (["--kernel", "linear", "--causal"], "linear is not causal: leave out --causal"),
+        (["--memory", "1 GiB"], "--memory is for a simulated device: add --simulate"),
+        (["--longest"], "--longest is for a simulated device: add --simulate"),
+        (["--device", "GTX 1080"], "GTX 1080 is a profile to simulate: add --simulate"),
+        (["--simulate", "--memory", "0"], "--memory: a device has some, got 0"),
+        (["--simulate", "--memory", "98 GB"], "cannot parse size '98 GB': write '98 GiB' (1 GiB ="
+         " 1024**3 bytes); GB is used for both 10**9 and 2**30"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_swept_is_told_in_one_line(capsys, arguments, message):
+    assert main(["sweep", *arguments]) == 2
+    assert capsys.readouterr() == ("", f"attnmem sweep: {message}\n")
+
+
+def test_a_file_that_cannot_be_written(capsys, tmp_path):
+    path = tmp_path / "none" / "sweep.csv"
+    assert main(["sweep", *SMALL, "--csv", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"attnmem sweep: cannot write {path}: No such file or directory\n"
+    )
