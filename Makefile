@@ -4,12 +4,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 NULL   := .venv-null
+DEMO   := build/demo
 
 .PHONY: demo test test-null lint bench record accuracy clean
 .DELETE_ON_ERROR:
 
+# The examples' table; and in build/demo the page of it, and the documents' report and figures.
 demo: $(VENV)/installed
-	$(BIN)/python -m pytest examples --attnmem-report
+	mkdir -p $(DEMO)
+	$(BIN)/python -m pytest examples --attnmem-report --attnmem-artifacts $(DEMO)/artifacts \
+		--attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json --attnmem-markdown $(DEMO)/report.md
+	$(BIN)/attnmem sweep --kernel standard,checkpointed,flash,sliding-window,ring:4 --d 64 --n 1024,4096,8192,16384 \
+		--backward --simulate --device "GTX 1080" --json $(DEMO)/sweep.json --markdown $(DEMO)/sweep.md
+	$(BIN)/attnmem plot $(DEMO)/sweep.json -o $(DEMO)/sweep.png
+	$(BIN)/attnmem sweep --kernel standard --d 16,32,64,128 --n 256,1024,4096,8192,16384 \
+		--backward --simulate --device "GTX 1080" --markdown $(DEMO)/benchmark_report.md
+	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(DEMO)/roofline.png
+	$(BIN)/python examples/figures.py $(DEMO)
+	@echo "written: $$(ls $(DEMO) | tr '\n' ' ')"
 
 test: lint
 	$(BIN)/python -m pytest -n auto

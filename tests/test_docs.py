@@ -9,6 +9,7 @@ import pytest
 
 from pytest_attnmem import derive
 from pytest_attnmem.budget import memory_budget
+from pytest_attnmem.cli import COMMANDS
 from pytest_attnmem.measurement import METRICS
 from pytest_attnmem.nulldevice.launch import Devices
 from pytest_attnmem.profiles import PROFILES
@@ -102,9 +103,16 @@ def test_the_signature_shown_is_the_markers():
 
 
 def test_every_option_is_listed():
-    section = README.partition("## Options")[2].partition("## Backends")[0]
+    section = README.partition("## Options")[2].partition("## Baselines")[0]
     listed = re.findall(r"^\| `(\w+)[^`]*` \| ", section, re.MULTILINE)
     assert listed == [option.name for option in OPTIONS]
+
+
+def test_every_command_is_listed():
+    section = README.partition("## Commands")[2].partition("## Backends")[0]
+    first_cells = re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE)
+    listed = {name for cell in first_cells[1:] for name in re.findall(r"`([a-z-]+)", cell)}
+    assert listed == {module.__name__.rpartition(".")[2].replace("_", "-") for module in COMMANDS}
 
 
 def test_every_metric_and_symbol_is_listed():
