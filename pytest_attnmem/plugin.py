@@ -111,7 +111,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if not wants_measuring(item, session.settings):
         return
     session.forget()
-    _plan(item, session)
+    plan = _plan(item, session)
+    if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
+        from .rows import Rows
+
+        Rows(item).announce(spec for spec, _ in plan.budgets)
     session.collector.settle(item.path)
 
 
@@ -180,15 +184,9 @@ def pytest_runtest_makereport(
     report = yield
     marked = item.get_closest_marker(MARKER) is not None
     disabled = item.config.stash[SESSION].settings.disable
-    if call.when != "setup" or not marked or disabled:
-        return report
-    from .rows import Rows
+    if call.when == "setup" and call.excinfo is not None and marked and not disabled:
+        from .rows import Rows
 
-    if call.excinfo is None:
-        if hasattr(item.config, "workerinput") and PLAN in item.stash:
-            specs = (spec for spec, _ in item.stash[PLAN].budgets)
-            report.user_properties += Rows(item).if_it_dies(specs)
-    else:
         why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from .errors import BudgetError
+from .instrument import Instrument
 from .measure import Window
 from .measurement import Measurement
 from .verdict import Verdict
@@ -18,10 +19,12 @@ class Region:
     def __init__(
         self,
         name: str,
+        instrument: Instrument,
         window: AbstractContextManager[Window],
         judge: Callable[[str, Measurement], Verdict | None],
     ) -> None:
         self.name = name
+        self.instrument = instrument
         self.measurement: Measurement | None = None
         self.verdict: Verdict | None = None
         self.entered = False

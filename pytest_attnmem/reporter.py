@@ -5,20 +5,18 @@ Imported by the plugin in every session, so nothing heavy is imported before the
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .fixtures import SESSION
+from .received import PROPERTY, Received
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from .session import Session
-
-#: The name of a row among a report's user properties, which travel to the controller and JUnit.
-PROPERTY = "attnmem"
-
-#: The options that name a file to write; each is a module of ``report`` that renders the session.
-WRITTEN = ("json", "csv", "markdown", "html", "trend")
 
 
 class Worker:
@@ -34,6 +32,7 @@ class Worker:
 
         output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
         output["attnmem_environment"] = describe()
+        output["attnmem_problems"] = [*self._config.stash[SESSION].problems]
 
 
 class Reporter:
@@ -42,24 +41,26 @@ class Reporter:
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
+        self._received = Received(session)
         self._problem = ""
 
+    @pytest.hookimpl(tryfirst=True)  # before JUnit's file takes over what is for a page
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take in a test's rows, once it can have no more."""
+        """Take in a test's rows."""
         if report.failed:
             self._session.failed.add(report.nodeid)
-        if report.when == "teardown" and any(
-            name == PROPERTY for name, _ in report.user_properties
-        ):
-            from .rows import read
+        self._received.take(report)
+        if any(name == PROPERTY for name, _ in report.user_properties):
+            from .rows import without_timelines
 
-            process = getattr(report, "worker_id", "")
-            self._session.rows[process, report.nodeid] = [*read(report.user_properties)]
+            report.user_properties = without_timelines(report.user_properties)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take in where a worker's tests ran."""
-        environment = getattr(node, "workeroutput", {}).get("attnmem_environment")
+        """Take in where a worker's tests ran, and what it could not write."""
+        output = getattr(node, "workeroutput", {})
+        self._session.problems |= dict.fromkeys(output.get("attnmem_problems", ()))
+        environment = output.get("attnmem_environment")
         if environment:
             from .environment import merged
 
@@ -73,9 +74,10 @@ class Reporter:
             from .verdict import Outcome
 
             unproven = {
-                row.nodeid
-                for row in self._session.records
-                if row.outcome is Outcome.NOT_ENFORCED and row.nodeid not in self._session.failed
+                nodeid
+                for (_, nodeid), rows in self._session.rows.items()
+                if nodeid not in self._session.failed
+                and any(row.outcome is Outcome.NOT_ENFORCED for row in rows)
             }
             session.testsfailed += len(unproven)
             if unproven:
@@ -85,32 +87,21 @@ class Reporter:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the files that were asked for."""
-        settings = self._session.settings
-        paths = {name: path for name in WRITTEN if (path := getattr(settings, name)) is not None}
-        if not paths:
-            return
-        from importlib import import_module
-
-        from .environment import describe
-        from .summary import summarise
-
-        summary = summarise(self._session.records)
-        environment = self._session.environment or describe()
-        for name, path in paths.items():
-            renderer = import_module(f".report.{name}", __package__)
-            try:
-                text = renderer.render(summary, environment)
-                path.write_text(text, "utf-8", errors="backslashreplace")  # as JSON escapes them
-            except OSError as error:
-                self._problem = f"attnmem: cannot write {path}: {error.strerror}"
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._session.write_traces()
+        self._session.write_reports()
+        if self._session.problems:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the line or the table, where there is anything to tell."""
         if self._session.records:
             self._print(terminalreporter)
+        for problem in self._session.problems:
+            terminalreporter.write_line(f"attnmem: {problem}", red=True)
         if self._problem:
             terminalreporter.write_line(self._problem, red=True)
+        if self._session.settings.github:
+            self._annotate(terminalreporter)
 
     def _print(self, terminalreporter: Any) -> None:
         from .report.terminal import render_line, render_table
@@ -123,3 +114,11 @@ class Reporter:
                 terminalreporter.write_line(line)
         line = render_line(summary, hint=not self._session.settings.report)
         terminalreporter.write_line(line)
+
+    def _annotate(self, terminalreporter: Any) -> None:
+        from .report.github import workflow_commands
+        from .summary import summarise
+
+        summary = summarise(self._session.records)
+        for command in workflow_commands(summary, self._config.rootpath, os.environ):
+            terminalreporter.write_line(command)

@@ -421,7 +421,7 @@ class TestCheck:
 
     def test_nothing_runs_again_where_that_is_off(self, cpu: Instrument) -> None:
         runs: list[int] = []
-        memory = AttnMem(lambda name: cpu, explaining=False)
+        memory = AttnMem(lambda name: cpu, explain="off")
         measured = memory.measure(lambda: (runs.append(1), squares()))
         assert len(exceeded(lambda: memory.check(measured, 1))) == 2
         assert len(runs) == 1

@@ -3,11 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.attribution import attributed
+from pytest_attnmem.attribution import attributed, of_second_run, wanted
 from pytest_attnmem.budget import Budget
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.explain import explain
 from pytest_attnmem.measurement import Held
+from pytest_attnmem.timeline import Span, Timeline
 from pytest_attnmem.verdict import judge
 
 PEAK, LEFT = (
@@ -79,3 +80,46 @@ def test_what_nothing_can_run_again_says_so(seen):
 def test_what_ran_out_of_memory_is_not_run_again(seen):
     verdict = judge(replace(seen, out_of_memory="tried to allocate 1 GiB"), Budget(1))
     assert attributed(verdict, lambda: fail(AssertionError)) == verdict
+
+
+LIVES = Timeline(1, (Span(PEAK, 0, None),))
+
+
+@pytest.mark.parametrize(
+    ("peak", "note", "told"),
+    [
+        (1024, "", "the second run"),
+        (
+            1000,
+            "",
+            "the second run, and 24 B that it did not account for (scratch inside kernels, most"
+            " likely)",
+        ),
+        (2048, "", "the second run, eager and without scratch, held 2.0 KiB"),
+        (1024, "the run itself; 3 are left out", "the second run; 3 are left out"),
+    ],
+)
+def test_a_timeline_says_that_it_is_a_second_runs_and_what_that_did_not_see(seen, peak, note, told):
+    again = replace(seen, peak_bytes=peak, timeline=replace(LIVES, note=note), snapshots=({},))
+    measured = attributed(judge(seen, Budget(1)), lambda: again).measurement
+    assert measured.timeline == replace(LIVES, note=told)
+    assert measured.snapshots == ({},)
+    assert measured.peak_bytes == 1024
+
+
+def test_a_run_that_knows_by_itself_keeps_its_timeline(seen):
+    known = replace(seen, held=(PEAK,), left=(LEFT,), timeline=LIVES)
+    assert attributed(judge(known, Budget(1)), None).measurement.timeline == LIVES
+
+
+def test_a_second_run_that_tells_none_has_none(seen):
+    assert of_second_run(seen).timeline is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "unmeasured", "settings"),
+    [(1, None, {"auto", "all"}), (4096, None, {"all"}), (4096, "a thread was started", set())],
+)
+def test_who_held_memory_is_asked_of_what_is_over_or_of_all(seen, limit, unmeasured, settings):
+    verdict = judge(replace(seen, unmeasured=unmeasured), Budget(limit))
+    assert {name for name in ("auto", "all", "off") if wanted(name, verdict)} == settings

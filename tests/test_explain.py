@@ -38,6 +38,14 @@ def test_the_text(over: Measurement) -> None:
     ]
 
 
+def test_a_regression_says_what_came_in_and_what_to_do(over: Measurement) -> None:
+    change = "+2*B*H*N^2: one more float16 B·H·N·N tensor, softmax at attn.py:31"
+    verdict = replace(judge(over, Budget(9 * MIB // 2)), change=change, hint="or write it down")
+    lines = explain(verdict, SYMBOLS).splitlines()
+    assert lines[1:3] == [f"  grew      {change}", "  held at the peak (2 tensors):"]
+    assert lines[-1] == "  or write it down"
+
+
 def test_a_budget_tells_no_more_than_there_is(seen: Measurement) -> None:
     text = explain(judge(seen, Budget(1, "1 B")), {})
     assert text.splitlines()[1:] == ["  budget    1 B"]

@@ -72,3 +72,15 @@ def test_a_workspace_is_the_largest_that_was_seen_on_its_device() -> None:
 )
 def test_share(row: Record, used: Fraction | None) -> None:
     assert share(row) == used
+
+
+def test_states_are_counted_in_their_order_where_there_are_any() -> None:
+    states = ("stale", "same", "", "regressed", "same", "new")
+    rows = [Record(f"t{number}", baseline_state=state) for number, state in enumerate(states)]
+    assert [*summarise(rows).states.items()] == [
+        ("new", 1),
+        ("same", 2),
+        ("regressed", 1),
+        ("stale", 1),
+    ]
+    assert summarise(ROWS).states == {}

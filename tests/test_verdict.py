@@ -36,6 +36,15 @@ def test_a_limit_that_equals_the_value_passes(seen: Measurement, metric: str) ->
     assert judge(whole, Budget(value + 1, metric=metric, exact=True)).outcome is OVER
 
 
+@pytest.mark.parametrize(
+    ("outcome", "lenient", "strict"),
+    [(WITHIN, False, False), (OVER, True, True), (NOT_ENFORCED, False, True)],
+)
+def test_what_fails_a_test(outcome: Outcome, lenient: bool, strict: bool) -> None:
+    verdict = Verdict(outcome, "")
+    assert (verdict.fails(strict=False), verdict.fails(strict=True)) == (lenient, strict)
+
+
 def test_a_verdict_keeps_what_it_rests_on(seen: Measurement) -> None:
     budget = Budget(2048)
     assert judge(seen, budget) == Verdict(WITHIN, "", seen, budget)

@@ -10,10 +10,13 @@ from typing import Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError
-from . import derive, max_length, predict, run
+from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
 
 #: In the order that ``attnmem --help`` lists them.
-COMMANDS: tuple[ModuleType, ...] = (predict, max_length, derive, run)
+COMMANDS: tuple[ModuleType, ...] = (
+    *(sweep, plot, predict, max_length, roofline, derive, run),
+    *(compare, merge, report),
+)
 
 
 class Command(Protocol):

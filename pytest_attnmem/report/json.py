@@ -1,11 +1,11 @@
-"""The JSON file: everything that was measured, for other programs."""
+"""The JSON file: everything that was measured, for other programs; ``schema.json`` describes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..errors import AttnMemError
 from ..record import Record, from_dict, to_dict
@@ -14,6 +14,9 @@ from ..units import shown
 from ..verdict import Outcome
 
 SCHEMA = 1
+
+#: What tells of which result a growth is.
+_NAMES: Final = ("nodeid", "region", "metric", "backend", "device")
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -24,7 +27,7 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         "environment": dict(environment),
         "results": [_without_growth(row) for row in summary.records],
         "growth": [
-            {"nodeid": row.nodeid, "region": row.region, "metric": row.metric, **growth}
+            {name: getattr(row, name) for name in _NAMES} | dict(growth)
             for row in summary.records
             for growth in row.growth
         ],
@@ -43,8 +46,38 @@ def _without_growth(row: Record) -> dict[str, Any]:
     return {name: value for name, value in to_dict(row).items() if name != "growth"}
 
 
+def _with_growth(results: list[Any], growth: list[Any]) -> Iterator[Any]:
+    """Results as records have them; where several could have grown so, the first did."""
+    grown: dict[str, list[Any]] = {}
+    for found in growth:
+        grown.setdefault(_told_of(found), []).append(
+            {name: value for name, value in found.items() if name not in _NAMES}
+        )
+    for row in results:
+        own = grown.pop(_told_of(row), []) if isinstance(row, dict) else []
+        yield {**row, "growth": own} if own else row
+
+
+def _is_growth(found: object) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("sizes"), dict):
+        return False
+    lists = [found.get("peaks"), *found["sizes"].values()]
+    numbers = all(isinstance(part, list) and all(map(_is_int, part)) for part in lists)
+    return numbers and isinstance(found.get("formula", 0), (str, type(None)))
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _told_of(data: Mapping[str, Any]) -> str:
+    return json.dumps([data.get(name) for name in _NAMES])
+
+
 def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     """The records and the environment in a file; one of a newer minor version is read too.
+
+    To render them writes the file again, unless it was of another minor version.
 
     Raises:
         AttnMemError: the file cannot be read, or is not one that this version knows.
@@ -65,7 +98,10 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
         raise AttnMemError(f"cannot read {path}: it lacks {error}") from error
     if not isinstance(results, list) or not isinstance(environment, dict):
         raise AttnMemError(f"cannot read {path}: 'results' is no list or 'environment' no object")
+    growth = data.get("growth", [])
+    if not isinstance(growth, list) or not all(map(_is_growth, growth)):
+        raise AttnMemError(f"cannot read {path}: 'growth' is no list of sizes, peaks and formulas")
     try:
-        return tuple(from_dict(row) for row in results), environment
+        return tuple(from_dict(row) for row in _with_growth(results, growth)), environment
     except AttnMemError as error:
         raise AttnMemError(f"cannot read {path}: {error}") from error

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_attnmem.budget import parse
 from pytest_attnmem.settings import OPTIONS, Option, Settings
+from pytest_attnmem.tolerance import parse_tolerance
 
 #: Option → two texts for its value, and the values in force that they stand for; of a flag, what
 #: the ini file may say. An option that is missing here fails the tests below.
@@ -13,11 +14,29 @@ VALUES = {
     "report": ("true", True, "false", False),
     "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
     "json": ("a.json", Path("a.json"), "b.json", Path("b.json")),
+    "csv": ("a.csv", Path("a.csv"), "b.csv", Path("b.csv")),
+    "markdown": ("a.md", Path("a.md"), "b.md", Path("b.md")),
+    "html": ("a.html", Path("a.html"), "b.html", Path("b.html")),
+    "trend": ("a.json", Path("a.json"), "b.json", Path("b.json")),
+    "github": ("true", True, "false", False),
+    "artifacts": ("a-folder", Path("a-folder"), "b/folder", Path("b/folder")),
+    "baseline": ("a-baseline", Path("a-baseline"), "b-baseline", Path("b-baseline")),
+    "update": ("new", "new", "all", "all"),
+    "tolerance": ("2%+1MiB", parse_tolerance("2%+1MiB"), "5%", parse_tolerance("5%")),
     "default": ("1 KiB", parse(("1 KiB",), {}), "2*N", parse(("2*N",), {})),
     "strict": ("true", True, "false", False),
-    "explain": ("off", "off", "auto", "auto"),
+    "explain": ("off", "off", "all", "all"),
     "disable": ("true", True, "false", False),
 }
+
+
+@pytest.fixture
+def suite(suite):
+    """A suite with the baselines that are asked for."""
+    for name in ("a-baseline", "b-baseline"):
+        suite.write('{"schema": 1, "entries": []}', name)
+    return suite
+
 
 each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 
@@ -40,9 +59,8 @@ def pytest_sessionstart(session):
     assert ran.result.ret == pytest.ExitCode.OK
     settings = pytest.settings
     del pytest.settings
-    if settings.json is not None:
-        settings = settings._replace(json=settings.json.relative_to(suite.path))
-    return settings
+    paths = {name: path for name, path in settings._asdict().items() if isinstance(path, Path)}
+    return settings._replace(**{name: path.relative_to(suite.path) for name, path in paths.items()})
 
 
 def argument(option: Option, text):
@@ -132,7 +150,14 @@ BAD = {
         "nowhere/a.json",
         "there is no directory {path}/nowhere; create it first",
     ),
+    "no tolerance": (
+        "tolerance",
+        "2 MB",
+        "cannot read tolerance '2 MB'; write a fraction (0.05), a percentage ('5%'), a size"
+        " ('1 MiB') or both ('2%+1MiB')",
+    ),
     "a folder": ("json", ".", "{path} is a directory; name a file in it"),
+    "a file": ("artifacts", "a-baseline", "{path}/a-baseline is a file; name a directory"),
     "a test": ("json", "test_suite.py", "test_suite.py would be overwritten; give a file to write"),
 }
 
@@ -163,7 +188,10 @@ def test_a_choice_that_is_none_is_refused_in_the_ini_file(suite):
     suite.ini["attnmem_explain"] = "always"
     ran = suite.run(json_file=None)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines == ["ERROR: attnmem_explain: 'always' is not one of auto, off", ""]
+    assert ran.result.errlines == [
+        "ERROR: attnmem_explain: 'always' is not one of auto, all, off",
+        "",
+    ]
 
 
 def test_a_flag_that_is_neither_true_nor_false_is_named(suite):

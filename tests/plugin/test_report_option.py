@@ -127,9 +127,12 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
         "reserved_bytes": None,
         "retained_bytes": 0,
         "baseline_bytes": None,
+        "baseline_state": "",
         "workspace_bytes": 96,
         "allocations": 1,
         "held": [],
+        "where": "test_suite.py:5",
+        "timeline": None,
     }
 
 

@@ -10,9 +10,11 @@ from scripted import memory
 
 pytestmark = pytest.mark.memory_budget("2*lanes")
 
+@pytest.mark.xdist_group("of @ one")
 @pytest.mark.parametrize("N", [1, 2, 3])
 def test_within(N): memory.use(N)
 
+@pytest.mark.xdist_group("other")
 def test_over(): memory.use(17)
 
 @pytest.mark.memory_budget("64 MB")
@@ -41,10 +43,15 @@ def rows(ran):
     return [{**row, "duration_s": None} for row in ran.rows]
 
 
-def test_the_same_rows_as_without(scripted):
+@pytest.mark.parametrize(
+    "options",
+    [("-n2",), ("-n4",), ("-n2", "--dist=loadgroup"), ("-n2", "--dist=loadfile")],
+    ids=" ".join,
+)
+def test_the_same_rows_as_without(scripted, options):
     scripted.write(SUITE)
     alone = scripted.run("--attnmem-report")
-    spread = scripted.run("--attnmem-report", "-n2")
+    spread = scripted.run("--attnmem-report", *options)
     assert "INTERNALERROR" not in spread.text
     assert alone.outcomes == spread.outcomes
     assert alone.outcomes == {"passed": 4, "failed": 1, "errors": 3, "skipped": 1, "xfailed": 1}

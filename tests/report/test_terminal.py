@@ -58,6 +58,24 @@ def test_line(outcomes: list[Outcome | None], hint: bool, line: str) -> None:
     assert render_line(summarise(rows), hint) == line
 
 
+def test_the_line_has_how_rows_compare_with_the_baseline() -> None:
+    rows = [
+        replace(ROW, region=state, baseline_state=state) for state in ("same", "improved", "new")
+    ]
+    assert render_line(summarise(rows), True) == (
+        "attnmem: 3 budgets, 3 within, 0 over, 0 not enforced; baseline: 1 new, 1 same, 1 improved"
+        " (--attnmem-report for the table)"
+    )
+
+
+@pytest.mark.parametrize("state", ["new", "stale"])
+def test_a_row_without_one_of_the_two_numbers_says_how_it_compares(state: str) -> None:
+    before = 1 if state == "stale" else None
+    row = replace(ROW, peak_bytes=None, baseline_bytes=before, baseline_state=state)
+    assert "Δ baseline  outcome" in table(row)[0]
+    assert table(row)[-1].split()[-2:] == [state, "within"]
+
+
 def test_the_table() -> None:
     assert table(SKIPPED, ROW, ONLY_MEASURED) == [
         "test              shape     backend      budget KiB         peak KiB    used %  outcome",

@@ -1,0 +1,196 @@
+"""Hold what a session measured to an earlier one, test by test."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..differences import Change, Differences, Fate, differences
+from ..record import Record
+from ..report import cells, write
+from ..report.json import load
+from ..report.markdown import LIMIT, code, fitting, size
+from ..tolerance import parse_tolerance
+from ..units import excerpt
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``base.json head.json --fail-on 2%+1MiB --markdown``."""
+    parser.epilog = (
+        "Exit code 1: a test needs more than before, beyond the tolerance, or is over its budget"
+        " now, or was measured before and is no more. Tests that were measured in another place"
+        " are listed and not compared."
+    )
+    parser.add_argument("old", type=Path, metavar="OLD", help="what --attnmem-json wrote")
+    parser.add_argument("new", type=Path, metavar="NEW")
+    parser.add_argument(
+        "--fail-on",
+        default="0",
+        metavar="T",
+        help="by how much a test may grow, such as 2%%+1MiB: both must be exceeded (default: 0)",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print it for a pull request")
+    form.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def execute(arguments: Namespace) -> int:
+    """Print what changed; 1 if that fails.
+
+    Raises:
+        AttnMemError: a file or the tolerance cannot be read, or nothing can be compared.
+    """
+    old, new = load(arguments.old), load(arguments.new)
+    found = differences(old, new, parse_tolerance(arguments.fail_on))
+    facts = _facts(old[1], new[1])
+    if arguments.json:
+        text = json.dumps(to_dict(found, facts), indent=2)
+    elif arguments.markdown:
+        text = markdown(found, facts)
+    else:
+        text = "\n".join(table(found, facts))
+    write(Path("-"), f"{text}\n")
+    return 1 if found.failed else 0
+
+
+def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """What is not unchanged, a line each, and the verdict under it."""
+    from tabulate import tabulate
+
+    unit, lines = _unit(found), []
+    if changes := [*_told(found)]:
+        lines = tabulate(
+            [
+                [excerpt(_name(change), 100), *_numbers(change, unit), _fate(change, excerpt)]
+                for change in changes
+            ],
+            headers=_headers(unit),
+            colalign=("left", *["right"] * 4, "left"),
+            disable_numparse=True,
+        ).splitlines()
+        lines.append("")
+    lines += [excerpt(f"{name}: {old} → {new}", 200) for name, (old, new) in facts.items()]
+    return [*lines, verdict(found)]
+
+
+def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
+    """The same for a comment on a pull request, the verdict first, and no more than it takes."""
+    head, _, counts = verdict(found).partition(":")
+    unit, lines = _unit(found), [f"**{head}**:{counts}", ""]
+    environment = [
+        f"{name}: {code(str(old))} → {code(str(new))}" for name, (old, new) in facts.items()
+    ]
+    if changes := [*_told(found)]:
+        lines += [f"| {' | '.join(_headers(unit))} |", "|---|--:|--:|--:|--:|---|"]
+        rows = [
+            f"| {code(_name(change))} | {' | '.join(_numbers(change, unit))} |"
+            f" {'**' * change.fails}{_fate(change, code)}{'**' * change.fails} |"
+            for change in changes
+        ]
+        shown = fitting(rows, LIMIT - size([*lines, *environment]) - 100)
+        left_out = f"{len(rows) - shown} more left out." if shown < len(rows) else ""
+        lines += [*rows[:shown], "", left_out, ""]
+    return "\n".join([*lines, *environment]).rstrip()
+
+
+def verdict(found: Differences) -> str:
+    """How many fail, and how many of each fate there are."""
+    tests = f"{found.compared} test{'' if found.compared == 1 else 's'}"
+    tolerance = "" if str(found.tolerance) == "0" else f" (beyond {found.tolerance})"
+    counts = ", ".join(
+        f"{found.count(fate)} {fate.value}{tolerance if fate is Fate.GREW else ''}"
+        for fate in Fate
+        if found.count(fate)
+    )
+    failing = sum(change.fails for change in found.changes) or "none"
+    return f"{failing} of {tests} failed the comparison: {counts or 'there are none'}."
+
+
+def to_dict(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "schema": 1,
+        "failed": found.failed,
+        "tolerance": str(found.tolerance),
+        "counts": {fate.value: found.count(fate) for fate in Fate},
+        "environment": {name: [*pair] for name, pair in facts.items()},
+        "changes": [_to_dict(change) for change in _told(found)],
+    }
+
+
+def _to_dict(change: Change) -> dict[str, Any]:
+    row = change.row
+    return {
+        "nodeid": row.nodeid,
+        "region": row.region,
+        "metric": row.metric,
+        "fate": change.fate.value,
+        "fails": change.fails,
+        "delta_bytes": change.delta,
+        "old": _side(change.old),
+        "new": _side(change.new),
+    }
+
+
+def _side(row: Record | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    outcome = row.outcome.value if row.outcome else None
+    return {"bytes": row.value, "place": row.place, "outcome": outcome, "reason": row.reason}
+
+
+def _told(found: Differences) -> Iterator[Change]:
+    return (change for change in found.changes if change.fate is not Fate.SAME)
+
+
+def _unit(found: Differences) -> str:
+    return cells.unit(row for change in _told(found) for row in (change.old, change.new) if row)
+
+
+def _headers(unit: str) -> tuple[str, ...]:
+    return ("test", f"old {unit}", f"new {unit}", "Δ", "Δ %", "")
+
+
+def _name(change: Change) -> str:
+    row = change.row
+    return row.name if row.metric == "peak" else f"{row.name} ({row.metric})"
+
+
+def _numbers(change: Change, unit: str) -> Iterator[str]:
+    for row in (change.old, change.new):
+        yield cells.size(row.value if row is not None else None, unit)
+    yield "" if change.delta is None else f"{change.delta:+,} B"
+    yield _percent(change)
+
+
+def _percent(change: Change) -> str:
+    before = change.old.value if change.old is not None else None
+    if change.delta is None or not before:
+        return ""
+    percent = Fraction(change.delta * 100, abs(before))
+    if abs(percent) > 999:
+        return "<-999" if percent < 0 else ">+999"
+    return f"{float(percent):+.1f}"
+
+
+def _fate(change: Change, quoted: Callable[[str, int], str]) -> str:
+    """In a word, and why it is so where that is not in the numbers."""
+    fate, why = change.fate.value, ""
+    if change.fate is Fate.ELSEWHERE and change.old is not None and change.new is not None:
+        why = f"{change.old.place} → {change.new.place}"
+    elif change.fate in (Fate.BROKEN, Fate.UNPROVEN):
+        why = change.row.reason
+    return f"{fate}: {quoted(why, 160)}" if why.strip(" ") else fate
+
+
+def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What else changed that memory may depend on: of the environment, and known to both."""
+    return {
+        name: (old[name], new[name])
+        for name in ("torch", "cuda", "device", "compute_capability", "allocator")
+        if old.get(name) and new.get(name) and old[name] != new[name]
+    }

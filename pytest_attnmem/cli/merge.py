@@ -1,0 +1,99 @@
+"""Make one JSON file of those that the shards of a session wrote."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from ..environment import merged
+from ..errors import AttnMemError
+from ..record import Record
+from ..report import json, write
+from ..report.terminal import render_line
+from ..summary import Summary, summarise
+from ..units import shown
+from ..verdict import Outcome
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``shard-*.json -o memory.json``."""
+    parser.epilog = (
+        "Of a test that several shards ran in one place, the worse result counts: over, then not"
+        " enforced, then the larger number. Shards of environments that memory depends on"
+        " (torch's minor version, the CUDA device, its allocator) are not merged."
+    )
+    parser.add_argument("shards", nargs="+", type=Path, metavar="JSON")
+    parser.add_argument("-o", "--output", type=Path, default=Path("-"), metavar="PATH")
+
+
+def execute(arguments: Namespace) -> int:
+    """Write the file, or print it.
+
+    Raises:
+        AttnMemError: a file cannot be read or written, or they do not go together.
+    """
+    summary, environment = merge(arguments.shards)
+    write(arguments.output, json.render(summary, environment))
+    if arguments.output != Path("-"):
+        print(render_line(summary, hint=False))
+    return 0
+
+
+def merge(paths: Sequence[Path]) -> tuple[Summary, dict[str, Any]]:
+    """All their rows, and the environment that is theirs.
+
+    Raises:
+        AttnMemError: a file cannot be read, or was written in another environment.
+    """
+    rows: dict[tuple[str, ...], list[Record]] = {}
+    environments: dict[Path, dict[str, Any]] = {}
+    for path in paths:
+        records, found = json.load(path)
+        for earlier, environment in environments.items():
+            if differs := _difference(environment, found):
+                raise AttnMemError(
+                    f"cannot merge {path} with {earlier}: {differs}, and memory depends on it;"
+                    " merge the shards of one environment"
+                )
+        environments[path] = found
+        for key, own in _by_test(records).items():
+            rows[key] = max(rows.get(key, own), own, key=_badness)
+    known = sorted(environments.values(), key=_unknown)
+    try:
+        return summarise(row for own in rows.values() for row in own), reduce(merged, known)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise AttnMemError(
+            f"cannot merge {', '.join(map(str, paths))}: {shown(error)} in an environment"
+        ) from error
+
+
+def _by_test(records: Iterable[Record]) -> dict[tuple[str, ...], list[Record]]:
+    rows: dict[tuple[str, ...], list[Record]] = {}
+    for row in records:
+        rows.setdefault((row.nodeid, row.region, row.metric, row.place), []).append(row)
+    return rows
+
+
+def _badness(rows: list[Record]) -> tuple[int, int]:
+    order = (None, Outcome.WITHIN, Outcome.NOT_ENFORCED, Outcome.OVER)
+    return max((order.index(row.outcome), row.value or 0) for row in rows)
+
+
+def _difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """What memory depends on and both know, and know differently."""
+    torch = [".".join(str(facts.get("torch")).split(".")[:2]) for facts in (first, other)]
+    if first.get("torch") and other.get("torch") and torch[0] != torch[1]:
+        return f"torch is {torch[1]} in one and {torch[0]} in the other"
+    on_cuda = first.get("compute_capability") and other.get("compute_capability")
+    for name in ("device", "compute_capability", "allocator") if on_cuda else ():
+        one, another = other.get(name), first.get(name)
+        if one != another:
+            return f"{name} is {shown(one)} in one and {shown(another)} in the other"
+    return ""
+
+
+def _unknown(environment: Mapping[str, Any]) -> tuple[bool, bool]:
+    return environment.get("compute_capability") is None, environment.get("torch") is None

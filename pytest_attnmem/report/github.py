@@ -1,0 +1,92 @@
+"""For GitHub Actions: annotations of the lines that failed, and the Markdown in the job's summary.
+
+Workflow commands, and how they are escaped, are as GitHub documents them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from .. import tensors
+from ..errors import AttnMemError
+from ..record import Record
+from ..summary import Summary
+from ..units import excerpt
+from ..verdict import Outcome
+from .markdown import bounded
+
+#: Of what all processes of one step add to its summary; with a byte more, GitHub shows none of it.
+SUMMARY_LIMIT: Final = 1 << 20
+
+_LEVELS: Final = ((Outcome.OVER, "error"), (Outcome.NOT_ENFORCED, "warning"))
+_HELD: Final = 3
+_LONGEST: Final = 400
+
+
+def workflow_commands(summary: Summary, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """A workflow command a line: errors, worst first, then warnings of what was not enforced.
+
+    ``root`` is the directory that the rows' places are told from. GitHub tells files from the
+    repository's root, which is ``GITHUB_WORKSPACE``.
+    """
+    workspace = environ.get("GITHUB_WORKSPACE", "")
+    for outcome, level in _LEVELS:
+        for row in summary.by_share:
+            if row.outcome is outcome:
+                properties = {**_place(row, root, workspace), "title": excerpt(row.name, _LONGEST)}
+                told = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
+                yield f"::{level} {told}::{_data(_message(row))}"
+
+
+def add_to_step_summary(summary: Summary, environ: Mapping[str, str]) -> None:
+    """Append the Markdown to ``$GITHUB_STEP_SUMMARY``, as much as there is room for.
+
+    Raises:
+        AttnMemError: it cannot be written, or is full.
+    """
+    name = environ.get("GITHUB_STEP_SUMMARY", "")
+    if not name:
+        return
+    try:
+        with open(name, "ab") as file:
+            text = bounded(summary, SUMMARY_LIMIT - file.tell() - 1)
+            if text:
+                file.write(b"\n" * bool(file.tell()) + text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise AttnMemError(
+            f"cannot add to $GITHUB_STEP_SUMMARY, {name}: {error.strerror}"
+        ) from error
+    if not text:
+        raise AttnMemError(
+            f"cannot add to $GITHUB_STEP_SUMMARY, {name}: a step's summary holds 1 MiB, and other"
+            " commands of the step took it; give this one a step of its own"
+        )
+
+
+def _place(row: Record, root: Path, workspace: str) -> dict[str, str]:
+    name, _, line = row.where.rpartition(":")
+    if not name:
+        name, line = row.nodeid.partition("::")[0], ""
+    path = os.path.normpath(os.path.join(os.path.realpath(root), name))
+    if workspace and Path(path).is_relative_to(top := os.path.realpath(workspace)):
+        name = Path(path).relative_to(top).as_posix()
+    return {"file": name, "line": line} if line else {"file": name}
+
+
+def _message(row: Record) -> str:
+    if row.outcome is Outcome.NOT_ENFORCED:
+        return f"memory budget not enforced: {excerpt(row.reason, _LONGEST)}"
+    moment = "end" if row.metric == "retained" else "peak"
+    held = tensors.lines(row.held[:_HELD], row.shape, moment)[1:]
+    return "\n".join([excerpt(row.reason, _LONGEST), *(excerpt(line, _LONGEST) for line in held)])
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,146 @@
+"""The Markdown: a verdict and one table for a pull request's comment, the failures first.
+
+Names and reasons are code, in which GitHub reads no markup, no mention and no reference.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from .. import tensors
+from ..record import Record
+from ..summary import Summary
+from ..units import excerpt, format_size
+from ..verdict import Outcome
+from . import cells
+
+#: Of a comment on GitHub, in characters. We count bytes of UTF-8, which are never fewer.
+LIMIT: Final = 65_536
+
+_NAME: Final = 240
+_REASON: Final = 160
+_NOTES: Final = 400  # room for saying what was left out
+_ORDER: Final = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN, None)
+
+
+def render(summary: Summary, environment: Mapping[str, Any]) -> str:
+    """The comment's text: what the session measured, of whatever environment."""
+    return bounded(summary, LIMIT)
+
+
+def bounded(summary: Summary, limit: int) -> str:
+    """At most ``limit`` bytes of it, which end by saying what was left out.
+
+    Failures come first, with what they held; it is the last rows that are left out.
+    """
+    rows = sorted(summary.by_share, key=lambda row: _ORDER.index(row.outcome))
+    head = [verdict(summary), ""]
+    if rows:
+        unit, changes = cells.unit(rows), any(row.baseline_bytes is not None for row in rows)
+        head += [*_header(unit, changes)]
+        table = [_line(row, unit, changes) for row in rows]
+        folded = [_folded(row) for row in rows if row.outcome is Outcome.OVER]
+        notes = [*_notes(summary)]
+        room = limit - size(head) - size(notes) - _NOTES
+        folded_shown = folded[: fitting(folded, max(room // 2, room - size(table)))]
+        shown = table[: fitting(table, room - size(folded_shown))]
+        notes += _left_out(rows[len(shown) :], len(folded) - len(folded_shown))
+        head += [*shown, "", *notes, *folded_shown]
+    text = "\n".join(head).rstrip("\n")
+    return f"{text}\n" if size([text]) <= limit else ""
+
+
+def verdict(summary: Summary) -> str:
+    """The first line: whether the budgets were kept."""
+    over, within, unproven = (
+        summary.count(outcome) for outcome in (Outcome.OVER, Outcome.WITHIN, Outcome.NOT_ENFORCED)
+    )
+    budgets = f"{summary.budgets} memory budget{'' if summary.budgets == 1 else 's'}"
+    if over:
+        return f"**{over} of {budgets} exceeded**, {within} kept, {unproven} not enforced."
+    if unproven:
+        return f"**{within} of {budgets} kept**, {unproven} not enforced."
+    return f"**{budgets} kept.**" if within else "No memory budget was held."
+
+
+def code(text: str, limit: int = _NAME) -> str:
+    """Any text as code in a cell of a table, on one line; longer ones lose their middle."""
+    half = limit // 2
+    short = text if len(text) <= limit else f"{text[:half]}…{text[half + 1 - limit :]}"
+    line = excerpt(short, limit)
+    if not line.strip():
+        return ""
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if line[0] in "` " or line[-1] in "` " else ""  # one on each side is taken away
+    return f"{fence}{space}{line}{space}{fence}".replace("|", "\\|")
+
+
+def _header(unit: str, changes: bool) -> Iterator[str]:
+    names = ["test", "shape", "backend", f"budget {unit}", f"peak {unit}", "used %"]
+    names += ["Δ baseline", "outcome"] if changes else ["outcome"]
+    yield f"| {' | '.join(names)} |"
+    yield "|" + "|".join("---" if name in _LEFT else "--:" for name in names) + "|"
+
+
+_LEFT: Final = ("test", "shape", "backend", "outcome")
+
+
+def _line(row: Record, unit: str, changes: bool) -> str:
+    contract = row.budget.startswith("O(")
+    line = [code(row.name), code(cells.shape(row)), code(row.place)]
+    line.append(code(row.budget) if contract else cells.size(row.limit_bytes, unit))
+    line += [cells.peak(row, unit), cells.percent(row)]
+    line += [cells.change(row)] if changes else []
+    outcome = cells.outcome(row)
+    if row.outcome is Outcome.OVER:
+        outcome = f"**{outcome}**"
+    elif reason := code(row.reason, _REASON):
+        outcome += f": {reason}"
+    return "| " + " | ".join([*line, outcome]) + " |"
+
+
+def _folded(row: Record) -> str:
+    """What a failing test held: HTML that has no empty line in it, so no Markdown either."""
+    shape = " ".join(f"{name}={size}" for name, size in row.shape.items())
+    lines = ["  budget    " + "   ".join(filter(None, (row.budget, shape, row.where)))]
+    lines += [f"  grows     as {growth['formula']}" for growth in row.growth if growth["formula"]]
+    moment = "end" if row.metric == "retained" else "peak"
+    lines += tensors.lines(row.held, row.shape, moment)
+    inside = "\n".join(html.escape(excerpt(line, _NAME)) for line in lines)
+    title = f"<code>{html.escape(excerpt(row.name, _NAME))}</code>"
+    reason = f"<code>{html.escape(excerpt(row.reason, _NAME))}</code>"
+    return f"<details><summary>{title}: {reason}</summary>\n<pre>\n{inside}\n</pre>\n</details>\n"
+
+
+def _notes(summary: Summary) -> Iterator[str]:
+    highest = summary.highest
+    if highest is not None and highest.peak_bytes is not None:
+        yield f"Session peak {format_size(highest.peak_bytes)} in {code(highest.name)}."
+        yield ""
+
+
+def _left_out(rows: Sequence[Record], folded: int) -> Iterator[str]:
+    if rows:
+        counts = Counter(cells.outcome(row) for row in rows)
+        counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+        yield f"{len(rows)} more row{'' if len(rows) == 1 else 's'} left out: {counted}."
+        yield ""
+    if folded:
+        yield f"What {folded} more test{'' if folded == 1 else 's'} held is left out."
+        yield ""
+
+
+def size(lines: Sequence[str]) -> int:
+    """Bytes of UTF-8, with the ends of lines."""
+    return sum(len(line.encode("utf-8", "backslashreplace")) + 1 for line in lines)
+
+
+def fitting(lines: Sequence[str], room: int) -> int:
+    """How many of them there is room for."""
+    return sum(nbytes <= room for nbytes in accumulate(size([line]) for line in lines))

@@ -1,0 +1,200 @@
+"""``attnmem compare``: the table, the Markdown, the JSON and the exit code."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.cli import main
+from pytest_attnmem.record import Record
+from pytest_attnmem.report.markdown import LIMIT
+from pytest_attnmem.verdict import Outcome
+
+from .sessions import ROW, write
+
+KIB = 1024
+
+
+def named(name: str, kib: int = 1, **changes: object) -> Record:
+    return replace(ROW, nodeid=f"a.py::{name}", peak_bytes=kib * KIB, **changes)  # type: ignore[arg-type]
+
+
+BROKEN = named(
+    "broken", 3, outcome=Outcome.OVER, reason="peak 3.0 KiB exceeds budget 2.0 KiB (1.5x) on cpu"
+)
+SKIPPED = Record("a.py::skipped", outcome=Outcome.NOT_ENFORCED, reason="skipped: no | GPU")
+OLD = (
+    named("same"),
+    named("grew", 100),
+    named("shrank", 4),
+    named("broken", 2),
+    named("skipped"),
+    named("removed"),
+    named("moved"),
+)
+NEW = (
+    named("same"),
+    named("grew", 200),
+    named("shrank", 3),
+    BROKEN,
+    SKIPPED,
+    named("added"),
+    named("moved", backend="null:H100", device="cuda:0"),
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    old = write(tmp_path / "old.json", *OLD, torch="2.6.0")
+    return [old, write(tmp_path / "new.json", *NEW)]
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
+    code = main(["compare", *arguments])
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return code, [line.rstrip() for line in printed.out.splitlines()]
+
+
+def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "peak 3.0 KiB exceeds budget 2.0 KiB (1.5x) on cpu"
+    assert run(capsys, *files) == (
+        1,
+        [
+            "test             old KiB    new KiB           Δ     Δ %",
+            "-------------  ---------  ---------  ----------  ------  " + "-" * (len(reason) + 10),
+            f"a.py::broken         2.0        3.0    +1,024 B   +50.0  now over: {reason}",
+            "a.py::skipped        1.0          -"
+            "                      no longer measured: skipped: no | GPU",
+            "a.py::grew         100.0      200.0  +102,400 B  +100.0  grew",
+            "a.py::shrank         4.0        3.0    -1,024 B   -25.0  shrank",
+            "a.py::added            -        1.0                      added",
+            "a.py::removed        1.0          -                      removed",
+            "a.py::moved          1.0        1.0"
+            "                      measured elsewhere: cpu → null:H100",
+            "",
+            "torch: 2.6.0 → 2.7.1",
+            "3 of 5 tests failed the comparison: 1 now over, 1 no longer measured, 1 grew,"
+            " 1 shrank, 1 added, 1 removed, 1 measured elsewhere, 1 unchanged.",
+        ],
+    )
+
+
+def test_the_markdown(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = run(capsys, *files, "--markdown", "--fail-on", "2%+100KiB")
+    assert code == 1
+    assert lines == [
+        "**2 of 5 tests failed the comparison**: 1 now over, 1 no longer measured,"
+        " 1 grew within the tolerance, 1 shrank, 1 added, 1 removed, 1 measured elsewhere,"
+        " 1 unchanged.",
+        "",
+        "| test | old KiB | new KiB | Δ | Δ % |  |",
+        "|---|--:|--:|--:|--:|---|",
+        "| `a.py::broken` | 2.0 | 3.0 | +1,024 B | +50.0 | **now over: `peak 3.0 KiB exceeds"
+        " budget 2.0 KiB (1.5x) on cpu`** |",
+        "| `a.py::skipped` | 1.0 | - |  |  | **no longer measured: `skipped: no \\| GPU`** |",
+        "| `a.py::grew` | 100.0 | 200.0 | +102,400 B | +100.0 | grew within the tolerance |",
+        "| `a.py::shrank` | 4.0 | 3.0 | -1,024 B | -25.0 | shrank |",
+        "| `a.py::added` | - | 1.0 |  |  | added |",
+        "| `a.py::removed` | 1.0 | - |  |  | removed |",
+        "| `a.py::moved` | 1.0 | 1.0 |  |  | measured elsewhere: `cpu → null:H100` |",
+        "",
+        "",
+        "",
+        "torch: `2.6.0` → `2.7.1`",
+    ]
+
+
+def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = run(capsys, *files, "--json", "--fail-on", "1 KiB")
+    data = json.loads("\n".join(lines))
+    assert code == 1
+    assert data["failed"] is True
+    assert (data["schema"], data["tolerance"]) == (1, "1KiB")
+    assert data["counts"]["grew"] == data["counts"]["unchanged"] == 1
+    assert data["environment"] == {"torch": ["2.6.0", "2.7.1"]}
+    assert [change["nodeid"] for change in data["changes"] if change["fails"]] == [
+        *("a.py::broken", "a.py::skipped", "a.py::grew"),
+    ]
+    assert data["changes"][1] == {
+        "nodeid": "a.py::skipped",
+        "region": "",
+        "metric": "peak",
+        "fate": "no longer measured",
+        "fails": True,
+        "delta_bytes": None,
+        "old": {"bytes": 1024, "place": "cpu", "outcome": "within", "reason": ""},
+        "new": {
+            "bytes": None,
+            "place": "",
+            "outcome": "not enforced",
+            "reason": "skipped: no | GPU",
+        },
+    }
+    assert data["changes"][4]["old"] is None
+
+
+@pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)], ids=str)
+def test_nothing_that_changed_is_exit_code_0(
+    files: list[str], capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+) -> None:
+    code, lines = run(capsys, files[0], files[0], *form)
+    assert code == 0
+    if form == ():
+        assert lines == ["none of 7 tests failed the comparison: 7 unchanged."]
+
+
+def test_a_failure_by_growth_names_the_tolerance(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = run(capsys, *files, "--fail-on", "2%+1KiB")
+    assert ", 1 grew (beyond 2%+1KiB), " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "percent"),
+    [(1, 11, ">+999"), (0, 5, ""), (8, 7, "-12.5"), (1000, 10990, "+999.0")],
+)
+def test_a_change_far_over_is_not_spelled_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: int, new: int, percent: str
+) -> None:
+    files = [write(tmp_path / f"{peak}.json", replace(ROW, peak_bytes=peak)) for peak in (old, new)]
+    _, lines = run(capsys, *files, "--markdown")
+    assert lines[4].split(" | ")[4] == percent
+
+
+def test_a_comment_holds_no_more_than_github_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = write(tmp_path / "old.json", *(named(f"test_é[{i}]") for i in range(3000)))
+    new = write(tmp_path / "new.json", *(named(f"test_é[{i}]", 2) for i in range(3000)))
+    _, lines = run(capsys, old, new, "--markdown")
+    text = "\n".join(lines)
+    assert LIMIT * 0.9 < len(text.encode()) <= LIMIT
+    shown = text.count("+1,024 B")
+    assert f"{3000 - shown} more left out." in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.json", "b.json"], "cannot read none.json: [Errno 2] No such file or directory:"),
+        (["a.json", "a.json", "--fail-on", "1MB"], "cannot read tolerance '1MB'; write a fraction"),
+        (["a.json", "b.json"], "nothing can be compared: no test was measured in one place in"),
+    ],
+    ids=["missing", "tolerance", "nothing in common"],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.json", ROW)
+    write(tmp_path / "b.json", named("other"))
+    assert main(["compare", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"attnmem compare: {message}")

@@ -1,0 +1,93 @@
+"""Rows of every kind that a report may be made of."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from pytest_attnmem.measurement import METRICS, Held
+from pytest_attnmem.record import Record
+from pytest_attnmem.timeline import Span, Timeline
+from pytest_attnmem.verdict import Outcome
+
+sizes = st.integers(-(2**60), 2**60)
+maybe = st.none() | sizes
+#: Of any characters, lone surrogates too, and often of those that mean something to a format.
+texts = st.text(max_size=12) | st.text("|`\\\n<>&*_@=+-'\"%:, \ud800aé", max_size=12)
+held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts)
+
+
+def lives(alive: list[tuple[Held, bool]], note: str) -> Timeline:
+    """Each is born after the other, and all that die do after that."""
+    count = len(alive)
+    spans = (
+        Span(held, born, count + born if dies else None) for born, (held, dies) in enumerate(alive)
+    )
+    return Timeline(2 * count, tuple(spans), note)
+
+
+timelines = st.builds(lives, st.lists(st.tuples(held, st.booleans()), max_size=3), texts)
+growth = st.fixed_dictionaries(
+    {
+        "sizes": st.dictionaries(texts, st.lists(sizes, max_size=3), max_size=2),
+        "peaks": st.lists(sizes, max_size=3),
+        "formula": st.none() | texts,
+    }
+)
+records = st.builds(
+    Record,
+    nodeid=texts,
+    region=texts,
+    outcome=st.none() | st.sampled_from(Outcome),
+    reason=texts,
+    metric=st.sampled_from(METRICS),
+    backend=texts,
+    device=texts,
+    shape=st.dictionaries(texts, sizes, max_size=3),
+    budget=texts,
+    limit_bytes=maybe,
+    peak_bytes=maybe,
+    allocated_bytes=maybe,
+    reserved_bytes=maybe,
+    retained_bytes=maybe,
+    baseline_bytes=maybe,
+    baseline_state=st.sampled_from(["", "new", "same", "regressed", "improved"]),
+    workspace_bytes=sizes,
+    allocations=sizes,
+    duration_s=st.floats(0, 1e6),
+    held=st.lists(held, max_size=2).map(tuple),
+    where=texts,
+    timeline=st.none() | timelines,
+    growth=st.lists(growth, max_size=2).map(tuple),
+)
+
+GROWN = {"sizes": {"N": [32, 64]}, "peaks": [1024, 2048], "formula": "32*N"}
+OVER = Record(
+    "a.py::test[é]",
+    outcome=Outcome.OVER,
+    reason="peak 2.0 KiB exceeds budget 1.0 KiB (2.0x) on cpu",
+    backend="cpu",
+    device="cpu",
+    shape={"B": 1, "N": 64},
+    budget="16*N",
+    limit_bytes=1024,
+    peak_bytes=2048,
+    allocated_bytes=2048,
+    retained_bytes=0,
+    workspace_bytes=512,
+    allocations=2,
+    duration_s=0.25,
+    held=(Held(2048, (8, 64), "float32", "mm", "attn.py:3", "attention"),),
+)
+WHOLE = replace(
+    OVER,
+    where="a.py:3",
+    baseline_bytes=1024,
+    baseline_state="regressed",
+    timeline=Timeline(2, (Span(OVER.held[0], 0, 1),), "the second run"),
+    growth=(GROWN,),
+)
+RECORDS = (
+    OVER,
+    Record("b.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU"),
+    replace(OVER, nodeid="b.py::test", region="scores", outcome=None, reason="", budget=""),
+)

@@ -1,0 +1,154 @@
+"""The JSON Schema that is shipped: what is written is of it, and what is not is noticed."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_attnmem.api import AttnMem
+from pytest_attnmem.environment import describe
+from pytest_attnmem.errors import BudgetExceeded
+from pytest_attnmem.instrument import ready
+from pytest_attnmem.measurement import Measurement
+from pytest_attnmem.record import Record, record
+from pytest_attnmem.report.json import render
+from pytest_attnmem.shape import AttentionShape
+from pytest_attnmem.summary import summarise
+from pytest_attnmem.verdict import Verdict
+
+from .rows import RECORDS, WHOLE, records
+
+SCHEMA: dict[str, Any] = json.loads(
+    files("pytest_attnmem.report").joinpath("schema.json").read_text("utf-8")
+)
+
+
+def closed(schema: Any) -> Any:
+    """The schema without room for what a newer version may add: all we write is written down."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: closed(part) for name, part in schema.items()}
+    if "properties" in schema and schema.get("type") == "object":
+        parts["unevaluatedProperties"] = False
+    return parts
+
+
+#: ``held`` is a part of a timeline's span, and closed only where it stands alone.
+CLOSED = closed(SCHEMA)
+del CLOSED["$defs"]["held"]["unevaluatedProperties"]
+CLOSED["$defs"]["result"]["properties"]["held"]["items"]["unevaluatedProperties"] = False
+EXACTLY = jsonschema.Draft202012Validator(CLOSED)
+
+
+def file() -> dict[str, Any]:
+    """A file as it is written, as data to change."""
+    data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
+    return data
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(CLOSED)
+
+
+def test_the_file_is_of_its_schema() -> None:
+    EXACTLY.validate(file())
+
+
+def test_every_key_is_in_the_schema() -> None:
+    data = json.loads(render(summarise([WHOLE]), describe()))
+    for name, keys in {
+        "result": data["results"][0],
+        "held": data["results"][0]["held"][0],
+        "timeline": data["results"][0]["timeline"],
+        "growth": data["growth"][0],
+        "summary": data["summary"],
+    }.items():
+        assert list(keys) == list(SCHEMA["$defs"][name]["properties"])
+    assert set(data["environment"]) <= set(SCHEMA["$defs"]["environment"]["properties"])
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.lists(records, max_size=3))
+def test_any_rows_are_of_the_schema(rows: list[Record]) -> None:
+    EXACTLY.validate(json.loads(render(summarise(rows), describe())))
+
+
+@pytest.mark.parametrize("minor", [1, 1.1, 1.9])
+def test_a_newer_minor_is_of_the_schema(minor: float) -> None:
+    data = {**file(), "schema": minor, "energy": {"unit": "J"}}
+    data["results"][0]["energy"] = 3
+    data["summary"]["energy"] = 3
+    jsonschema.validate(data, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong"),
+    [
+        (("schema",), 2),
+        (("environment", "torch"), 2),
+        (("results", 0, "outcome"), "fine"),
+        (("results", 0, "peak_bytes"), 1.5),
+        (("results", 0, "shape"), {"N": "64"}),
+        (("results", 0, "timeline"), []),
+        (("results", 0, "timeline", "spans", 0, "born"), None),
+        (("results", 0, "held", 0, "bytes"), "64 MiB"),
+        (("growth", 0, "peaks"), None),
+        (("summary", "over"), -1),
+    ],
+    ids=lambda part: str(part),
+)
+def test_the_schema_would_notice_a_value_that_is_wrong(where: tuple[Any, ...], wrong: Any) -> None:
+    data = json.loads(render(summarise([WHOLE]), describe()))
+    jsonschema.validate(data, SCHEMA)
+    part = data
+    for name in where[:-1]:
+        part = part[name]
+    part[where[-1]] = wrong
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, SCHEMA)
+
+
+def test_what_was_really_measured_is_of_the_schema() -> None:
+    rows: list[Record] = []
+    instrument = ready("cpu")
+
+    def keep(
+        name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape
+    ) -> Verdict | None:
+        rows.append(record("a.py::test", name, verdict, measured, shape.symbols))
+        return verdict
+
+    memory = AttnMem(lambda name: instrument, keep=keep)
+    q, k, v = memory.qkv(1, 2, 8, 4)
+    with memory.region("scores", "B*H*N*M*itemsize") as region:
+        _ = q @ k.mT
+    with pytest.raises(BudgetExceeded):
+        memory.check(memory.measure(lambda: q @ k.mT @ v), 1)
+    data = json.loads(render(summarise(rows), describe()))
+    EXACTLY.validate(data)
+    check, scores = data["results"]
+    assert [tensor["shape"] for tensor in check["held"]] == [[2, 8, 8], [2, 8, 4]]
+    assert region.measurement is not None
+    assert scores["peak_bytes"] == region.measurement.peak_bytes == scores["limit_bytes"]
+
+
+@pytest.mark.parametrize("where", ["results", "summary", "environment"])
+def test_the_schema_would_notice_a_key_that_is_missing(where: str) -> None:
+    data = file()
+    part = data[where][0] if where == "results" else data[where]
+    del part[next(iter(part))]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, SCHEMA)
+
+
+def test_a_session_that_measured_nothing_is_of_the_schema() -> None:
+    data = json.loads(render(summarise([]), describe()))
+    jsonschema.validate(data, SCHEMA)
+    assert data["summary"]["session_peak_bytes"] is None
