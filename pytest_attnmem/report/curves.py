@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..arithmetic import MAX_BITS
 from ..contract import is_contract, parse_contract
 from ..errors import AttnMemError
 from ..growth import Growth
@@ -19,40 +21,66 @@ _STEPS = 16
 _BEYOND = 4
 """Curves go on to so many times the largest size measured."""
 
+MOST = 32
+"""Of more sizes so many are drawn, the smallest and the largest among them."""
+
 Points = list[tuple[int, int]]
-Series = Mapping[int, Record]
-"""Size → the row that was measured at it."""
 
 
-def series(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[int, Record]]:
-    """The rows of one test that differ in the size of one symbol, keyed as :func:`_alike` does."""
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The rows of one test that differ in the size of one symbol."""
+
+    points: Points
+    limits: list[tuple[int, int | None]]
+    formula: str
+    """The polynomial through the points; empty where there is none."""
+    count: int
+    """How many sizes there are, drawn or not."""
+
+    @property
+    def note(self) -> str:
+        """Where they are from."""
+        some = f"of {self.count:,} " if self.count > len(self.points) else ""
+        return f"{some}from the test's own parameters"
+
+
+def series(records: Iterable[Record]) -> dict[tuple[Any, ...], Series]:
+    """What can be drawn of tests with parameters, keyed as :func:`_alike` does: by symbol first."""
     found: dict[tuple[Any, ...], dict[int, Record]] = {}
     for row in records:
         if row.value is not None:
             for symbol, size in _own(row).items():
                 if size > 0 and (alike := _alike(row, symbol)):
                     found.setdefault(alike, {})[size] = row
-    return found
+    return {alike: _series(alike[0], rows) for alike, rows in found.items() if len(rows) >= _ENOUGH}
+
+
+def _series(symbol: str, rows: Mapping[int, Record]) -> Series:
+    """One fit for all of them: it takes the square of their number."""
+    every = sorted(rows)
+    last = len(every) - 1
+    steps = min(last, MOST - 1)
+    sizes = [every[step * last // steps] for step in range(steps + 1)]
+    points = [(size, rows[size].value or 0) for size in sizes]
+    fit = Growth({symbol: tuple(sizes)}, {(n,): peak for n, peak in points})
+    limits = [(size, rows[size].limit_bytes) for size in sizes]
+    return Series(points, limits, str(fit.polynomial or ""), len(every))
 
 
 def growths(row: Record, found: Mapping[tuple[Any, ...], Series]) -> list[dict[str, Any]]:
     """A chart for each symbol: of the sizes a contract tried, or of the test's own parameters."""
     charts = [
         _chart(row, symbol, points, growth["formula"] or "", f"{others}run to see it grow")
-        for growth in row.growth
+        for growth in filter(_readable, row.growth)
         for symbol, points, others in _slices(growth)
     ]
     for symbol in _own(row):
-        rows = found.get(_alike(row, symbol) or (), {})
-        if len(rows) >= _ENOUGH and symbol not in {chart["symbol"] for chart in charts}:
-            points = [(size, rows[size].value or 0) for size in sorted(rows)]
-            fit = Growth({symbol: tuple(sorted(rows))}, {(n,): peak for n, peak in points})
-            chart = _chart(
-                row, symbol, points, str(fit.polynomial or ""), "from the test's own parameters"
-            )
-            limits = [(size, rows[size].limit_bytes) for size in sorted(rows)]
-            if not chart["budget"] and None not in dict(limits).values():
-                chart["budget"] = limits
+        alike = found.get(_alike(row, symbol) or ())
+        if alike and symbol not in {chart["symbol"] for chart in charts}:
+            chart = _chart(row, symbol, alike.points, alike.formula, alike.note)
+            if not chart["budget"] and None not in dict(alike.limits).values():
+                chart["budget"] = alike.limits
             charts.append(chart)
     return charts
 
@@ -96,6 +124,19 @@ def _curve(text: str, symbol: str, sizes: Sequence[int], known: Mapping[str, int
         return []
 
 
+def _readable(growth: Any) -> bool:
+    """Whether it is sizes and peaks, and no damaged JSON."""
+    match growth:
+        case {"sizes": dict(grid), "peaks": list(peaks), "formula": str() | None}:
+            axes = [*grid.values(), peaks]
+            return all(isinstance(axis, list) and all(map(_whole, axis)) for axis in axes)
+    return False
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not abs(value) >> MAX_BITS
+
+
 def _slices(growth: Mapping[str, Any]) -> Iterable[tuple[str, Points, str]]:
     """Along each symbol of a grid, the others at their largest; the grid's last varies fastest."""
     grid, peaks = growth["sizes"], growth["peaks"]
@@ -128,4 +169,4 @@ def _alike(row: Record, symbol: str) -> tuple[Any, ...] | None:
     if not bracket or size not in parts:
         return None
     others = tuple(symbol if part == size else part for part in parts)
-    return test, others, row.region, row.metric, row.place, symbol, frozenset(sizes.items())
+    return symbol, test, others, row.region, row.metric, row.place, frozenset(sizes.items())

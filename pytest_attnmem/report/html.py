@@ -12,6 +12,7 @@ from math import isfinite
 from string import Template
 from typing import Any, TypeVar
 
+from ..decomposition import Component
 from ..measurement import METRICS, Held
 from ..record import Record
 from ..summary import Summary
@@ -20,10 +21,11 @@ from ..timeline import Timeline
 from ..units import excerpt, format_size
 from ..verdict import Outcome
 from . import cells, curves
+from .components import components
 
 #: The parts of the page, in the order in which they stand in it.
-STYLES = ("page", "table", "details", "chart")
-SCRIPTS = ("text", "chart", "timeline", "growth", "details", "table", "page")
+STYLES = ("page", "table", "details", "components", "chart")
+SCRIPTS = ("text", "chart", "timeline", "growth", "components", "details", "table", "page")
 
 #: Held tensors that are listed; the others are added up.
 LISTED = 40
@@ -129,6 +131,7 @@ def _row(row: Record, texts: Texts, growths: list[dict[str, Any]]) -> dict[str, 
         "duration_s": row.duration_s if isfinite(row.duration_s) else None,
         "held": [_place(held, tensors) for held in listed],
         "more_held": [len(others), _number(sum(held.nbytes for held in others))],
+        "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
         "tensors": [_tensor(held, row, texts) for held in tensors],
         "growth": _exactly(growths),
@@ -146,6 +149,11 @@ def _tensor(held: Held, row: Record, texts: Texts) -> list[Any]:
     meaning = dimensions(held.shape, row.shape)
     words = (shape, meaning, held.dtype, held.op, held.where, held.function)
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
+
+
+def _component(part: Component, texts: Texts) -> list[Any]:
+    """Bytes and tensors, then texts by their place: what it is, how it grows."""
+    return [_number(part.nbytes), part.count, _place(part.name, texts), _place(part.growth, texts)]
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.record import Record
-from pytest_attnmem.report.curves import growths, series
+from pytest_attnmem.report.curves import MOST, growths, series
 from pytest_attnmem.verdict import Outcome
 
 CONTRACT = Record(
@@ -131,3 +131,42 @@ def test_a_budget_that_is_no_formula_is_drawn_through_the_limits() -> None:
 )
 def test_what_differs_in_more_is_not(third: Record) -> None:
     assert charts(flash(128, 1), flash(256, 2), third) == []
+
+
+def test_of_many_sizes_some_are_drawn() -> None:
+    rows = [flash(size, 3 * size) for size in range(1000)]
+    (chart,) = charts(rows[7], *rows)
+    sizes = [size for size, _ in chart["points"]]
+    assert (len(sizes), sizes[0], sizes[-1]) == (MOST, 1, 999)  # 0 is on no logarithmic scale
+    assert (chart["formula"], chart["budget"][0]) == ("3*N", (1, 20))
+    assert chart["note"] == "of 999 from the test's own parameters"
+
+
+@pytest.mark.parametrize("budget", ["0", "16*N", "1000/N", "log2(N)", "O(N)", "model.forward", ""])
+@pytest.mark.parametrize("sizes", [range(5), range(-3, 3), (1, 2, 2**511)], ids=str)
+@pytest.mark.parametrize("peak", [0, -1, 2**511])
+def test_no_size_breaks_a_chart(budget: str, sizes: range, peak: int) -> None:
+    rows = [flash(size, peak, budget=budget, limit_bytes=0) for size in sizes]
+    for row in rows:
+        for chart in charts(row, *rows):
+            assert min(size for size, _ in chart["points"]) >= 1
+
+
+@pytest.mark.parametrize(
+    "growth",
+    [
+        1,
+        "x",
+        {},
+        {"sizes": {"N": [1, 2]}, "peaks": [1, 2]},
+        {"sizes": 3, "peaks": [1], "formula": None},
+        {"sizes": {"N": 3}, "peaks": [1], "formula": None},
+        {"sizes": {"N": ["a"]}, "peaks": [1], "formula": None},
+        {"sizes": {"N": [1]}, "peaks": [float("nan")], "formula": None},
+        {"sizes": {"N": [1, 10**400]}, "peaks": [1, 2], "formula": "N"},
+        {"sizes": {"N": [1, 2]}, "peaks": [1, 2], "formula": 7},
+    ],
+    ids=range(10),
+)
+def test_damaged_growth_has_no_chart(growth: object) -> None:
+    assert charts(replace(CONTRACT, growth=(growth,))) == []  # type: ignore[arg-type]

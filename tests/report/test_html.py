@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_attnmem.measurement import Held
 from pytest_attnmem.record import Record
@@ -19,7 +20,7 @@ from pytest_attnmem.summary import summarise
 from pytest_attnmem.timeline import Span, Timeline
 from pytest_attnmem.verdict import Outcome
 
-from .rows import records
+from .rows import records, texts
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention")
@@ -217,6 +218,48 @@ def test_without_scripts_there_is_a_plain_table() -> None:
     row = replace(ROW, outcome=OVER, reason="peak <is> over", peak_bytes=2048)
     line = "<td>a.py::test_a</td><td>cpu</td><td>1.0 KiB</td><td>2.0 KiB</td><td>over</td>"
     assert f"<tr>{line}<td>peak &lt;is&gt; over</td></tr>" in page(row)
+
+
+def test_a_peak_is_told_apart() -> None:
+    found = data(replace(ROW, peak_bytes=600))
+    (row,) = found["rows"]
+    texts = found["texts"]
+    parts = [(*sizes, texts[name], texts[growth]) for *sizes, name, growth in row["components"]]
+    assert parts == [
+        (512, 1, "probabilities", "O(N²)"),
+        (64, 1, "scratch inside kernels", ""),
+        (24, 0, "not attributed", ""),
+    ]
+
+
+sized = st.integers(-2, 4) | st.sampled_from([1024, 2**53, 2**511])
+budgets = texts | st.sampled_from(["0", "4*N", "1000/N", "log2(N)", "N^M", "O(N)", "O(N*d)"])
+
+
+@st.composite
+def swept(draw: st.DrawFn) -> list[Record]:
+    """One test's parameters, and what was run at other sizes."""
+    tried = draw(st.lists(sized, min_size=1, max_size=4, unique=True))
+    peaks = draw(st.lists(sized, min_size=len(tried), max_size=len(tried)))
+    grown = {"sizes": {"N": tried}, "peaks": peaks, "formula": draw(st.none() | budgets)}
+    base = replace(draw(records), budget=draw(budgets), region="", metric="peak", growth=(grown,))
+    bare = draw(st.booleans())
+    return [
+        replace(
+            base,
+            nodeid=f"a.py::test[{size}]",
+            shape={"N": size, "M": size},
+            peak_bytes=draw(sized),
+            limit_bytes=draw(st.none() | sized),
+            growth=() if bare else base.growth,
+        )
+        for size in draw(st.lists(sized, min_size=3, max_size=5, unique=True))
+    ]
+
+
+@given(swept())
+def test_any_sizes_are_a_page(rows: list[Record]) -> None:
+    assert len(data(*rows)["rows"]) == len(rows)
 
 
 @given(records, records)

@@ -27,6 +27,7 @@ function detailsOf(row, texts) {
   const made = make("div", "details");
   if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
   made.append(make("div", "facts", "", promise(row), circumstances(row), again(row)), metrics(row));
+  if (row.components.length) made.append(componentPanel(row, texts));
   if (row.held.length) made.append(heldTable(row, texts));
   made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline());
   const charts = row.growth.map((chart) => growthFigure(chart, row));
@@ -171,7 +172,7 @@ function shareCell(share) {
 /** How much of the whole; what is over it has an arrow at its end. */
 function bar(share) {
   const fill = make("span", "fill");
-  fill.style.width = `${Math.min(share, 1) * 100}%`;
+  fill.style.width = `${Math.max(0, Math.min(share, 1)) * 100}%`;
   const track = make("span", share > 1 ? "bar beyond" : "bar", "", fill);
   track.setAttribute("aria-hidden", "true");
   return track;

@@ -32,9 +32,9 @@ function stack(life, takenOff) {
     span.to = place.get(span.end);
     span.floor = level.slice(span.from, span.to);
     add(span);
-    if (span === takenOff.at(-1)) life.lowest = Math.min(0, ...level);
+    if (span === takenOff.at(-1)) life.ground = level.slice();
   }
-  life.lowest ??= 0;
+  life.lowest = Math.min(0, ...(life.ground ?? []));
   life.level = level;
   life.peak = level.indexOf(Math.max(...level.subarray(0, -1)));
 }
@@ -109,6 +109,7 @@ function drawTimeline(life, row, width) {
   const at = x((life.times[life.peak] + (life.times[life.peak + 1] ?? life.events)) / 2);
   const stem = shape("path", { d: `M${at} ${box.bottom}V${y(highest) - 6}`, class: "stem" });
   svg.append(layers, stem, words);
+  if (life.lowest < 0) svg.append(...groundLines(life, x, y, box));
 
   if (limit !== null) budgetLine(svg, row, limit, fits, box, y);
   const side = at > (box.left + box.right) / 2 ? "end" : "start";
@@ -118,6 +119,17 @@ function drawTimeline(life, row, width) {
   peak.append(label(at + (side === "end" ? -8 : 8), y(highest) - 9, said, "", side));
   svg.append(peak);
   return svg;
+}
+
+/** Nothing, and what the layers stand on: it sinks where something from before dies. */
+function groundLines(life, x, y, box) {
+  const steps = [...life.ground.slice(0, -1)].map(
+    (bytes, at) => `${at ? "V" : `M${px(x(life.times[at]))} `}${px(y(bytes))}H${px(x(life.times[at + 1]))}`,
+  );
+  return [
+    shape("path", { d: `M${box.left} ${y(0)}H${box.right}`, class: "zero" }),
+    shape("path", { d: steps.join(""), class: "ground" }),
+  ];
 }
 
 /** A line at the budget; a word at the edge where it is far above everything. */
@@ -213,6 +225,10 @@ function legend(life, made) {
     });
     item.addEventListener("pointerleave", () => made.classList.remove("picking"));
     list.append(item);
+  }
+  if (life.lowest < 0) {
+    const what = make("div", "", "", make("b", "", "from before"), ` ${sized(-life.lowest)} died: the ground sinks by it`);
+    list.append(make("li", "", "", make("span", "swatch ground"), what));
   }
   const more = life.groups.length - shown.length;
   if (more) list.append(make("li", "", "", make("span", "swatch hue0"), make("div", "", `${plural(more, "other line")} of code`)));

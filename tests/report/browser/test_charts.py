@@ -15,6 +15,8 @@ from .conftest import DESKTOP, PHONE, Shown
 
 Show = Callable[..., Shown]
 MIB = 1024**2
+#: The top and the bottom of a shape, without its stroke.
+BOX = "(shape) => { const {y, height} = shape.getBBox(); return [y, y + height]; }"
 
 
 def held(mebibytes: int, op: str, line: int) -> Held:
@@ -133,6 +135,12 @@ def test_what_died_from_before_lowers_the_ground(show: Show) -> None:
     words = shown.open("a").locator("figure.timeline svg text").all_text_contents()
     assert {"-8 MiB", "0 B", "peak 16.0 MiB"} <= {*words}
     assert shown.page.locator(".layer").count() == 1
+    said = shown.page.locator(".legend li").last.inner_text()
+    assert said == "from before 8.0 MiB died: the ground sinks by it"
+    zero, ground, bmm = (
+        shown.page.locator(name).evaluate(BOX) for name in (".zero", "path.ground", ".layer")
+    )
+    assert ground == pytest.approx([zero[0], bmm[1]], abs=0.1)
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
