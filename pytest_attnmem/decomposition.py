@@ -172,7 +172,8 @@ def _component(name: str, tensors: list[_Tensor]) -> Component:
         else:
             factors[""] += tensor.held.nbytes
     terms = [
-        f"{factor}*{monomial}" if monomial else str(factor) for monomial, factor in factors.items()
+        "*".join(part for part in (str(factor) if factor > 1 else "", monomial) if part) or "1"
+        for monomial, factor in factors.items()
     ]
     return Component(name, nbytes, len(tensors), growth, " + ".join(terms))
 

@@ -74,6 +74,11 @@ def test_sizes_of_one_have_no_name():
     assert (part.growth, part.formula) == ("O(B·N²)", "4*B*N^2")
 
 
+def test_a_factor_of_one_is_not_written():
+    (part,) = decompose({"inputs": [held((64, 64), "ge", 1)]}, {"N": 64})
+    assert (part.name, part.growth, part.formula) == ("mask", "O(N²)", "N^2")
+
+
 def test_workspaces_and_what_no_tensor_is_known_for():
     parts = named({"inputs": [held(TENSOR, "randn")]}, peak_bytes=10**6, workspace_bytes=1000)
     assert parts[WORKSPACES].nbytes == 1000

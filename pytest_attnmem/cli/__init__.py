@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -30,7 +31,10 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; its exit code, or 2 and one line for what cannot be done."""
+    """Run one subcommand; its exit code, or 2 and one line for what cannot be done.
+
+    As from a shell: 130 where it was interrupted, 141 where nobody read on.
+    """
     parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
     parser.add_argument("--version", action="version", version=f"attnmem {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -42,10 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         sub.set_defaults(execute=cast("Command", module).execute)
     arguments = parser.parse_args(argv)
     try:
-        return int(arguments.execute(arguments))
+        code = int(arguments.execute(arguments))
+        sys.stdout.flush()
+        return code
     except AttnMemError as error:
         print(f"attnmem {arguments.command}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"attnmem {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def console() -> None:

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
-from ..closed_form import Derived
+from ..closed_form import Derived, Holder, Term
 from ..derive import derive
 from ..errors import BudgetError
 
@@ -51,16 +51,29 @@ def execute(arguments: Namespace) -> int:
 def render(found: Derived) -> list[str]:
     """The formula, and under it the live sets that it is the largest of, tensor by tensor."""
     lines = [str(found), f"  {found.how}"]
+    held = [one for each in found.candidates for term in each.terms for one in term.held]
+    tensors = max((len(_tensor(holder)) for holder in held), default=0)
+    ops = max((len(holder.op) for holder in held), default=0)
     for candidate in found.candidates:
         if len(found.candidates) > 1:
             lines.append(f"  {candidate.polynomial}   {candidate.region}")
         for term in candidate.terms:
             lines.append(f"    {term.text}")
             lines += [
-                f"      {holder.shape} {holder.dtype}  {holder.op}  {holder.where}".rstrip()
+                f"      {_tensor(holder):{tensors}}  {holder.op:{ops}}  {_place(holder)}".rstrip()
                 for holder in term.held
             ]
     return lines
+
+
+def _tensor(holder: Holder) -> str:
+    return f"{holder.shape or ('' if holder.scratch else '[]')} {holder.dtype}".strip()
+
+
+def _place(holder: Holder) -> str:
+    """Where it was made; of the backward pass that this command starts there is no line to show."""
+    file = os.path.basename(holder.where.rpartition(":")[0])
+    return "" if file == os.path.basename(sys.argv[0]) else holder.where
 
 
 def to_dict(found: Derived) -> dict[str, Any]:
@@ -73,11 +86,16 @@ def to_dict(found: Derived) -> dict[str, Any]:
             {
                 "formula": str(candidate.polynomial),
                 "region": candidate.region,
-                "terms": [asdict(term) for term in candidate.terms],
+                "terms": [_told(term) for term in candidate.terms],
             }
             for candidate in found.candidates
         ],
     }
+
+
+def _told(term: Term) -> dict[str, Any]:
+    held = [{**asdict(holder), "where": _place(holder)} for holder in term.held]
+    return {"text": term.text, "held": held}
 
 
 def _function(path: str) -> Any:

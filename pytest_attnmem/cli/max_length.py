@@ -180,7 +180,8 @@ def render(found: Longest, of_length: Callable[[int], Workload], device: str) ->
     lines = [f"N={found.at.N:,} is the longest that fits {device} ({how})", f"  {work}"]
     if found.next is None:
         lines[0] = f"N={found.at.N:,} fits {device} ({how}); no longer length was tried"
-    lines.append(f"  N={found.at.N:,}: peak {_exact(found.at.peak_bytes)}")
+    inputs = f"with {format_size(work.inputs_bytes)} of inputs"
+    lines.append(f"  N={found.at.N:,}: peak {_exact(found.at.peak_bytes)}, {inputs}")
     if found.next is not None:
         over = found.next
         lines.append(f"  N={over.N:,}: peak {_exact(over.peak_bytes)}, {over.out_of_memory}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -37,11 +36,12 @@ def execute(arguments: Namespace) -> int:
 
 def _growth(path: Path) -> list[dict[str, Any]] | None:
     """What a session measured of growth; ``None`` of a file that is no session's."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: {error}") from error
-    if not isinstance(data, dict) or "results" not in data:
+    data = rows.parsed(path)
+    if not isinstance(data, dict) or not {"kind", "results"} & data.keys():
+        raise AttnMemError(
+            f"cannot read {path}: it is no JSON file of attnmem sweep or of pytest --attnmem-json"
+        )
+    if "results" not in data:
         return None
     from ..report.json import load
 

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..collector import Collector
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 #: The exit code of a shell for Ctrl-C. The rows that were done are written.
 INTERRUPTED: Final = 130
 
+#: What is written to files, and how.
+_FILES: Final = MappingProxyType(
+    {"csv": table.to_csv, "markdown": report.render, "json": rows.render}
+)
+
 _D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
 
 
@@ -34,7 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "It does what the reference benchmark does: inputs, a warm-up whose copies and gradients"
         " stay, copies, a forward pass, an upstream gradient, and a backward pass. Ctrl-C writes"
-        f" the rows that are done and exits with {INTERRUPTED}."
+        f" the rows that are done and exits with {INTERRUPTED}; where no row could be had, it exits"
+        " with 1."
     )
     add = parser.add_argument
     add("--kernel", default="standard", metavar="NAMES", help="standard,flash,ring:4 … (standard)")
@@ -71,6 +78,8 @@ def execute(arguments: Namespace) -> int:
     parameters = _parameters(arguments, instrument)
     known = _known(arguments.resume, parameters)
     passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
+    for option in _FILES:
+        _look(option, getattr(arguments, option))
     bench = Bench(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
     garbage = Collector()  # else most of the time would go into visiting what was imported
     garbage.settle(Path())
@@ -80,7 +89,22 @@ def execute(arguments: Namespace) -> int:
         garbage.thaw()
     sweep = rows.Sweep(parameters, describe(), *found)
     _write(arguments, sweep)
-    return 0 if sweep.complete else INTERRUPTED
+    if not sweep.complete:
+        return INTERRUPTED
+    return 0 if any(row.status in (rows.OK, rows.OOM) for row in sweep.rows) else 1
+
+
+def _look(option: str, path: str | None) -> None:
+    """Before what may take hours, whether there will be room for a file of it."""
+    if path is None or (path, option) == ("-", "json"):
+        return
+    if path == "-":
+        raise AttnMemError(f"--{option}: only --json is printed; name a file")
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        raise AttnMemError(f"--{option}: {path} is a directory; name a file in it")
+    if not folder.is_dir():
+        raise AttnMemError(f"--{option}: there is no directory {folder}; create it first")
 
 
 def _cases(arguments: Namespace) -> list[Case]:
@@ -228,8 +252,7 @@ def _write(arguments: Namespace, sweep: rows.Sweep) -> None:
         print("\n".join(table.render(sweep)))
         if arguments.decompose:
             print("\n".join(table.decompositions(sweep)))
-    texts = {"csv": table.to_csv, "markdown": report.render, "json": rows.render}
-    for option, rendered in texts.items():
+    for option, rendered in _FILES.items():
         path = getattr(arguments, option)
         if path and path != "-":
             try:

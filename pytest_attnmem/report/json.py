@@ -84,7 +84,9 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
         raise AttnMemError(f"cannot read {path}: {error}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     number = schema if isinstance(schema, (int, float)) and not isinstance(schema, bool) else 0

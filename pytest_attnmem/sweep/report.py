@@ -52,6 +52,7 @@ def _results(sweep: Sweep) -> Iterator[str]:
 
 def _cells(row: Row) -> list[str]:
     peak = mebibytes(row.peak_bytes)
+    how = "" if row.by in ("simulated", "measured") else f", {row.by}"
     return [
         row.kernel,
         str(row.d),
@@ -60,7 +61,7 @@ def _cells(row: Row) -> list[str]:
         milliseconds(row.backward_ms),
         mebibytes(row.before_bytes),
         peak if row.status == OK else "-",
-        row.status if row.status in (OK, OOM) else f"{row.status}: {row.reason}",
+        f"{row.status}{how}" if row.status in (OK, OOM) else f"{row.status}: {row.reason}",
     ]
 
 
@@ -140,7 +141,7 @@ def _accounting(sweep: Sweep) -> Iterator[str]:
             [part.name, format_size(part.nbytes), part.growth, f"`{part.formula}`"]
             for part in row.components
         ]
-        total = ["**all**", f"**{format_size(row.peak_bytes)}**", "", f"{row.peak_bytes:,} B"]
+        total = ["**peak**", f"**{format_size(row.peak_bytes)}**", "", f"{row.peak_bytes:,} B"]
         yield from _table(("component", "size", "grows as", "bytes"), [*parts, total])
         yield ""
 

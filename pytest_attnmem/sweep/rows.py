@@ -93,16 +93,27 @@ def render(sweep: Sweep) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
+def parsed(path: Path) -> Any:
+    """What the JSON in a file says.
+
+    Raises:
+        AttnMemError: the file cannot be read, or is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise AttnMemError(f"cannot read {path}: it is no JSON: {error}") from error
+
+
 def load(path: Path) -> Sweep:
     """The sweep in a file.
 
     Raises:
         AttnMemError: the file cannot be read, or is none of a sweep that this version knows.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: {error}") from error
+    data = parsed(path)
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise AttnMemError(f"cannot read {path}: it is no JSON file of attnmem sweep")
     if data.get("schema") != SCHEMA:

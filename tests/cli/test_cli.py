@@ -1,5 +1,7 @@
 """The command ``attnmem`` as a whole."""
 
+import os
+
 import pytest
 
 import pytest_attnmem
@@ -29,3 +31,21 @@ def test_no_command_or_an_unknown_one_is_a_usage_error(capsys, arguments):
         main(arguments)
     assert exit.value.code == 2
     assert "usage: attnmem" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "told"),
+    [(KeyboardInterrupt, 130, "attnmem predict: interrupted\n"), (BrokenPipeError, 141, "")],
+)
+def test_what_ends_a_command_from_outside_is_no_traceback(monkeypatch, capfd, raised, code, told):
+    def execute(arguments):
+        raise raised
+
+    monkeypatch.setattr("pytest_attnmem.cli.predict.execute", execute)
+    before = os.dup(1)
+    try:
+        assert main(["predict", "standard", "--B", "1", "--H", "1", "--N", "8", "--d", "8"]) == code
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+    assert capfd.readouterr().err == told

@@ -5,6 +5,10 @@ import json
 import pytest
 
 from pytest_attnmem.cli import main
+from pytest_attnmem.cli.derive import render, to_dict
+from pytest_attnmem.closed_form import Candidate, Derived, Holder, Term
+from pytest_attnmem.formula import parse_formula
+from pytest_attnmem.polynomial import Polynomial
 
 STANDARD = "pytest_attnmem.kernels.standard:attention"
 QKV = ("B H N d",) * 3
@@ -27,6 +31,29 @@ def test_several_live_sets_are_told_apart(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("max(6*B*H*N^2 + ")
     assert any(line.endswith("everywhere among the sizes tried") for line in lines)
+
+
+@pytest.fixture
+def found():
+    """A tensor of the program, one of the backward pass, and scratch of a kernel."""
+    held = (
+        Holder("4*B*N", "[B, N]", "float32", "mul", "attn.py:5"),
+        Holder("4", "", "float32", "sum", "bin/attnmem:8"),
+        Holder("8*N", "", "", "bmm (scratch)", ""),
+    )
+    candidate = Candidate(Polynomial({}), (Term("4*B*N + 4", held),), "")
+    return Derived("0", parse_formula("0").tree, (candidate,))
+
+
+def test_tensors_stand_in_columns_without_the_line_of_the_command(found, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/attnmem", "derive"])
+    assert render(found)[3:] == [
+        "      [B, N] float32  mul            attn.py:5",
+        "      [] float32      sum",
+        "                      bmm (scratch)",
+    ]
+    held = to_dict(found)["candidates"][0]["terms"][0]["held"]
+    assert [holder["where"] for holder in held] == ["attn.py:5", "", ""]
 
 
 def test_json(capsys):

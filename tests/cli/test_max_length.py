@@ -113,7 +113,7 @@ def test_what_is_printed(capsys):
     assert first == f"N={N:,} is the longest that fits A100-80GB (simulated)"
     assert second == f"  standard forward, B=4 H=8 Hkv=8 N={N} M={N} d=64 dv=64 float32"
     peak, over = (4 * 8 * n * (2 * n + 64) * 4 for n in (N, N + 1))
-    assert third == f"  N={N:,}: peak 78.7 GiB ({peak:,} B)"
+    assert third == f"  N={N:,}: peak 78.7 GiB ({peak:,} B), with 425.6 MiB of inputs"
     assert fourth == f"  N={N + 1:,}: peak 78.8 GiB ({over:,} B), needs 141.9 MiB more"
 
 

@@ -44,9 +44,10 @@ def test_a_figure_is_written(plot, tmp_path, text, name, start):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "cannot read …/data.json: Expecting property name enclosed in double quotes: line 1"
-         " column 2 (char 1)"),
-        ("[]", "cannot read …/data.json: it is no JSON file of attnmem sweep"),
+        ("{", "cannot read …/data.json: it is no JSON: Expecting property name enclosed in double"
+         " quotes: line 1 column 2 (char 1)"),
+        ("[]", "cannot read …/data.json: it is no JSON file of attnmem sweep or of pytest"
+         " --attnmem-json"),
         (json.dumps({"schema": 7, "results": []}),
          "cannot read …/data.json: its schema is 7, this version reads 1"),
         (json.dumps({"schema": 1, "environment": {}, "results": [], "growth": []}),
@@ -55,6 +56,15 @@ def test_a_figure_is_written(plot, tmp_path, text, name, start):
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_told_in_one_line(plot, text, message):
     assert plot(text) == (2, f"attnmem plot: {message}\n")
+
+
+def test_a_file_that_is_not_there(capsys, tmp_path):
+    path = tmp_path / "none.json"
+    assert main(["plot", str(path), "-o", "a.png"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"attnmem plot: cannot read {path}: No such file or directory\n",
+    )
 
 
 def test_a_figure_has_a_suffix(plot):

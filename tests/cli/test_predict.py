@@ -230,3 +230,11 @@ def test_what_cannot_be_predicted_is_told_in_one_line(capsys, arguments, message
 
 def test_a_kernel_that_is_always_causal_need_not_be_told(ask):
     assert ask("linear-causal", *SMALL)["causal"] is True
+
+
+def test_of_a_size_that_no_tensor_has_torch_logs_nothing(capsys, caplog):
+    sizes = ("--B", "1", "--H", "8", "--N", "9999999999", "--d", "64")
+    assert main(["predict", "standard", *sizes]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("attnmem predict: standard forward, B=1 H=8 Hkv=8 N=9999999999")
+    assert caplog.records == []

@@ -78,7 +78,7 @@ def test_a_name_that_no_terminal_can_show_is_escaped(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.json"], "cannot read none.json: [Errno 2] No such file or directory: 'none.json'"),
+        (["none.json"], "cannot read none.json: No such file or directory"),
         (["memory.json", "--csv", "no/out"], "cannot write no/out: No such file or directory"),
         (["memory.json", "--github"], "cannot add to $GITHUB_STEP_SUMMARY, .: Is a directory"),
     ],

@@ -191,9 +191,27 @@ def test_what_cannot_be_swept_is_told_in_one_line(capsys, arguments, message):
     assert capsys.readouterr() == ("", f"attnmem sweep: {message}\n")
 
 
-def test_a_file_that_cannot_be_written(capsys, tmp_path):
-    path = tmp_path / "none" / "sweep.csv"
-    assert main(["sweep", *SMALL, "--csv", str(path)]) == 2
-    assert capsys.readouterr().err == (
-        f"attnmem sweep: cannot write {path}: No such file or directory\n"
+@pytest.mark.parametrize("option", ["--csv", "--markdown"])
+def test_only_json_is_printed(capsys, option):
+    assert main(["sweep", *SMALL, option, "-"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"attnmem sweep: {option}: only --json is printed; name a file\n",
     )
+
+
+@pytest.mark.parametrize("option", ["--json", "--csv", "--markdown"])
+def test_where_nothing_can_be_written_nothing_is_swept(capsys, tmp_path, option):
+    none = tmp_path / "none"
+    for path, why in (
+        (none / "sweep", f"there is no directory {none}; create it first"),
+        (tmp_path, f"{tmp_path} is a directory; name a file in it"),
+    ):
+        assert main(["sweep", *SMALL, option, str(path)]) == 2
+        assert capsys.readouterr() == ("", f"attnmem sweep: {option}: {why}\n")
+
+
+def test_without_a_row_that_says_anything_it_fails(swept):
+    found = swept("--kernel", "ring:3", "--d", "16", "--n", "256", "--simulate", code=1)
+    (row,) = found["rows"]
+    assert (row["status"], row["reason"]) == ("error", "3 ranks cannot share N=256 evenly")

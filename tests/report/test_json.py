@@ -177,5 +177,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(AttnMemError) as error:
         load(path)
     assert str(error.value) == (
-        f"cannot read {path}: [Errno 2] No such file or directory: '{path}'"
+        f"cannot read {path}: No such file or directory"
     )

@@ -30,11 +30,13 @@ def test_results_are_a_table(row, sweep):
         row("standard", 64, before=1, peak=2, forward_ms=1.234, backward_ms=5),
         row("standard", 128, peak=9, status=OOM, reason="…"),
         row("standard", 256, status=ERROR, reason="a | b"),
+        row("ring:4", 256, peak=3, by="by the model"),
     )
     assert section(render(made), "Results")[4:] == [
         "| standard | 16 | 64 | 1.23 | 5.00 | 1.0 | 2.0 | ok |",
         "| standard | 16 | 128 | - | - | - | - | OOM |",
         "| standard | 16 | 256 | - | - | - | - | error: a \\| b |",
+        "| ring:4 | 16 | 256 | - | - | - | 3.0 | ok, by the model |",
     ]
 
 
