@@ -5,12 +5,15 @@ are never looked at. One says much in a line, as a table would.
 """
 
 import contextlib
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+from pytest_attnmem.kernels import KERNELS
 
 PROGRAMS = {}
 
@@ -1015,3 +1018,24 @@ def xent_bf16():
 @program
 def onehot():
     F.one_hot(torch.zeros(10, dtype=torch.long, device="cuda"), num_classes=5).float().sum()
+
+
+@program
+def sum_into():
+    x, wide = made(8192, 64, grad=False), made(64, 3, grad=False)
+    torch.sum(x, 0, out=wide[:, 1])
+    torch.sum(x, 1, out=made(0, grad=False))
+    torch.amax(x, 0, keepdim=True, out=made(0, grad=False))
+
+
+def trained(kernel, N, dtype):
+    q, k, v = (made(4, 8, N, 64, dtype=dtype) for _ in range(3))
+    kernel.attention(q, k, v, causal=kernel.causal[-1]).sum().backward()
+
+
+LENGTHS = {"linear": 8192, "linear-causal": 100, "linear-recurrent": 9}
+for each in KERNELS:
+    if each.name.startswith("linear"):
+        for dtype in (torch.float32, torch.float16):
+            name = f"{each.name}_{str(dtype).removeprefix('torch.')}".replace("-", "_")
+            PROGRAMS[name] = partial(trained, each, LENGTHS.get(each.name, 1000), dtype)

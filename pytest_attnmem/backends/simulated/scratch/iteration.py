@@ -77,8 +77,9 @@ def reduction(
     dims: Collection[int],
     keepdim: bool,
     offset: int = 0,
+    out_strides: Sequence[int] | None = None,
 ) -> Reduction:
-    """The loop that reduces these dimensions of a tensor into contiguous outputs.
+    """The loop that reduces these dimensions of a tensor.
 
     Args:
         shape: of the input.
@@ -88,18 +89,10 @@ def reduction(
         dims: those reduced, counted from the front.
         keepdim: whether the output keeps them, with size 1.
         offset: of its first element, in elements from an aligned address.
+        out_strides: of an output that was there before, in elements; others are contiguous.
     """
-    rank = len(shape)
-    kept = [1 if dim in dims else size for dim, size in enumerate(shape)]
-    of_out = []
-    for out_itemsize in out_itemsizes:
-        step = out_itemsize
-        row = [0] * rank
-        for dim in reversed(range(rank)):
-            # A reduced dimension of size 1 has a stride where it is kept, and else has none.
-            row[dim] = 0 if dim in dims and not (keepdim and shape[dim] == 1) else step
-            step *= max(kept[dim], 1)
-        of_out.append(row)
+    written = _written(shape, dims, keepdim, out_strides)
+    of_out = [[stride * out_itemsize for stride in written] for out_itemsize in out_itemsizes]
     sizes = list(shape)
     operands = [*of_out, [stride * itemsize for stride in strides]]
     order = _order(sizes, operands, len(of_out))
@@ -110,6 +103,23 @@ def reduction(
     return Reduction(
         tuple(sizes), first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(also)
     )
+
+
+def _written(
+    shape: Sequence[int], dims: Collection[int], keepdim: bool, strides: Sequence[int] | None
+) -> list[int]:
+    """The output's strides, in elements, in all dimensions of the input."""
+    if strides is None:
+        kept = [1 if dim in dims else size for dim, size in enumerate(shape)]
+        strides = contiguous_strides(kept)
+    elif not keepdim:
+        given = iter(strides)
+        strides = [0 if dim in dims else next(given) for dim in range(len(shape))]
+    # A reduced dimension of size 1 has a stride where it is kept, and else has none.
+    return [
+        0 if dim in dims and not (keepdim and shape[dim] == 1) else stride
+        for dim, stride in enumerate(strides)
+    ]
 
 
 def _order(sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int) -> list[int]:

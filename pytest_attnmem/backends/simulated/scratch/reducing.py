@@ -24,12 +24,13 @@ def loop_over(
     keepdim: bool,
     out: Sequence[int],
     like: torch.dtype | None = None,
+    into: torch.Tensor | None = None,
 ) -> Reduction:
-    """The loop that reduces a tensor, or the copy of it that has this type."""
+    """The loop that reduces a tensor, or the copy of it that has this type, into a given one."""
     shape, strides, offset = layout(tensor, like)
-    return reduction(
-        shape, strides, (like or tensor.dtype).itemsize, out, tuple(dims), keepdim, offset
-    )
+    size = (like or tensor.dtype).itemsize
+    existing = None if into is None else into.stride()
+    return reduction(shape, strides, size, out, tuple(dims), keepdim, offset, existing)
 
 
 def all_or(tensor: torch.Tensor, dims: Any) -> tuple[int, ...]:
@@ -48,13 +49,13 @@ def _arithmetic(call: Call) -> Plan:
     halves that are summed to float.
     """
     x: torch.Tensor = call.args[0]
-    dims = all_or(x, argument(call, "dim"))
-    out_dtype = _result_dtype(call, x)
+    dims, into = all_or(x, argument(call, "dim")), argument(call, "out")
+    out_dtype = _result_dtype(call, x) if into is None else into.dtype
     cast = None
     if x.dtype != out_dtype and not (x.dtype in HALVES and out_dtype == torch.float32):
         cast = out_dtype
     dtype = cast or x.dtype
-    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [out_dtype.itemsize], cast)
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [out_dtype.itemsize], cast, into)
     kernel = Kernel(wider(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype)
     steps = blocks_plan(loop, kernel, call.profile)
     return (*born(call), *while_held("cast", dense_bytes(x, cast) if cast else 0, steps))
@@ -73,9 +74,9 @@ def _result_dtype(call: Call, x: torch.Tensor) -> torch.dtype:
 def _extremum(call: Call) -> Plan:
     """``amax``, ``amin``, and ``max`` and ``min`` of everything."""
     x: torch.Tensor = call.args[0]
-    loop = loop_over(
-        x, all_or(x, argument(call, "dim")), bool(argument(call, "keepdim")), [x.dtype.itemsize]
-    )
+    dims, size = all_or(x, argument(call, "dim")), x.dtype.itemsize
+    into = argument(call, "out")
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size], into=into)
     return (*born(call), *blocks_plan(loop, Kernel(x.dtype.itemsize), call.profile))
 
 
@@ -170,8 +171,11 @@ def _log_sum_exp(call: Call) -> Plan:
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _arithmetic for name in ("sum", "nansum", "mean", "prod", "norm")},
+        **{f"aten.{name}": _arithmetic for name in ("sum.IntList_out", "mean.out", "prod.int_out")},
         "aten.linalg_vector_norm": _arithmetic,
         **{f"aten.{name}": _extremum for name in ("amax", "amin", "max", "min")},
+        "aten.amax.out": _extremum,
+        "aten.amin.out": _extremum,
         "aten.max.dim": _extremum_with_index,
         "aten.min.dim": _extremum_with_index,
         "aten.argmax": _index_of_extremum,

@@ -215,6 +215,39 @@ def reductions():
     yield call("norm.Scalar", x(1_000_000), 2)
 
 
+def reductions_into():
+    """Into a tensor that was there: contiguous, transposed, or a column of a wider one."""
+    layouts = (
+        # input, dims, whether they are kept, the result's shape, its strides
+        ((4096, 300), [0], False, (300,), ((1,), (7,))),
+        ((4096, 300), [1], False, (4096,), ((1,), (65,))),
+        ((4096, 300), [0], True, (1, 300), ((300, 1), (1, 9))),
+        ((8, 1024, 768), [1], False, (8, 768), ((768, 1), (1, 8), (1000, 1))),
+        ((8, 1024, 768), [1], True, (8, 1, 768), ((768, 768, 1), (1, 8, 8))),
+        ((16, 50_257), [0, 1], False, (), ((),)),
+        ((3, 1_000_003), [1], False, (3,), ((1,), (5,))),
+        ((100_003, 7), [0], False, (7,), ((1,), (3,))),
+        ((64, 1, 5000), [1, 2], True, (64, 1, 1), ((1, 1, 1), (33, 33, 33))),
+        ((32, 1, 64), [-1], False, (32, 1), ((1, 1), (65, 65))),
+        ((4, 32, 64, 64), [-1], False, (4, 32, 64), ((2048, 64, 1), (133_120, 4160, 65))),
+    )
+    types = ("float32", "float16", "int32")
+    for (shape, dims, keep, sizes, given), dtype in product(layouts, types):
+        y = x(*shape, dtype=dtype)
+        for strides in given:
+            out = x(*sizes, dtype=dtype, strides=strides)
+            wide = x(*sizes, dtype="float64", strides=strides)
+            yield call("sum.IntList_out", y, dims, keep, out=out)
+            yield call("sum.IntList_out", y, dims, keep, dtype="torch.float64", out=wide)
+            yield call("amax.out", y, dims, keep, out=out)
+    y, out = x(4096, 300, dtype="bfloat16"), x(300, dtype="bfloat16", strides=(301,))
+    for op in ("sum.IntList_out", "mean.out", "amin.out"):
+        yield call(op, y, [0], out=out)
+    yield call("prod.int_out", y, 0, out=out)
+    yield call("mean.out", y, [0], dtype="torch.float32", out=x(300, strides=(301,)))
+    yield call("sum.IntList_out", x(0, 8), [0], out=x(8))
+
+
 INDEX = "int64"
 HALF = "float16"
 
@@ -524,7 +557,18 @@ def pointwise():
 
 
 FAMILIES = (
-    *(softmaxes, norms, products, reductions, lookups, scans_and_sorts, losses, optimizers, moves),
+    *(
+        softmaxes,
+        norms,
+        products,
+        reductions,
+        reductions_into,
+        lookups,
+        scans_and_sorts,
+        losses,
+        optimizers,
+        moves,
+    ),
     pointwise,
 )
 
