@@ -296,5 +296,5 @@ class AttnMem:
         return verdict
 
     def _unique(self, name: str) -> str:
-        self._names[name] += 1
-        return name if self._names[name] == 1 else f"{name} #{self._names[name]}"
+        self._names[name] = number = self._names[name] + 1
+        return name if number == 1 else self._unique(f"{name} #{number}")

@@ -67,15 +67,19 @@ class Baseline:
     name: str
     """As messages call the file."""
     entries: Entries = field(default_factory=lambda: _NOTHING)
+    _environments: Mapping[tuple[str, ...], list[str]] = field(init=False, repr=False)
+    """By test, region and metric: every test of a session may ask."""
+
+    def __post_init__(self) -> None:
+        known: dict[tuple[str, ...], list[str]] = {}
+        for key in sorted(self.entries):
+            known.setdefault(key[:3], []).append(key.environment)
+        object.__setattr__(self, "_environments", known)
 
     def elsewhere(self, key: Key) -> tuple[str, ...]:
         """The environments that have an entry for the same, where this one has none."""
-        others = (
-            other.environment
-            for other in self.entries
-            if other[:3] == key[:3] and other.environment != key.environment
-        )
-        return tuple(sorted(others))
+        known = self._environments.get(key[:3], ())
+        return tuple(other for other in known if other != key.environment)
 
 
 def tolerance_of(environment: str) -> Tolerance:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -86,12 +88,14 @@ def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
 
     try:
         text = path.read_bytes()
+    except FileNotFoundError as error:
+        raise refused(f"{error.strerror}; --attnmem-update all writes one") from error
     except OSError as error:
         raise refused(str(error.strerror)) from error
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise refused(_damage(text) or excerpt(str(error), 120)) from error
+        raise refused(_damage(text) or f"{excerpt(str(error), 120)}; {_RESTORE}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if (
         not isinstance(schema, (int, float))
@@ -101,19 +105,31 @@ def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
         raise refused(f"its schema is {shown(schema)}, this version reads {SCHEMA}")
     listed = data.get("entries")
     if not isinstance(listed, list):
-        raise refused("it has no list of 'entries'")
+        raise refused(f"it has no list of 'entries'; {_RESTORE}")
     entries: dict[Key, Entry] = {}
     for number, item in enumerate(listed, start=1):
         try:
             key, entry = _from_dict(item)
         except (KeyError, TypeError, ValueError) as error:
-            raise refused(f"entry {number} is none: {shown(item, 120)}") from error
+            raise refused(f"entry {number} is none: {shown(item, 120)}; {_RESTORE}") from error
         if key in entries:
             raise refused(
                 f"two entries are of {shown(key.name, 160)} on {key.environment}; delete one"
             )
         entries[key] = entry
     return schema, entries
+
+
+_RESTORE = "restore the file, or delete it and run --attnmem-update all"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, unless it has a name twice, as a merge leaves it: one of them would be lost."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"an object has {shown(name)} twice")
+    return made
 
 
 def _damage(text: bytes) -> str:
@@ -129,7 +145,10 @@ def _damage(text: bytes) -> str:
 
 def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
     key = Key(item["test"], item.get("region", ""), item["metric"], item["on"])
-    entry = Entry(item["bytes"], item.get("formula", ""), tuple(item.get("held", ())))
+    held = item.get("held", [])
+    if not isinstance(held, list):
+        raise TypeError
+    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held))
     texts = (*key, entry.formula, *entry.held)
     number = entry.nbytes
     whole = isinstance(number, int) and not isinstance(number, bool)
@@ -143,7 +162,8 @@ def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
 def _replace(path: Path, data: bytes) -> None:
     """Put a new file in the old one's place: whoever looks sees the one or the other."""
     prefix = f".{path.name}."
-    for left in path.parent.glob(f"{prefix}*.tmp"):  # by a session that was killed
+    temporary = f"{glob.escape(prefix)}{'?' * 8}.tmp"  # and not those of another baseline
+    for left in path.parent.glob(temporary):  # by a session that was killed
         with suppress(OSError):
             left.unlink()
     descriptor, name = tempfile.mkstemp(".tmp", prefix, path.parent)

@@ -48,12 +48,14 @@ class BaselineSession:
         name = self._path.name
         if self._path.is_relative_to(config.rootpath):
             name = self._path.relative_to(config.rootpath).as_posix()
-        missing = self._mode is not None and not self._path.exists()
+        missing = self._mode in ("all", "new") and not self._path.exists()
         entries = {} if missing else load(self._path)
         self._baseline = session.baseline = Baseline(name, entries)
         self._suite = Completeness(config)
         self._measured: dict[Key, Entry] = {}
         self._passed: set[str] = set()
+        self._failed_in_part: set[str] = set()
+        """Tests that go on, and may even pass, after one of their subtests has failed."""
         self._stale: tuple[Key, ...] = ()
         self._lines: list[str] = []
 
@@ -100,10 +102,16 @@ class BaselineSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what was measured."""
+        if report.when == "setup":
+            self._failed_in_part.discard(report.nodeid)
         if report.when == "call" and report.passed:
             self._passed.add(report.nodeid)
+        if report.failed and hasattr(report, "context"):  # as the report of a subtest has
+            self._failed_in_part.add(report.nodeid)
         if report.when == "teardown":
             self._suite.done.add(report.nodeid)
+            if report.nodeid in self._failed_in_part:
+                return
             for key, nbytes, formula, held in getattr(report, _TOLD, ()):
                 self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held))
 
@@ -142,14 +150,14 @@ class BaselineSession:
         return result
 
     @pytest.hookimpl(tryfirst=True)  # pytest-xdist sends what it has when its turn comes
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the file, where that is asked for; a worker tells the controller what it knows."""
         if hasattr(self._config, "workerinput"):
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
             output[_TOLD] = self._suite.told()
         elif self._mode is not None:
             if exitstatus in _ENDED:
-                self._write(session)
+                self._write()
             else:
                 self._lines.append(
                     f"{self._baseline.name} was not written: the session was stopped"
@@ -180,14 +188,14 @@ class BaselineSession:
             and (key.test in passed or key.test in gone)
         )
 
-    def _write(self, session: pytest.Session) -> None:
+    def _write(self) -> None:
         measured, stale = self._measured, self._stale
         if self._mode == "prune":
             gap = self._suite.gap(self._baseline.entries)
             if not gap and not measured:
                 gap = "nothing was measured, so it is not known which entries are of this machine"
             if gap:
-                self._refuse(session, f"prune needs the whole suite: {gap}")
+                self._refuse(f"prune needs the whole suite: {gap}")
                 return
         changes = {
             "all": lambda entries: with_all(entries, measured),
@@ -197,13 +205,11 @@ class BaselineSession:
         try:
             before, after = update(self._path, changes[str(self._mode)])
         except AttnMemError as error:
-            self._refuse(session, str(error))
+            self._refuse(str(error))
             return
         from .report.baseline import changed
 
         self._lines += changed(before, after, self._baseline.name, str(self._mode))
 
-    def _refuse(self, session: pytest.Session, why: str) -> None:
+    def _refuse(self, why: str) -> None:
         self._session.problems[f"{self._baseline.name} was not written: {why}"] = None
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED

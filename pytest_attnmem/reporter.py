@@ -89,7 +89,8 @@ class Reporter:
         """Write the files that were asked for."""
         self._session.write_traces()
         self._session.write_reports()
-        if self._session.problems:
+        passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if self._session.problems and session.exitstatus in passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -5,6 +5,7 @@ Imported by the plugin in every session, so nothing heavy is imported before it 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,7 +148,8 @@ def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
 def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
     """Whether there is a file to compare with, or one to write."""
     asked = settings.baseline is not None or settings.update is not None
-    return not settings.disable and (asked or (config.rootpath / BASELINE).is_file())
+    there = os.path.lexists(config.rootpath / BASELINE)  # a link to nowhere is a damaged one
+    return not settings.disable and (asked or there)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -191,7 +193,22 @@ def read_settings(config: pytest.Config, openers: Mapping[str, Opener]) -> Setti
             "attnmem: update and disable contradict each other; what is not measured cannot be"
             " written"
         )
+    _check_files(values, config.rootpath / BASELINE)
     return Settings(**values)
+
+
+def _check_files(values: Mapping[str, Any], usual: Path) -> None:
+    """See that nothing is written over what another option reads or writes."""
+    named: dict[str, str] = {}
+    for option in OPTIONS:
+        path = values[option.name] or (usual if option.name == "baseline" else None)
+        if option.kind == "path" and path is not None:
+            other = named.setdefault(os.path.realpath(path), option.name)
+            if other != option.name:
+                raise AttnMemError(
+                    f"attnmem: {other} and {option.name} name the same file, {path}; give each its"
+                    " own"
+                )
 
 
 def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener]) -> Any:
@@ -203,10 +220,13 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
     source += option.name
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
-    if option.kind == "path":
-        return _file(base / value, source)
-    if option.kind == "directory":
-        return _directory(base / value, source)
+    try:
+        if option.kind == "path":
+            return _file(base / value, source)
+        if option.kind == "directory":
+            return _directory(base / value, source)
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise AttnMemError(f"{source}: {error.strerror}: {value!r:.80}") from error
     try:
         if option.name == "tolerance":
             from .tolerance import parse_tolerance

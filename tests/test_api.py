@@ -280,6 +280,14 @@ class TestRegion:
         assert names == ["step", "step #2", "step #3"]
         assert repr(region) == "<region 'step #3'>"
 
+    @pytest.mark.parametrize("own", range(3))
+    def test_a_name_that_looks_numbered_is_not_taken_twice(self, memory: AttnMem, own: int) -> None:
+        asked = ["step", "step"]
+        asked.insert(own, "step #2")
+        names = [memory.region(name).name for name in asked]
+        assert names[own] == "step #2" if own < 2 else "step #2 #2"
+        assert len({*names}) == 3
+
     def test_an_error_inside_goes_on_and_nothing_is_judged(self, memory: AttnMem) -> None:
         region = memory.region("scores", 1)
         with pytest.raises(ZeroDivisionError), region:

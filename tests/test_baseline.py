@@ -34,6 +34,14 @@ keys = st.builds(
 entries = st.dictionaries(keys, st.builds(Entry, st.integers(0, 3)))
 
 
+def test_who_else_has_an_entry_for_the_same_is_known() -> None:
+    others = [key(on="cuda X"), key(on="cpu"), key("b.py::t", "tpu"), key(on="mps", region="f")]
+    baseline = Baseline("b.json", dict.fromkeys(others, Entry(1)))
+    assert baseline.elsewhere(key(on="cuda Y")) == ("cpu", "cuda X")
+    assert baseline.elsewhere(key(on="cpu")) == ("cuda X",)
+    assert baseline.elsewhere(key("c.py::t")) == ()
+
+
 @pytest.mark.parametrize(
     ("nbytes", "before", "tolerance", "state"),
     [

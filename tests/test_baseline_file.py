@@ -102,7 +102,11 @@ def test_a_newer_minor_version_is_read_and_not_written(tmp_path: Path) -> None:
 ONE = '{"schema": 1, "entries": [%s]}'
 LINE = '{"test": "t", "metric": "peak", "on": "cpu", "bytes": 1}'
 BAD = {
-    "empty": ("", "Expecting value: line 1 column 1 (char 0)"),
+    "empty": (
+        "",
+        "Expecting value: line 1 column 1 (char 0); restore the file, or delete it and run"
+        " --attnmem-update all",
+    ),
     "a part": (TEXT[:60], "Unterminated string starting at: line 2 column 32 (char 58)"),
     "a conflict": (
         TEXT.replace("\n", "\n<<<<<<< HEAD\n", 1),
@@ -113,7 +117,16 @@ BAD = {
     "another schema": ('{"schema": 2}', "its schema is 2, this version reads 1"),
     "an older schema": ('{"schema": 0.9}', "its schema is 0.9, this version reads 1"),
     "a schema that is none": ('{"schema": true}', "its schema is True, this version reads 1"),
-    "no entries": ('{"schema": 1}', "it has no list of 'entries'"),
+    "no entries": ('{"schema": 1}', "it has no list of 'entries'; restore the file, or "),
+    "two lists, as a merge leaves them": (
+        '{"schema": 1, "entries": [], "entries": []}',
+        "an object has 'entries' twice; restore the file, or ",
+    ),
+    "two numbers of bytes": (ONE % LINE.replace("}", ', "bytes": 2}'), "an object has 'bytes' "),
+    "a text for tensors": (
+        ONE % LINE.replace("}", ', "held": "mm"}'),
+        "entry 1 is none: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': 1, 'held': 'mm'}",
+    ),
     "a number": (ONE % "5", "entry 1 is none: 5"),
     "no test": (ONE % '{"test": ""}', "entry 1 is none: {'test': ''}"),
     "a text for bytes": (
@@ -152,7 +165,9 @@ def test_a_missing_file_is_refused_unless_it_is_to_be_written(tmp_path: Path) ->
     path = tmp_path / "b.json"
     with pytest.raises(AttnMemError) as caught:
         load(path)
-    assert str(caught.value) == f"cannot read baseline {path}: No such file or directory"
+    assert str(caught.value) == (
+        f"cannot read baseline {path}: No such file or directory; --attnmem-update all writes one"
+    )
     put(path, ENTRIES)
     assert load(path) == ENTRIES
 
@@ -171,9 +186,15 @@ def test_a_file_that_stays_as_it_was_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
-    write(tmp_path / ".b.json.killed.tmp", "by kill -9")
+    write(tmp_path / ".b.json.bykill_9.tmp", "by kill -9")
     put(tmp_path / "b.json", ENTRIES)
     assert [path.name for path in tmp_path.iterdir()] == ["b.json"]
+
+
+def test_what_is_being_written_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
+    other = write(tmp_path / ".b.json.gpu.12345678.tmp", "")
+    put(tmp_path / "b.json", ENTRIES)
+    assert other.exists()
 
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links are POSIX's")

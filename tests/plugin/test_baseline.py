@@ -1,5 +1,7 @@
 """Tests that are held to what they needed before."""
 
+import sys
+
 import pytest
 
 from .baselines import entry, everywhere, needing, states, write_baseline
@@ -270,6 +272,13 @@ def test_a_damaged_file_in_the_usual_place_is_refused_too(scripted):
         "a merge left a conflict in line 1; keep the entries of both sides, and run"
         " --attnmem-update all"
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are POSIX's")
+def test_a_link_to_nowhere_in_the_usual_place_is_refused_too(scripted):
+    scripted.write(needing(100))
+    (scripted.path / "attnmem-baseline.json").symlink_to("nowhere")
+    assert scripted.run().result.ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_disabled_it_is_not_even_looked_for(scripted):

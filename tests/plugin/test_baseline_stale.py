@@ -159,6 +159,13 @@ def test_nothing(): pass
     ] == [("test_regions", "gone"), ("test_unmarked", "")]
 
 
+def test_a_file_to_prune_must_be_there(scripted):
+    scripted.write(needing(100))
+    ran = scripted.run("--attnmem-update=prune", "--attnmem-baseline=typo.json")
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0].startswith("ERROR: cannot read baseline ")
+
+
 def test_where_nothing_was_measured_it_is_not_known_whose_entries_they_are(scripted):
     scripted.write("def test_it(): pass")
     write_baseline(scripted, entry("test_gone", 7))

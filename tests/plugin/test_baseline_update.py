@@ -133,6 +133,35 @@ def test_threads():
     assert read_baseline(scripted) == {"test_over": 101}
 
 
+@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest 9 brought subtests")
+def test_what_failed_in_a_subtest_is_not_written(scripted):
+    scripted.write("""
+import unittest
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget
+def test_it(subtests):
+    with subtests.test():
+        memory.use(50)
+        raise ValueError
+
+class TestCase(unittest.TestCase):
+    @pytest.mark.memory_budget
+    def test_it(self):
+        with self.subTest():
+            memory.use(50)
+            raise ValueError
+
+@pytest.mark.memory_budget
+def test_good(subtests):
+    with subtests.test():
+        memory.use(50)
+""")
+    scripted.run("--attnmem-update=all")
+    assert read_baseline(scripted) == {"test_good": 50}
+
+
 def test_nothing_to_write_leaves_the_file_alone(scripted):
     scripted.write(needing(100))
     scripted.run("--attnmem-update=all")

@@ -156,6 +156,7 @@ BAD = {
         "cannot read tolerance '2 MB'; write a fraction (0.05), a percentage ('5%'), a size"
         " ('1 MiB') or both ('2%+1MiB')",
     ),
+    "a name that no file can have": ("json", "a" * 300, f"File name too long: '{'a' * 79}"),
     "a folder": ("json", ".", "{path} is a directory; name a file in it"),
     "a file": ("artifacts", "a-baseline", "{path}/a-baseline is a file; name a directory"),
     "a test": ("json", "test_suite.py", "test_suite.py would be overwritten; give a file to write"),
@@ -176,6 +177,22 @@ def test_a_bad_value_is_one_line_and_exit_code_4(suite, place, name, text, messa
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert ran.result.errlines == [f"ERROR: {source}: {message.format(path=suite.path)}", ""]
     assert path.read_text() == "def test_it(): pass"
+
+
+@pytest.mark.parametrize(
+    ("given", "both", "path"),
+    [
+        (("--attnmem-csv=a", "--attnmem-html=./a"), "csv and html", "a"),
+        (("--attnmem-json=attnmem-baseline.json",), "json and baseline", "attnmem-baseline.json"),
+        (("--attnmem-csv=b", "--attnmem-baseline=b"), "csv and baseline", "b"),
+    ],
+)
+def test_one_file_for_two_options_is_refused(suite, given, both, path):
+    ran = suite.run(*given, json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0] == (
+        f"ERROR: attnmem: {both} name the same file, {suite.path / path}; give each its own"
+    )
 
 
 def test_a_choice_that_is_none_is_refused_on_the_command_line(suite):

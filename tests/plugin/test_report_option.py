@@ -164,6 +164,19 @@ def test_it(): Path("out.json").mkdir()
     assert "INTERNALERROR" not in ran.text
 
 
+def test_an_interrupted_session_stays_one_where_a_file_cannot_be_written(suite):
+    suite.write("""
+from pathlib import Path
+
+def test_it():
+    Path("out.json").mkdir()
+    raise KeyboardInterrupt
+""")
+    ran = suite.run("--attnmem-json=out.json", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert f"attnmem: cannot write {suite.path}/out.json: Is a directory" in ran.result.outlines
+
+
 def test_a_property_of_the_same_name_is_somebody_elses(scripted):
     scripted.write("""
 import pytest
