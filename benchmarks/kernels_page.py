@@ -1,84 +1,236 @@
-"""Write ``docs/kernels.md`` from the kernels themselves: ``python benchmarks/kernels_page.py``."""
+"""Write ``docs/kernels.md`` from the kernels themselves: ``python benchmarks/kernels_page.py``.
+
+Relative times are those that ``python benchmarks/kernels.py --json benchmarks/kernels.json`` left.
+"""
 
 from __future__ import annotations
 
+import gc
 import inspect
+import json
 import re
+from collections.abc import Callable
+from fractions import Fraction
+from math import prod
 from pathlib import Path
+from typing import Any, Final
 
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from pytest_attnmem.inputs import qkv
+from pytest_attnmem.instrument import Instrument, ready
 from pytest_attnmem.interpolation import through
-from pytest_attnmem.kernels import KERNELS, Kernel
+from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring
 from pytest_attnmem.model import MemoryModel
-from pytest_attnmem.shape import AttentionShape, Source, gather
+from pytest_attnmem.shape import Source, gather
 from pytest_attnmem.units import format_size
 
-PAGE = Path(__file__).parents[1] / "docs" / "kernels.md"
-SIZES = {"B": 1, "H": 8, "Hkv": 8, "d": 64, "dtype": "float16"}
-N = 16384
-LENGTHS = (4096, 6144, 8192, 12288, 16384)  # from which a degree can be told
+PAGE: Final = Path(__file__).parents[1] / "docs" / "kernels.md"
+TIMES: Final = Path(__file__).with_name("kernels.json")
+N: Final = 16384
+#: Where operators are counted, one by one, and where kernels were timed.
+COUNTED: Final = 1024
+TIMED: Final = 2048
+RANKS: Final = 8
+SIZES: Final = {"B": 1, "H": 8, "Hkv": 8, "d": 64, "dv": 64, "dtype": "float16", "R": RANKS}
+#: That tell what is saved, no power above N² being in it.
+LENGTHS: Final = (64, 128, 192)
+#: Of their own on the device, and no operators of PyTorch.
+FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient")
+#: Operators that do not read what they write to.
+OVERWRITES: Final = ("copy_", "fill_", "zero_")
+#: Matrix products, and which argument is the left matrix.
+PRODUCTS: Final = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 
-HEAD = f"""# The kernels
+HEAD = """# The kernels
 
 Reference implementations to test against, each a file with the attention and its memory model,
 proved equal to the form derived from its code and to what is measured. Written by
 `python benchmarks/kernels_page.py`.
 
-`MODEL.forward` is the call under `no_grad`, `MODEL.training` the call and `.sum().backward()`; each
-is a budget. Peaks are of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64, without
-scratch inside kernels; inputs are not counted. *Grows* is the power of N that the forward's and the
-training's peak grow with, block sizes being what they are by default.
+## Orders
+
+Of a call's memory, forward and backward, and of its time, for N = M and d = dv, with the paper that
+it comes from.
 
 """
 
-TAIL = """
-Not in the table, for they are called otherwise: `decode.attention` (a step with a key/value cache,
-static or growing), `ring.attention` (a part of the sequence on each process of a group; peaks are
-those of one rank, `R` the number of ranks) and `flex.attention` (`flex_attention`, compiled; run
-dense it is refused). Their models are `decode.STATIC`, `decode.GROWING`, `ring.MODEL` and
-`flex.MODEL`.
+COSTS = f"""
+## Costs
+
+Memory is of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64, without scratch
+inside kernels; inputs are not counted.
+
+- **forward**, **both passes**: the peak, by the model. `MODEL.forward` is the call under `no_grad`,
+  `MODEL.training` the call and `.sum().backward()`; each is a budget.
+- **saved**: what is alive between the passes, simulated: the output, and what the backward pass
+  needs beside the inputs.
+- **FLOP/byte**: the arithmetic intensity of the forward, with N=M={COUNTED}. FLOPs are those of its
+  matrix products. Bytes are what its operators move if each reads its arguments from device memory
+  and writes its results to it, views left out; of a fused kernel, q, k, v and what it saves, once.
+- **time**: over that of `standard.attention`, forward, and both passes, with N=M={TIMED} in float32
+  on a CPU (threads: {{threads}}, PyTorch {{torch}}): what `benchmarks/kernels.py` found once. Other
+  machines find others, and a kernel with “-” does not run on a CPU.
+
+"""
+
+OTHERS = f"""
+## Called otherwise
+
+`decode.attention` takes a step with a key/value cache, static or growing; here N = 1 and M = {N}.
+`ring.attention` takes a part of the sequence on each process of a group; peaks are those of one
+rank of R = {RANKS}. `flex.attention` is `flex_attention`, compiled; run dense it is refused.
+
 """
 
 
 def render() -> str:
     """The page."""
-    rows = [
-        "| call | takes | grows | forward | forward and backward |",
-        "|---|---|---|---|---|",
-        *map(_row, KERNELS),
-    ]
-    papers = [f"- `{_path(kernel)}`: {_summary(kernel)}" for kernel in KERNELS]
-    return HEAD + "\n".join([*rows, "", "## What each is", "", *papers]) + "\n" + TAIL
+    instrument = ready("simulated")
+    recorded = json.loads(TIMES.read_text(encoding="utf-8"))
+    orders = _table(
+        ["call", "takes", "memory", "time", "from"],
+        [[f"`{_path(k.attention)}`", _options(k), *_order(k.attention)] for k in KERNELS],
+    )
+    gc.freeze()  # a collection before each window takes longer than what is in it otherwise
+    costs = _table(
+        ["call", "forward", "both passes", "saved", "FLOP/byte", "time"],
+        [_costs(kernel, instrument, recorded["kernels"]) for kernel in KERNELS],
+    )
+    gc.unfreeze()
+    others = _table(
+        ["model", "memory", "time", "from", "forward", "both passes"],
+        [
+            _other("decode.STATIC", decode.attention, decode.STATIC),
+            _other("decode.GROWING", decode.attention, decode.GROWING),
+            _other("ring.MODEL", ring.attention, ring.MODEL.forward, ring.MODEL.training),
+            _other("flex.MODEL", flex.attention, flex.MODEL.forward, flex.MODEL.training),
+        ],
+    )
+    each = "\n".join(f"- `{_path(k.attention)}`: {_summary(k.attention)}" for k in KERNELS)
+    explained = COSTS.format(**recorded["environment"])
+    return f"{HEAD}{orders}\n{explained}{costs}\n{OTHERS}{others}\n\n## What each is\n\n{each}\n"
 
 
-def _row(kernel: Kernel) -> str:
-    models = (kernel.model.forward, kernel.model.training)
-    grows = ", ".join(_power(model, kernel) for model in models)
-    sizes = " | ".join(format_size(model.peak(_shape(kernel, N))) for model in models)
-    options = [*inspect.signature(kernel.attention).parameters][3:]
-    listed = ", ".join(f"`{name}`" for name in options)
-    return f"| `{_path(kernel)}` | {listed} | {grows} | {sizes} |"
+def _table(titles: list[str], rows: list[list[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _path(kernel: Kernel) -> str:
-    return f"{kernel.attention.__module__.rpartition('.')[2]}.{kernel.attention.__name__}"
+def _path(attention: Callable[..., Any]) -> str:
+    return f"{attention.__module__.rpartition('.')[2]}.{attention.__name__}"
 
 
-def _summary(kernel: Kernel) -> str:
-    text = inspect.getdoc(kernel.attention) or ""
+def _options(kernel: Kernel) -> str:
+    return ", ".join(f"`{name}`" for name in [*inspect.signature(kernel.attention).parameters][3:])
+
+
+def _summary(attention: Callable[..., Any]) -> str:
+    text = inspect.getdoc(attention) or ""
     first = " ".join(text.partition("\n\n")[0].split())
-    return re.sub(r"(\s*q \[.*|:$)", "", first)
+    return re.sub(r":?\s*q \[.*", "", first)
 
 
-def _power(model: MemoryModel, kernel: Kernel) -> str:
-    peaks = [model.peak(_shape(kernel, length)) for length in LENGTHS]
-    degree = through("N", LENGTHS, peaks).degree("N")  # type: ignore[arg-type]
-    return {0: "1", 1: "N", 2: "N²"}.get(degree, "less than N²")
+def _order(attention: Callable[..., Any]) -> list[str]:
+    """Memory, time and the paper, from the line of the docstring that has them."""
+    line = re.search(
+        r"^(O\(.+?\)) memory(.*), (O\(.+\)) time: (.+, \d{4}) \(arXiv (\d{4}\.\d{5})\)",
+        inspect.getdoc(attention) or "",
+        re.MULTILINE,
+    )
+    if line is None:
+        raise ValueError(f"{_path(attention)} has no line of its order and paper")
+    memory, more, time, paper, number = line.groups()
+    return [memory + more, time, f"[{paper}](https://arxiv.org/abs/{number})"]
 
 
-def _shape(kernel: Kernel, length: int) -> AttentionShape:
-    causal = int(False not in kernel.causal)
-    known = {**SIZES, "N": length, "M": length, "dv": 64, "causal": causal}
-    return gather([Source("the page", known)])
+def _costs(kernel: Kernel, instrument: Instrument, times: dict[str, dict[str, float]]) -> list[str]:
+    shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(_causal(kernel))})])
+    peaks = [model.peak(shape) for model in (kernel.model.forward, kernel.model.training)]
+    saved = _saved(kernel, instrument)
+    flops, moved = _fused(saved) if kernel.name in FUSED else _work(kernel)
+    time = times.get(kernel.name)
+    ratios = f"{time['forward']:.2f}, {time['training']:.2f}" if time else "-"
+    sizes = map(format_size, (*peaks, saved(N)))
+    return [f"`{_path(kernel.attention)}`", *sizes, _digits(flops / moved), ratios]
+
+
+def _digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> list[str]:
+    known = {**SIZES, "N": 1 if attention is decode.attention else N, "M": N}
+    shape = gather([Source("the page", known)])
+    peaks = [format_size(model.peak(shape)) for model in models]
+    return [f"`{name}`", *_order(attention), *peaks, *["-"] * (2 - len(peaks))]
+
+
+def _saved(kernel: Kernel, instrument: Instrument) -> Callable[[int], int]:
+    """Bytes alive after a forward that a backward may follow, of each length."""
+
+    def retained(length: int) -> int:
+        sizes = {"B": 1, "H": 8, "N": length, "d": 64, "dtype": "float16", "device": "cuda"}
+
+        def forward() -> Tensor:
+            return kernel.attention(*qkv(**sizes, requires_grad=True), causal=_causal(kernel))
+
+        kept = instrument.run(forward)[0].retained_bytes
+        if kept is None:
+            raise ValueError(f"what {kernel.name} saves was not measured")
+        return kept
+
+    fit = through("N", LENGTHS, [Fraction(retained(length)) for length in LENGTHS])
+    return lambda length: int(fit.value({"N": length}))
+
+
+def _causal(kernel: Kernel) -> bool:
+    return False not in kernel.causal
+
+
+def _fused(saved: Callable[[int], int]) -> tuple[int, int]:
+    """FLOPs and bytes of a kernel that makes two products, and reads and writes all once."""
+    return 2 * 2 * 8 * COUNTED**2 * 64, 3 * 8 * COUNTED * 64 * 2 + saved(COUNTED)
+
+
+def _work(kernel: Kernel) -> tuple[int, int]:
+    """FLOPs and bytes of one that is written in operators, counted as it runs without data."""
+    inputs = [torch.empty(1, 8, COUNTED, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
+    with torch.no_grad(), Work() as work:
+        kernel.attention(*inputs, causal=_causal(kernel))
+    return work.flops, work.moved
+
+
+class Work(TorchDispatchMode):
+    """Adds up what operators do."""
+
+    flops = 0
+    moved = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = func.overloadpacket.__name__
+        if func.is_view or name == "_unsafe_view" or "empty" in name:
+            return result
+        read = [x for x in tree_leaves(args) if isinstance(x, Tensor)]
+        if name in OVERWRITES or kwargs.get("beta") == 0:
+            del read[0]
+        written = [x for x in tree_leaves(result) if isinstance(x, Tensor)]
+        self.moved += sum(map(_bytes, read + written))
+        left = PRODUCTS.get(name.rstrip("_"))
+        if left is not None:
+            self.flops += 2 * result.numel() * args[left].shape[-1]
+        return result
+
+
+def _bytes(x: Tensor) -> int:
+    """Of its elements; what is expanded is there once."""
+    sizes = zip(x.shape, x.stride(), strict=True)
+    return prod(size for size, stride in sizes if stride) * x.element_size()
 
 
 if __name__ == "__main__":

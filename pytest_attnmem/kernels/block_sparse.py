@@ -27,7 +27,7 @@ def attention(
     block_mask: BlockMask | Tensor | None = None,
     block: int = BLOCK,
 ) -> Tensor:
-    """Softmax attention to active blocks: O(N·d + active·block²) memory → [B, H, N, dv].
+    """Softmax attention to the keys of active blocks → [B, H, N, dv].
 
     The weights of active blocks are kept for the backward pass, with q, k, v and the output, and
     float32 for half inputs, as is what is summed up.
@@ -45,8 +45,9 @@ def attention(
     Raises:
         ValueError: the inputs do not fit together, or ``block`` is less than 1.
 
-    Child et al., Generating Long Sequences with Sparse Transformers, 2019 (arXiv 1904.10509);
-    random blocks as in Zaheer et al., Big Bird, 2020 (arXiv 2007.14062).
+    O(N·d + active·block²) memory, O(active·block²·d) time: Child et al., 2019 (arXiv 1904.10509),
+    Generating Long Sequences with Sparse Transformers; random blocks as in Zaheer et al., 2020
+    (arXiv 2007.14062), Big Bird.
     """
     check_inputs(q, k, v)
     if block < 1:

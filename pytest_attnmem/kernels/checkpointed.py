@@ -19,10 +19,10 @@ def attention(
     scale: float | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """``softmax(scale * q @ k.T) @ v`` → [B, H, N, dv]; peak O(N·M), kept for backward O(N·d).
+    """``softmax(scale * q @ k.T) @ v`` → [B, H, N, dv], of which backward keeps the inputs only.
 
-    Nothing but the inputs outlives the forward pass. The backward pass computes it again, and its
-    peak is that of standard attention: what is won are the scores of all other layers.
+    Scores and weights do not outlive the forward pass. The backward pass computes them again, and
+    its peak is that of standard attention: what is won are the scores of all other layers.
 
     Args:
         q: [B, H, N, d].
@@ -36,7 +36,8 @@ def attention(
     Raises:
         ValueError: the inputs do not fit together.
 
-    Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016 (arXiv 1604.06174).
+    O(N² + N·d) memory, O(N²·d) time: Chen et al., 2016 (arXiv 1604.06174), Training Deep Nets with
+    Sublinear Memory Cost.
     """
     check_inputs(q, k, v, mask)
     scale = q.shape[3] ** -0.5 if scale is None else scale

@@ -27,7 +27,7 @@ def attention(
     chunk_q: int | None = None,
     chunk_k: int | None = None,
 ) -> Tensor:
-    """Softmax attention by √N x √M chunks: O(N·d) memory, forward and in training → [B, H, N, dv].
+    """Softmax attention by √N x √M chunks, in the forward pass and in backward → [B, H, N, dv].
 
     For the backward pass it keeps q, k, v and the mask: each chunk of queries is computed again,
     its output, its largest scores and its sums as well. Within a chunk all is float32 for half
@@ -49,7 +49,8 @@ def attention(
         ValueError: the inputs do not fit together, a chunk has no rows, or ``mask`` wants a
             gradient.
 
-    Rabe and Staats, Self-attention Does Not Need O(n²) Memory, 2021 (arXiv 2112.05682).
+    O(N·d) memory, O(N²·d) time: Rabe and Staats, 2021 (arXiv 2112.05682), Self-attention Does Not
+    Need O(n²) Memory.
     """
     check_inputs(q, k, v, mask)
     for name, chunk in (("chunk_q", chunk_q), ("chunk_k", chunk_k)):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> None:
     """See that q is [B, H, N, d], k [B, H, M, d], v [B, H, M, dv], and that ``mask`` fits.
 
-    All are of one floating dtype and on one device. A mask is bool, True where a key may be seen,
+    All are of one of ``DTYPES`` and on one device. A mask is bool, True where a key may be seen,
     or of q's dtype, to be added to the scores; it broadcasts to [B, H, N, M].
 
     Raises:
@@ -27,8 +29,9 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
         raise ValueError(
             f"v must have shape [B, H, M, dv] = [{B}, {H}, {M}, dv], got {list(v.shape)}"
         )
-    if not q.is_floating_point():
-        raise ValueError(f"q must be of a floating dtype, got {q.dtype}")
+    if q.dtype not in DTYPES:
+        names = ", ".join(str(dtype) for dtype in DTYPES)
+        raise ValueError(f"q must be of one of {names}, got {q.dtype}")
     for name, tensor in (("k", k), ("v", v)):
         if tensor.dtype != q.dtype:
             raise ValueError(f"{name} must be of q's dtype, {q.dtype}, got {tensor.dtype}")

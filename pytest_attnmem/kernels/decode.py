@@ -132,8 +132,8 @@ def attention(
         ValueError: the inputs, the mask or the cache do not fit together, the cache is full, or
             a gradient is wanted.
 
-    Shazeer, Fast Transformer Decoding: One Write-Head is All You Need, 2019 (arXiv 1911.02150),
-    section 2.4.
+    O(M) memory, O(M·d) if the cache grows, O(M·d) time: Shazeer, 2019 (arXiv 1911.02150), Fast
+    Transformer Decoding: One Write-Head is All You Need, section 2.4.
     """
     _check(q, k, v, cache, mask)
     (B, H, N, d), (Hkv, dv) = q.shape, (k.shape[1], v.shape[3])

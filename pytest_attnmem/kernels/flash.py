@@ -37,8 +37,8 @@ def attention(
     Raises:
         ValueError: the inputs do not fit together, or a block has no rows.
 
-    Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023
-    (arXiv 2307.08691).
+    O(N·d) memory, O(N²·d) time: Dao, 2023 (arXiv 2307.08691), FlashAttention-2: Faster Attention
+    with Better Parallelism and Work Partitioning.
     """
     check_inputs(q, k, v)
     for name, block in (("block_q", block_q), ("block_k", block_k)):

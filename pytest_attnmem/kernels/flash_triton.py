@@ -24,7 +24,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 def attention(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """Softmax attention by tiles in on-chip memory: O(N·d) memory → [B, H, N, dv].
+    """Softmax attention by tiles in on-chip memory → [B, H, N, dv].
 
     For the backward pass it keeps q, k, v, the output and the logarithm of each row's sum of
     exponentials, [B, H, N]; scores are computed again. Sums are float32, and of float32 inputs the
@@ -43,8 +43,8 @@ def attention(
         ValueError: the inputs do not fit together, or are not what Triton's programs take.
         RuntimeError: Triton is not installed, or does not run where the inputs are.
 
-    Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023
-    (arXiv 2307.08691).
+    O(N·d) memory, O(N²·d) time: Dao, 2023 (arXiv 2307.08691), FlashAttention-2: Faster Attention
+    with Better Parallelism and Work Partitioning.
     """
     check_inputs(q, k, v)
     _check_limits(q, k, v)

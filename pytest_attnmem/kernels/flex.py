@@ -31,7 +31,7 @@ def attention(
     score_mod: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] | None = None,
     block_mask: BlockMask | None = None,
 ) -> Tensor:
-    """Softmax attention in a program compiled for it: O(N·d) memory → [B, H, N, dv].
+    """Softmax attention in a program compiled for it → [B, H, N, dv].
 
     It is compiled once for each set of sizes and options, which takes seconds: measure with
     ``warmup=1``. On the CPU there is no backward pass, and compiling needs a C++ compiler.
@@ -54,8 +54,8 @@ def attention(
         ValueError: the inputs do not fit together, or both masks are given.
         RuntimeError: it would not be compiled, or the compiler refuses.
 
-    Dong et al., Flex Attention: A Programming Model for Generating Optimized Attention Kernels,
-    2024 (arXiv 2412.05496).
+    O(N·d) memory, O(N²·d) time: Dong et al., 2024 (arXiv 2412.05496), Flex Attention: A Programming
+    Model for Generating Optimized Attention Kernels.
     """
     check_inputs(q, k, v)
     if q.dtype not in DTYPES:

@@ -26,7 +26,7 @@ def attention(
     block_q: int = BLOCK_Q,
     block_k: int = BLOCK_K,
 ) -> Tensor:
-    """Softmax attention by tiles, H/Hkv query heads to a key head: O(N·d) memory → [B, H, N, dv].
+    """Softmax attention by tiles, H/Hkv query heads to a key head → [B, H, N, dv].
 
     A tile has one query head of each group, so that beside q, the output, a logarithm for each row
     and their gradients all is of Hkv heads. For the backward pass it keeps q, k, v, the mask, the
@@ -50,8 +50,8 @@ def attention(
         ValueError: the inputs do not fit together, a block has no rows, or ``mask`` wants a
             gradient.
 
-    Ainslie et al., GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
-    Checkpoints, 2023 (arXiv 2305.13245).
+    O(N·d) memory, O(N²·d) time: Ainslie et al., 2023 (arXiv 2305.13245), GQA: Training Generalized
+    Multi-Query Transformer Models from Multi-Head Checkpoints.
     """
     _check_inputs(q, k, v, mask)
     for name, block in (("block_q", block_q), ("block_k", block_k)):

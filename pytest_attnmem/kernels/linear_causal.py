@@ -26,8 +26,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
     Raises:
         ValueError: the inputs do not fit together, or ``causal`` is False.
 
-    Katharopoulos et al., Transformers are RNNs: Fast Autoregressive Transformers with Linear
-    Attention, 2020 (arXiv 2006.16236).
+    O(N·d²) memory, O(N·d²) time: Katharopoulos et al., 2020 (arXiv 2006.16236), Transformers are
+    RNNs: Fast Autoregressive Transformers with Linear Attention.
     """
     check_inputs(q, k, v)
     if not causal:

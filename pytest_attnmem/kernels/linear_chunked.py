@@ -43,8 +43,9 @@ def attention(
     Raises:
         ValueError: the inputs do not fit together, ``causal`` is False, or a chunk has no rows.
 
-    Hua et al., Transformer Quality in Linear Time, 2022 (arXiv 2202.10447), section 3; the
-    gradients as in Katharopoulos et al., Transformers are RNNs, 2020 (arXiv 2006.16236).
+    O(N·d + block² + d²) memory, O(N·d·(block + d)) time: Hua et al., 2022 (arXiv 2202.10447),
+    Transformer Quality in Linear Time, section 3; the gradients as in Katharopoulos et al
+    , 2020 (arXiv 2006.16236), Transformers are RNNs.
     """
     check_inputs(q, k, v)
     if not causal:
@@ -123,7 +124,7 @@ class _Chunk:
         slopes = out.new_empty(*out.shape[:2], dv + 1)  # [B·H, n, dv + 1]
         slopes[..., :dv] = self.grad[:, :, rows].flatten(0, 1)
         slopes[..., :dv].div_(self.norm[:, :, rows].flatten(0, 1).unsqueeze(-1))
-        torch.sum(out.mul_(slopes[..., :dv]), -1, out=slopes[..., dv])
+        slopes[..., dv] = out.mul_(slopes[..., :dv]).sum(-1)  # [B·H, n]
         del out
         queries, keys = _features(self.q, rows, dtype), _features(self.k, rows, dtype)
         return queries, keys, _values(self.v, rows, dtype, -1), slopes
@@ -223,7 +224,7 @@ def _gradient(of: str, kept: dict[str, str], last: str) -> tuple[Phase, ...]:
     kept = {"loss": "itemsize", "loss gradient": "itemsize", **_KEPT, **_STATE, **kept}
     slopes = {**kept, "slopes": f"{_ROWS}*(dv + 1)"}
     return (
-        Phase(f"slopes for {of}", {**slopes, "out of the chunk": f"{_ROWS}*dv"}),
+        Phase(f"slopes for {of}", {**slopes, "out of the chunk, its sum": f"{_ROWS}*(dv + 1)"}),
         Phase(f"features for {of}", {**slopes, **_QUERIES, **_KEYS}, _ONE),
         Phase(
             f"gradient of {of}",

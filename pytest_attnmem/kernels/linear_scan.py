@@ -43,8 +43,8 @@ def attention(
     Raises:
         ValueError: the inputs do not fit together, ``causal`` is False, or a chunk has no rows.
 
-    Brent and Kung, A Regular Layout for Parallel Adders, 1982 (the scan); Katharopoulos et al.,
-    Transformers are RNNs, 2020 (arXiv 2006.16236).
+    O(N·(d + d²/block)) memory, O(N·d²) time: Katharopoulos et al., 2020 (arXiv 2006.16236),
+    Transformers are RNNs; the scan of Brent and Kung, 1982, A Regular Layout for Parallel Adders.
     """
     check_inputs(q, k, v)
     if not causal:
@@ -113,7 +113,7 @@ def _backward(
     slopes = chunks.split(grad, dv + 1)  # [G, B·H, C, dv + 1]
     slopes[..., :dv].mul_(chunks.split(factor, 1))
     products = chunks.split(out, dv).mul_(slopes[..., :dv])  # [G, B·H, C, dv]
-    torch.sum(products, -1, out=slopes[..., dv]).neg_()
+    slopes[..., dv] = products.sum(-1).neg_()  # [G, B·H, C]
     del products
     slopes = _all(slopes)
     queries, keys = _all(chunks.features(q)), _all(chunks.features(k))
@@ -249,7 +249,7 @@ _STEP = {"step": f"{_ROWS}*d"}
 _FUTURE = {"future": _STATE}
 _BACKWARD = (
     Phase("factor of slopes", {**_SLOPES, "factor in chunks": _ROWS}),
-    Phase("products", {**_SLOPES, "products": f"{_ROWS}*dv"}),
+    Phase("products", {**_SLOPES, "products, their sum": f"{_ROWS}*(dv + 1)"}),
     Phase("features", _CHUNKS, _ONE),
     Phase("q features", {**_ALL, **_STEP, "slope of the features": f"{_ROWS}*d"}),
     Phase("q gradient", {**_ALL, **_STEP, **_DQ}),

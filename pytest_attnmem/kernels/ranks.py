@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -25,9 +26,13 @@ class Ranks:
     def check_sizes(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         """See that all have the same, before one waits for what another will not send.
 
+        Where tensors have no data, as in a simulated run, there is nothing to see.
+
         Raises:
             ValueError: on every rank, if they have not.
         """
+        if isinstance(q, FakeTensor):
+            return
         sizes = [*q.shape, k.shape[2], v.shape[3], q.element_size()]
         mine = torch.tensor(sizes, device=q.device)  # [7]
         every = mine.new_empty(self.size, 7)  # [R, 7]

@@ -56,8 +56,8 @@ def attention(
             no rows.
         RuntimeError: there is no process group, or this process is not in it.
 
-    Liu et al., Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023 (arXiv
-    2310.01889).
+    O(N/R·d) memory, O(N²/R·d) time: Liu et al., 2023 (arXiv 2310.01889), Ring Attention with
+    Blockwise Transformers for Near-Infinite Context.
     """
     check_inputs(q, k, v)
     for name, block in (("block_q", block_q), ("block_k", block_k)):

@@ -1,8 +1,5 @@
 """PyTorch's own ``scaled_dot_product_attention``, pinned to one of its backends.
 
-flash: Dao, FlashAttention-2, 2023 (arXiv:2307.08691) · efficient: Rabe and Staats, Self-attention
-Does Not Need O(n²) Memory, 2021 (arXiv:2112.05682) · math: Vaswani et al., 2017 (arXiv:1706.03762).
-
 The models of flash and efficient do not count the scratch of CUDA's fused kernels, of which their
 backward pass has much (aten/src/ATen/native/transformers/cuda).
 """
@@ -26,13 +23,15 @@ if TYPE_CHECKING:
 def flash(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """The flash backend, of the CPU or of CUDA: O(N) memory, and dv = d.
+    """The flash backend, of the CPU or of CUDA; dv = d.
 
     q [B, H, N, d], k and v [B, H, M, d] → out [B, H, N, d].
 
     Raises:
         ValueError: shapes or dtypes do not fit together.
         RuntimeError: the backend refuses these inputs; the text says why.
+
+    O(N·d) memory, O(N²·d) time: Dao, 2023 (arXiv 2307.08691), FlashAttention-2.
     """
     return _attention(SDPBackend.FLASH_ATTENTION, q, k, v, causal, scale)
 
@@ -40,9 +39,12 @@ def flash(
 def efficient(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """The memory-efficient backend, on CUDA: O(N) memory.
+    """The memory-efficient backend, on CUDA.
 
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
+
+    O(N·d) memory, O(N²·d) time: Rabe and Staats, 2021 (arXiv 2112.05682), Self-attention Does Not
+    Need O(n²) Memory.
     """
     return _attention(SDPBackend.EFFICIENT_ATTENTION, q, k, v, causal, scale)
 
@@ -71,6 +73,9 @@ def math(
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. ``mask`` broadcasts to
     [B, H, N, M]: bool, True where a key may be seen, or of q's dtype, added to the scores; not
     together with ``causal``. A query that may see nothing gets zeros. Raises as :func:`flash`.
+
+    O(N² + N·d) memory, O(N²·d) time: Vaswani et al., 2017 (arXiv 1706.03762), Attention Is All
+    You Need.
     """
     return _attention(SDPBackend.MATH, q, k, v, causal, scale, mask)
 

@@ -26,10 +26,11 @@ def attention(
     window: int = WINDOW,
     block: int = BLOCK,
 ) -> Tensor:
-    """Softmax attention within a window: O(N·d + block·window) memory, O(N·w) time → [B, H, N, dv].
+    """Softmax attention to the keys within a window → [B, H, N, dv].
 
-    For the backward pass it keeps q, k, v and the mask; weights are computed again. Within a block
-    all is float32 for half inputs, and so are the gradients of k and v until they are complete.
+    Scores are there for a block of queries at a time, and the keys that it sees. For the backward
+    pass it keeps q, k, v and the mask; weights are computed again. Within a block all is float32
+    for half inputs, and so are the gradients of k and v until they are complete.
 
     Args:
         q: [B, H, N, d].
@@ -48,8 +49,8 @@ def attention(
         ValueError: the inputs do not fit together, ``window`` or ``block`` is less than 1, or
             ``mask`` wants a gradient.
 
-    Beltagy et al., Longformer: The Long-Document Transformer, 2020 (arXiv 2004.05150); causal as in
-    Jiang et al., Mistral 7B, 2023 (arXiv 2310.06825).
+    O(N·d) memory, O(N·window·d) time: Beltagy et al., 2020 (arXiv 2004.05150), Longformer: The
+    Long-Document Transformer; causal as in Jiang et al., 2023 (arXiv 2310.06825), Mistral 7B.
     """
     check_inputs(q, k, v, mask)
     for name, size in (("window", window), ("block", block)):

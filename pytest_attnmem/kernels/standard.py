@@ -1,7 +1,4 @@
-"""Softmax attention as it is written on a whiteboard, scores and weights in full.
-
-Vaswani et al., Attention Is All You Need, 2017 (arXiv:1706.03762), section 3.2.1.
-"""
+"""Softmax attention as it is written on a whiteboard, scores and weights in full."""
 
 from __future__ import annotations
 
@@ -60,6 +57,9 @@ def attention(
 
     Raises:
         ValueError: shapes or dtypes do not fit together.
+
+    O(N² + N·d) memory, O(N²·d) time: Vaswani et al., 2017 (arXiv 1706.03762), Attention Is All
+    You Need, section 3.2.1.
     """
     check_inputs(q, k, v, mask)
     N, M = q.shape[2], k.shape[2]

@@ -24,9 +24,9 @@ def attention(
     mask: Tensor | None = None,
     stride: int | None = None,
 ) -> Tensor:
-    """Softmax attention to near and to every stride-th key: O(N·d) memory, O(N·√N·d) time.
+    """Softmax attention to near keys and to every stride-th → [B, H, N, dv].
 
-    Returns [B, H, N, dv]. Near keys are taken by blocks of queries, far ones by residue, a strided
+    Near keys are taken by blocks of queries, far ones by residue, a strided
     view; both add to one running softmax. For the backward pass it keeps q, k, v, the mask, the
     output and the logarithm of each row's sum of exponentials, [B, H, N]. Scores, that logarithm
     and what is summed up are float32 for half inputs.
@@ -46,7 +46,8 @@ def attention(
         ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask`` wants a
             gradient.
 
-    Child et al., Generating Long Sequences with Sparse Transformers, 2019 (arXiv 1904.10509).
+    O(N·d) memory, O(N·√N·d) time: Child et al., 2019 (arXiv 1904.10509), Generating Long Sequences
+    with Sparse Transformers.
     """
     check_inputs(q, k, v, mask)
     if stride is not None and stride < 1:

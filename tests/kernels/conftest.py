@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends import Backend, open_backend
+from pytest_attnmem.instrument import Instrument, ready
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measure import window
 from pytest_attnmem.shape import Source, gather
@@ -90,6 +91,16 @@ def cpu() -> Iterator[Backend]:
     torch.set_num_threads(threads)
 
 
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Instrument]:
+    """An H100 that nobody has."""
+    instrument = ready("simulated:H100")
+    gc.collect()
+    gc.freeze()
+    yield instrument
+    gc.unfreeze()
+
+
 @pytest.fixture
 def peak(cpu: Backend) -> Peak:
     """Peak bytes of a call, as the allocator saw it, or with ``trace`` the dispatcher."""
@@ -143,6 +154,16 @@ def peaks(kernel: Kernel, peak: Peak, cpu: Backend) -> Peaks:
         )
 
     return measured
+
+
+@pytest.fixture
+def poison() -> Iterator[None]:
+    """Fill what ``torch.empty`` returns with NaN."""
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    assert torch.empty(1).isnan()
+    yield
+    torch.use_deterministic_algorithms(False)
 
 
 @pytest.fixture

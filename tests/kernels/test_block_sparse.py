@@ -71,6 +71,20 @@ def test_what_is_seen(sizes, pattern, as_tensor, causal, inputs):
         assert (got - expected).abs().max() <= 1e-12
 
 
+@pytest.mark.usefixtures("poison")
+@OVER_SIZES
+@OVER_PATTERNS
+def test_nothing_uninitialized_gets_out_of_patterns(sizes, pattern, causal, inputs):
+    N, M, block = sizes
+    tensors = inputs((2, 3, N, M, 8, 4), requires_grad=True)
+
+    def sparse(*qkv):
+        return attention(*qkv, block_mask=pattern(*in_blocks(*sizes)), block=block, causal=causal)
+
+    assert sparse(*tensors).isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in gradients(sparse, tensors))
+
+
 @BOTH
 @DTYPES
 @OVER_SIZES

@@ -17,6 +17,7 @@ def shaped(q=(2, 4, 10, 64), k=(2, 4, 12, 64), v=(2, 4, 12, 64)):
     return [torch.zeros(shape) for shape in (q, k, v)]
 
 
+DTYPES = "q must be of one of torch.float16, torch.bfloat16, torch.float32, torch.float64"
 MISFITS = [
     (
         shaped(q=(4, 10, 64)),
@@ -56,11 +57,15 @@ MISFITS = [
     ),
     (
         [tensor.long() for tensor in shaped()],
-        "q must be of a floating dtype, got torch.int64",
+        f"{DTYPES}, got torch.int64",
     ),
     (
         [tensor.to(torch.complex64) for tensor in shaped()],
-        "q must be of a floating dtype, got torch.complex64",
+        f"{DTYPES}, got torch.complex64",
+    ),
+    (
+        [tensor.to(torch.float8_e5m2) for tensor in shaped()],
+        f"{DTYPES}, got torch.float8_e5m2",
     ),
     (
         [shaped()[0], shaped()[1].half(), shaped()[2]],

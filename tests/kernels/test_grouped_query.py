@@ -106,6 +106,15 @@ def test_two_runs_are_equal_to_the_bit():
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
+@pytest.mark.usefixtures("poison")
+@OVER_BLOCKS
+def test_nothing_uninitialized_gets_out_of_groups(blocks, causal):
+    tensors = grouped((6, 2), requires_grad=True)
+    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
+    for result in gradients(attention, tensors, causal=causal, **cut):
+        assert result.isfinite().all()
+
+
 @pytest.mark.parametrize("transposed", ["q", "all"])
 def test_layouts_other_than_contiguous(transposed):
     tensors = grouped((6, 2))

@@ -134,16 +134,6 @@ def test_two_runs_are_equal_to_the_bit(kernel, causal, inputs):
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
-@pytest.fixture
-def poison():
-    """Fill what ``torch.empty`` returns with NaN."""
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    assert torch.empty(1).isnan()
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
 def test_nothing_uninitialized_gets_out(kernel, causal, inputs, poison):
     tensors = inputs((2, 3, 50, 70, 16, 8), torch.float32, requires_grad=True)
     for result in [kernel.attention(*tensors, causal=causal), *gradients(kernel, tensors, causal)]:
@@ -164,6 +154,24 @@ def test_large_scores_do_not_overflow(kernel, causal, inputs):
     out = kernel.attention(q, k, v, causal=causal)
     # A difference in float32 of scores of 10⁵ is off by 10⁻² at most.
     assert error(out, reference(kernel, q, k, v, causal)) <= 5e-2
+
+
+@SOFTMAX
+def test_scale_is_a_factor_of_q_in_gradients_too(kernel, causal, inputs):
+    tensors = inputs((2, 3, 20, 30, 8, 4), requires_grad=True)
+    factor = 0.7 * tensors[0].shape[3] ** 0.5  # of the scale that is not given
+
+    def scaled(q, k, v):
+        return kernel.attention(q, k, v, causal=causal, scale=0.7)
+
+    def multiplied(q, k, v):
+        return kernel.attention(q * factor, k, v, causal=causal)
+
+    for got, expected in zip(
+        *(torch.autograd.grad(f(*tensors).square().sum(), tensors) for f in (scaled, multiplied)),
+        strict=True,
+    ):
+        assert error(got, expected) <= 1e-12
 
 
 @SOFTMAX

@@ -97,7 +97,8 @@ def test_the_gradients_are_those_of_full_attention(case, run):
 
 
 @CASES
-def test_two_runs_are_equal_to_the_bit(case, run):
+def test_two_runs_are_equal_to_the_bit_and_all_is_written(case, run):
+    # The second starts from NaN where nothing is written.
     for index in range(4):
         assert torch.equal(run.whole(case, index), run.whole(case, index, "again"))
 
@@ -166,6 +167,13 @@ def test_a_process_group_is_needed():
     message = "ring needs a process group: call torch.distributed.init_process_group first"
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         attention(x, x, x)
+
+
+def test_inputs_that_do_not_fit():
+    x = torch.zeros(1, 1, 3, 2)
+    message = "k must have shape [B, H, M, d] = [1, 1, M, 2] with M >= 1, got [3, 2]"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        attention(x, x[0, 0], x)
 
 
 @pytest.mark.parametrize("name", ["block_q", "block_k"])
