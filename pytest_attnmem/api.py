@@ -161,8 +161,8 @@ class AttnMem:
             BudgetExceeded: at the end, if the region was over its limit.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        if not isinstance(name, str) or not name.strip():
-            raise BudgetError(f"a region needs a name, a text that is not empty; got {name!r:.40}")
+        if not (isinstance(name, str) and name.strip() and name.isprintable()):
+            raise BudgetError(f"a region needs a name, one line of text; got {name!r:.40}")
         if limit is None and is_size(name):
             raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}

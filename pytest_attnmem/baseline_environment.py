@@ -13,12 +13,15 @@ _SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_
 def depends_on(backend: str, device: str) -> str:
     """A text that is the same wherever a test needs the same memory, and should differ elsewhere.
 
-    ``cpu``; ``simulated:H100``; of CUDA the device, its compute capability, torch's minor version,
-    ``cuda NVIDIA H100 80GB HBM3 sm90 torch2.13``, and how the allocator is configured, if it is.
+    ``cpu threads2``, whose kernels keep scratch for each; ``simulated:H100``; of CUDA the device,
+    its compute capability, torch's minor version, ``cuda NVIDIA H100 80GB HBM3 sm90 torch2.13``,
+    and how the allocator is configured, if it is.
     """
     kind = backend.partition(":")[0]
     torch = sys.modules.get("torch")
     configured = _configured() if kind in ("cuda", "null", "simulated") else ()
+    if torch is not None and kind == "cpu":
+        return f"cpu threads{torch.get_num_threads()}"
     if torch is None or kind not in ("cuda", "null", "accelerator"):
         return " ".join((backend, *configured))
     version = f"torch{'.'.join(str(torch.__version__).split('.')[:2])}"

@@ -132,8 +132,8 @@ class Enforcement:
                 verdict = self._not_enforced(spec, measurement, str(wrong), cause)
                 if not self._plan.default and cause is None:
                     failures.append(f"{MARKER}: {wrong}   {self._place(spec)}")
-            if cause is None and measurement is not None:
-                verdict = self._held(spec, verdict, measurement)
+            if measurement is not None:
+                verdict = self._held(spec, verdict, measurement, cause)
             over = verdict.outcome is Outcome.OVER
             if (over or cause is None) and wanted(self._explain, verdict):
                 verdict = attributed(verdict, partial(second.whole, instrument))
@@ -147,9 +147,20 @@ class Enforcement:
                 failures.append(explain(verdict, shape.symbols))
         return failures
 
-    def _held(self, spec: BudgetSpec, verdict: Verdict, measurement: Measurement) -> Verdict:
+    def _held(
+        self,
+        spec: BudgetSpec,
+        verdict: Verdict,
+        measurement: Measurement,
+        cause: BaseException | None,
+    ) -> Verdict:
         """The verdict that follows from the baseline as well."""
-        held = self._rows.gate.hold("", verdict, measurement) or verdict
+        if cause is None:
+            held = self._rows.gate.hold("", verdict, measurement) or verdict
+        elif isinstance(cause, pytest.skip.Exception) or spec.metric == "retained":
+            return verdict
+        else:  # as with its own budget: it may be over by now, but never within
+            held = self._rows.gate.overrun("", verdict, measurement) or verdict
         if held is verdict or held.budget is None or not held.budget.text:
             return held
         return replace(held, budget=replace(held.budget, where=self._place(spec)))

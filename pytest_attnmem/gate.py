@@ -79,12 +79,32 @@ class Gate:
             budget = replace(budget, limit_bytes=limit, tolerance=measured.tolerance, absent="")
             verdict = Verdict(Outcome.WITHIN, "", measurement, budget)
         if measured.state is State.REGRESSED and self._update != "all":
-            told = regression(
-                budget.metric, measured.made.nbytes, entry, measurement.place, measured.tolerance
-            )
-            reason = f"{told}   {self._baseline.name if self._baseline else ''}"
-            return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT)
+            return self._regressed(budget, measurement, entry, measured.tolerance)
         return verdict
+
+    def overrun(self, region: str, verdict: Verdict, measurement: Measurement) -> Verdict | None:
+        """The verdict where a test that failed for another reason is over its baseline by now."""
+        budget = verdict.budget or Budget(None)
+        value = measurement.value(budget.metric)
+        unknown = value is None or measurement.unmeasured or measurement.out_of_memory
+        if self._baseline is None or verdict.outcome is Outcome.OVER or unknown:
+            return None
+        environment = depends_on(measurement.backend, measurement.device)
+        entry = self._baseline.entries.get(Key(self._name, region, budget.metric, environment))
+        tolerance = self._tolerance or tolerance_of(environment)
+        if entry is None or value is None or self._update == "all":
+            return None
+        if compare(value, entry, tolerance) is not State.REGRESSED:
+            return None
+        return self._regressed(budget, measurement, entry, tolerance)
+
+    def _regressed(
+        self, budget: Budget, measurement: Measurement, entry: Entry, tolerance: Tolerance
+    ) -> Verdict:
+        value = measurement.value(budget.metric) or 0
+        told = regression(budget.metric, value, entry, measurement.place, tolerance)
+        reason = f"{told}   {self._baseline.name if self._baseline else ''}"
+        return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT)
 
     def stated(self, row: Record) -> Record:
         """The row, told how it compares."""

@@ -221,12 +221,15 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
     try:
+        if option.kind in ("path", "directory") and "\0" in value:
+            raise ValueError("embedded null byte")
         if option.kind == "path":
             return _file(base / value, source)
         if option.kind == "directory":
             return _directory(base / value, source)
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
-        raise AttnMemError(f"{source}: {error.strerror}: {value!r:.80}") from error
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        why = getattr(error, "strerror", None) or error
+        raise AttnMemError(f"{source}: {why}: {value!r:.80}") from error
     try:
         if option.name == "tolerance":
             from .tolerance import parse_tolerance
@@ -265,6 +268,9 @@ def _ini(config: pytest.Config, option: Option) -> Any:
 def _directory(path: Path, source: str) -> Path:
     if path.exists() and not path.is_dir():
         raise AttnMemError(f"{source}: {path} is a file; name a directory")
+    above = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK)):
+        raise AttnMemError(f"{source}: {above} cannot be written to; name another directory")
     return path
 
 

@@ -21,14 +21,16 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
         get_device_name=names.__getitem__, get_device_capability=capabilities.__getitem__
     )
     monkeypatch.setitem(
-        sys.modules, "torch", SimpleNamespace(__version__="2.13.1+cu130", cuda=cuda)
+        sys.modules,
+        "torch",
+        SimpleNamespace(__version__="2.13.1+cu130", cuda=cuda, get_num_threads=lambda: 2),
     )
 
 
 @pytest.mark.parametrize(
     ("backend", "device", "environment"),
     [
-        ("cpu", "cpu", "cpu"),
+        ("cpu", "cpu", "cpu threads2"),
         ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB"),
         ("cuda", "cuda:0", "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
         ("cuda", "cuda:1", "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),

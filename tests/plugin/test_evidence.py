@@ -219,10 +219,10 @@ def test_artifacts_that_cannot_be_written_are_one_line_and_fail_the_session(suit
         + """
 @pytest.mark.memory_budget("1 MiB")
 def test_within(qkv):
+    open("file", "x").close()
     attention(*qkv(1, 2, 64, 16))
 """
     )
-    suite.path.joinpath("file").touch()
     ran = suite.run("--attnmem-artifacts=file/evidence")
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     path = suite.path / "file" / "evidence"
@@ -278,8 +278,7 @@ def test_the_allocators_snapshots_of_a_test_that_is_over_are_written_where_it_ra
 
 def test_snapshots_that_cannot_be_written_are_one_line(scripted):
     scripted.write(SNAPSHOTS, "conftest.py")
-    scripted.write(SCRIPTED)
-    scripted.path.joinpath("file").touch()
+    scripted.write(SCRIPTED.replace("memory.use(8)", "memory.use(8); open('file', 'a')", 1))
     ran = scripted.run("--attnmem-artifacts=file/out", "-n1")
     line = f"attnmem: cannot create {scripted.path}/file/out: Not a directory"
     assert ran.result.outlines.count(line) == 1

@@ -121,7 +121,9 @@ def test_it(): memory.use(123)
 """)
     ran = scripted.run()
     assert ran.outcomes == {"passed": 1}
-    assert ran.outcome("test_it") == "not enforced: no baseline entry; --attnmem-update new writes one"
+    assert (
+        ran.outcome("test_it") == "not enforced: no baseline entry; --attnmem-update new writes one"
+    )
     assert ran.row("test_it")["peak_bytes"] == 123
 
 

@@ -159,6 +159,12 @@ BAD = {
     "a name that no file can have": ("json", "a" * 300, f"File name too long: '{'a' * 79}"),
     "a folder": ("json", ".", "{path} is a directory; name a file in it"),
     "a file": ("artifacts", "a-baseline", "{path}/a-baseline is a file; name a directory"),
+    "below a file": (
+        "artifacts",
+        "a-baseline/out",
+        "{path}/a-baseline cannot be written to; name another directory",
+    ),
+    "no name": ("json", "a\0b", "embedded null byte: 'a\\x00b'"),
     "a test": ("json", "test_suite.py", "test_suite.py would be overwritten; give a file to write"),
 }
 

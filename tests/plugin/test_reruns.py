@@ -1,5 +1,7 @@
 """With pytest-rerunfailures, the worst attempt at a budget counts."""
 
+import json
+
 import pytest
 
 pytest.importorskip("pytest_rerunfailures")
@@ -102,3 +104,17 @@ def test_it(attnmem):
     ran = scripted.run("--reruns=1")
     assert ran.row("test_it", "part")["peak_bytes"] == 2
     assert len(ran.rows) == 1
+
+
+@pytest.mark.parametrize("cause", ["raise ValueError", "pytest.skip('later')"])
+def test_an_attempt_over_its_baseline_counts_even_if_it_failed(scripted, cause):
+    first = f"memory.use(80); {cause}"
+    scripted.write(ATTEMPTS.format(fixture="", first=first, then="memory.use(70)"))
+    line = {"test": "test_suite.py::test_it", "metric": "peak", "on": "scripted", "bytes": 70}
+    scripted.write(json.dumps({"schema": 1, "entries": [line]}), "attnmem-baseline.json")
+    ran = scripted.run("--reruns=2")
+    if "skip" in cause:  # which says nothing of the memory that the test needs
+        assert ran.outcomes == {"skipped": 1}
+    else:
+        assert ran.outcomes == {"rerun": 2, "failed": 1}
+        assert ran.outcome("test_it").startswith("over: peak 80 B is 10 B over its baseline 70 B")

@@ -112,11 +112,11 @@ def test_a_region_has_a_name(suite):
     suite.write("""
 import pytest
 
-@pytest.mark.parametrize("name", [None, "", " ", 3, ["a"]], ids=repr)
+@pytest.mark.parametrize("name", [None, "", " ", 3, ["a"], "a\\n::error::"], ids=repr)
 def test_it(attnmem, name):
     with attnmem.region(name): pass
 """)
     ran = suite.run()
-    assert ran.outcomes == {"failed": 5}
-    for name in ("None", "''", "' '", "3", "['a']"):
-        assert f"a region needs a name, a text that is not empty; got {name}" in ran.text
+    assert ran.outcomes == {"failed": 6}
+    for name in ("None", "''", "' '", "3", "['a']", r"'a\n::error::'"):
+        assert f"a region needs a name, one line of text; got {name}" in ran.text

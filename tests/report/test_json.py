@@ -176,6 +176,4 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "none.json"
     with pytest.raises(AttnMemError) as error:
         load(path)
-    assert str(error.value) == (
-        f"cannot read {path}: No such file or directory"
-    )
+    assert str(error.value) == (f"cannot read {path}: No such file or directory")
