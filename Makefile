@@ -43,6 +43,8 @@ accuracy: $(VENV)/installed
 bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/reports.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -38,3 +40,14 @@ class Collector:
         if self._frozen_for is not None and self._frozen_for != unless:
             gc.unfreeze()
             self._frozen_for = None
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """For a body that opens many windows: what is there by now is not visited before each."""
+    collector = Collector()
+    collector.settle(Path())
+    try:
+        yield
+    finally:
+        collector.thaw()

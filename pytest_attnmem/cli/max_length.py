@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..backends import world
+from ..collector import settled
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
 from .workload import Workload, unlimited, workload
@@ -104,7 +105,10 @@ class Search:
         """
         about = longest(lambda N: self.by_model(N).fits)
         judge = self.by_model
-        with world(self._instrument.backend):  # once: to put it on takes longer than most kernels
+        with (
+            settled(),
+            world(self._instrument.backend),
+        ):  # once: to put it on takes longer than most kernels
             simulating = self._of_length(max(1, about)).allocations(self._instrument) <= MOST
             if simulating:
                 judge = self.simulated
@@ -113,7 +117,8 @@ class Search:
             over = judge(about + 1) if about < LIMIT else None
         self._tell("")
         if simulating and over is not None:  # its peak, had there been the memory
-            seen = self._of_length(over.N).measured(unlimited(self._profile))
+            with settled():
+                seen = self._of_length(over.N).measured(unlimited(self._profile))
             over = replace(over, peak_bytes=seen.peak_bytes)
         return Longest(at, over, simulating)
 

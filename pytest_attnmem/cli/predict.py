@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..backends import world
+from ..collector import settled
 from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
 from .workload import Workload, size_of, unlimited, workload
@@ -116,7 +117,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
 
     instrument = ready(f"simulated:{profile.name}")
     backend = instrument.backend
-    with world(backend):
+    with settled(), world(backend):
         worth = work.allocations(instrument) <= MOST
         whole = work.measured(instrument) if worth else None
     out_of_memory = whole.out_of_memory if whole else None

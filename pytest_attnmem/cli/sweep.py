@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..collector import Collector
+from ..collector import settled
 from ..environment import describe
 from ..errors import AttnMemError, BudgetError
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
@@ -81,12 +81,8 @@ def execute(arguments: Namespace) -> int:
     for option in _FILES:
         _look(option, getattr(arguments, option))
     bench = Bench(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
-    garbage = Collector()  # else most of the time would go into visiting what was imported
-    garbage.settle(Path())
-    try:
+    with settled():
         found = _run(bench, asked, known, with_longest=arguments.longest)
-    finally:
-        garbage.thaw()
     sweep = rows.Sweep(parameters, describe(), *found)
     _write(arguments, sweep)
     if not sweep.complete:
