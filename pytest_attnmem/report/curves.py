@@ -68,6 +68,12 @@ def _series(symbol: str, rows: Mapping[int, Record]) -> Series:
     return Series(points, limits, str(fit.polynomial or ""), len(every))
 
 
+def shared(row: Record, found: Mapping[tuple[Any, ...], Series]) -> tuple[Any, ...] | None:
+    """The same for rows that have the same charts; ``None`` where each has its own."""
+    alike = tuple(key for symbol in _own(row) if (key := _alike(row, symbol)) in found)
+    return (alike, row.budget, row.limit_bytes) if alike and not row.growth else None
+
+
 def growths(row: Record, found: Mapping[tuple[Any, ...], Series]) -> list[dict[str, Any]]:
     """A chart for each symbol: of the sizes a contract tried, or of the test's own parameters."""
     charts = [

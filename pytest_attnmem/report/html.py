@@ -91,6 +91,7 @@ def _as_json(data: object) -> str:
 def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
     texts: Texts = {}
     alike = curves.series(summary.records)
+    drawn: dict[tuple[Any, ...], Any] = {}
     highest = summary.highest
     return {
         "verdict": verdict(summary),
@@ -99,9 +100,21 @@ def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
         "unit": cells.unit(summary.records),
         "highest": None if highest is None else [_number(highest.peak_bytes), highest.name],
         "workspaces": [[place, _number(size)] for place, size in summary.workspaces.items()],
-        "rows": [_row(row, texts, curves.growths(row, alike)) for row in _failures_first(summary)],
+        "rows": [_row(row, texts, _charts(row, alike, drawn)) for row in _failures_first(summary)],
         "texts": [*texts],
     }
+
+
+def _charts(
+    row: Record, alike: Mapping[tuple[Any, ...], curves.Series], drawn: dict[tuple[Any, ...], Any]
+) -> Any:
+    """How it grows; drawn once for all rows of a sweep that have it in common."""
+    key = curves.shared(row, alike)
+    if key is None:
+        return _exactly(curves.growths(row, alike))
+    if key not in drawn:
+        drawn[key] = _exactly(curves.growths(row, alike))
+    return drawn[key]
 
 
 def _failures_first(summary: Summary) -> list[Record]:
@@ -112,7 +125,7 @@ def _failures_first(summary: Summary) -> list[Record]:
 _ORDER = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN, None)
 
 
-def _row(row: Record, texts: Texts, growths: list[dict[str, Any]]) -> dict[str, Any]:
+def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     """A record as the page reads it; sizes in bytes."""
     plain = ("nodeid", "region", "reason", "metric", "budget", "where", "baseline_state")
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
@@ -134,7 +147,7 @@ def _row(row: Record, texts: Texts, growths: list[dict[str, Any]]) -> dict[str, 
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
         "tensors": [_tensor(held, row, texts) for held in tensors],
-        "growth": _exactly(growths),
+        "growth": growths,
     }
 
 

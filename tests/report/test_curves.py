@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.record import Record
-from pytest_attnmem.report.curves import MOST, growths, series
+from pytest_attnmem.report.curves import MOST, growths, series, shared
 from pytest_attnmem.verdict import Outcome
 
 CONTRACT = Record(
@@ -170,3 +170,16 @@ def test_no_size_breaks_a_chart(budget: str, sizes: range, peak: int) -> None:
 )
 def test_damaged_growth_has_no_chart(growth: object) -> None:
     assert charts(replace(CONTRACT, growth=(growth,))) == []  # type: ignore[arg-type]
+
+
+def test_rows_share_charts_where_nothing_in_them_is_a_rows_own() -> None:
+    same = {"budget": "4096", "limit_bytes": 4096}
+    rows = [flash(size, size * 8, **same) for size in (8, 16, 32, 64)]
+    found = series(rows)
+    (key,) = {shared(row, found) for row in rows}
+    assert key is not None
+    first, *others = (growths(row, found) for row in rows)
+    assert all(other == first for other in others)
+    assert shared(replace(rows[0], limit_bytes=4095), found) != key
+    assert shared(replace(rows[0], growth=CONTRACT.growth), found) is None
+    assert shared(flash(8, 64, nodeid="a.py::test_alone"), found) is None
