@@ -81,7 +81,8 @@ def test_every_command_takes_what_it_is_given():
         module.add_arguments(parser)
         parsers[module.__name__.rpartition(".")[2]] = parser
     for name, *rest in words("attnmem"):
-        parsers[name].parse_args(rest)
+        taken = vars(parsers[name].parse_args(rest))  # which raises for what is unknown
+        assert any(value for value in taken.values())
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(#([^)]+)\)", PAGE))

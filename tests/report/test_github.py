@@ -18,7 +18,7 @@ from pytest_attnmem.verdict import Outcome
 
 from .rows import records
 
-ROOT = Path("/work/repo")
+ROOT = Path("/build/repo")
 OVER = Record(
     "tests/test_attn.py::test_it[a,b]",
     outcome=Outcome.OVER,
@@ -62,14 +62,14 @@ def test_an_error_tells_the_largest_that_were_held() -> None:
 @pytest.mark.parametrize(
     ("root", "workspace", "where", "file"),
     [
-        ("/work/repo", "/work/repo", "tests/a.py:3", "tests/a.py"),
-        ("/work/repo/sub", "/work/repo", "tests/a.py:3", "sub/tests/a.py"),
-        ("/work/repo/sub", "/work/repo", "../tests/a.py:3", "tests/a.py"),
-        ("/work/repo", "/work/repo", "/work/repo/a.py:3", "a.py"),
-        ("/work/repo", "/elsewhere", "tests/a.py:3", "tests/a.py"),
-        ("/work/repo", "/work/rep", "tests/a.py:3", "tests/a.py"),
-        ("/work/repo", "", "tests/a.py:3", "tests/a.py"),
-        ("/work/repo", "/work/repo", "a,b:c%.py:3", "a%2Cb%3Ac%25.py"),
+        ("/build/repo", "/build/repo", "tests/a.py:3", "tests/a.py"),
+        ("/build/repo/sub", "/build/repo", "tests/a.py:3", "sub/tests/a.py"),
+        ("/build/repo/sub", "/build/repo", "../tests/a.py:3", "tests/a.py"),
+        ("/build/repo", "/build/repo", "/build/repo/a.py:3", "a.py"),
+        ("/build/repo", "/elsewhere", "tests/a.py:3", "tests/a.py"),
+        ("/build/repo", "/work/rep", "tests/a.py:3", "tests/a.py"),
+        ("/build/repo", "", "tests/a.py:3", "tests/a.py"),
+        ("/build/repo", "/build/repo", "a,b:c%.py:3", "a%2Cb%3Ac%25.py"),
     ],
 )
 def test_the_file_is_told_from_the_root_of_the_repository(
