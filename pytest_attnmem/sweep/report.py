@@ -9,7 +9,7 @@ from ..units import format_size
 from .advice import advice
 from .rows import OK, OOM, Row, Sweep
 from .scaling import largest_that_fits, smallest_that_does_not, steps
-from .table import mebibytes, milliseconds, notes, title
+from .table import first_cells, mebibytes, notes, title
 
 
 def render(sweep: Sweep) -> str:
@@ -54,12 +54,7 @@ def _cells(row: Row) -> list[str]:
     peak = mebibytes(row.peak_bytes)
     how = "" if row.by in ("simulated", "measured") else f", {row.by}"
     return [
-        row.kernel,
-        str(row.d),
-        str(row.N),
-        milliseconds(row.forward_ms),
-        milliseconds(row.backward_ms),
-        mebibytes(row.before_bytes),
+        *first_cells(row),
         peak if row.status == OK else "-",
         f"{row.status}{how}" if row.status in (OK, OOM) else f"{row.status}: {row.reason}",
     ]

@@ -52,6 +52,11 @@ def cells(row: Row) -> list[str]:
         peak = None
     if not remark and row.by not in ("simulated", "measured"):
         remark = row.by
+    return [*first_cells(row), mebibytes(peak), row.status, remark]
+
+
+def first_cells(row: Row) -> list[str]:
+    """What was asked for, the times, and the memory before backward."""
     return [
         row.kernel,
         str(row.d),
@@ -59,9 +64,6 @@ def cells(row: Row) -> list[str]:
         milliseconds(row.forward_ms),
         milliseconds(row.backward_ms),
         mebibytes(row.before_bytes),
-        mebibytes(peak),
-        row.status,
-        remark,
     ]
 
 

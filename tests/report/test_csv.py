@@ -8,28 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from pytest_attnmem.measurement import Held
 from pytest_attnmem.record import Record
 from pytest_attnmem.report.csv import COLUMNS, render
 from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Outcome
 
-from .rows import records
+from .rows import OVER, records
 
-ROW = Record(
-    "a.py::test",
-    outcome=Outcome.OVER,
-    reason="peak 2.0 KiB exceeds budget 1.0 KiB (2.0x) on cpu",
-    backend="cpu",
-    device="cpu",
-    shape={"B": 1, "N": 64},
-    budget="16*N",
-    limit_bytes=1024,
-    peak_bytes=2048,
-    retained_bytes=-8,
-    duration_s=0.25,
-    held=(Held(2048, (8, 64), "float32", "mm", "attn.py:3"),),
-)
+ROW = replace(OVER, nodeid="a.py::test", allocated_bytes=None, retained_bytes=-8)
 
 
 def lines(*rows: Record) -> list[dict[str, str]]:
@@ -61,8 +46,8 @@ def test_a_line() -> None:
         "limit_bytes": "1024",
         "peak_bytes": "2048",
         "retained_bytes": "-8",
-        "workspace_bytes": "0",
-        "allocations": "0",
+        "workspace_bytes": "512",
+        "allocations": "2",
         "duration_s": "0.25",
     }
 

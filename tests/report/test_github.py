@@ -67,7 +67,7 @@ def test_an_error_tells_the_largest_that_were_held() -> None:
         ("/build/repo/sub", "/build/repo", "../tests/a.py:3", "tests/a.py"),
         ("/build/repo", "/build/repo", "/build/repo/a.py:3", "a.py"),
         ("/build/repo", "/elsewhere", "tests/a.py:3", "tests/a.py"),
-        ("/build/repo", "/work/rep", "tests/a.py:3", "tests/a.py"),
+        ("/build/repo", "/build/rep", "tests/a.py:3", "tests/a.py"),
         ("/build/repo", "", "tests/a.py:3", "tests/a.py"),
         ("/build/repo", "/build/repo", "a,b:c%.py:3", "a%2Cb%3Ac%25.py"),
     ],
@@ -92,7 +92,7 @@ def test_a_workspace_may_be_called_by_another_name(tmp_path: Path) -> None:
 @settings(deadline=None)  # the machine may be busy
 @given(st.lists(records, max_size=3))
 def test_any_row_is_one_command_on_one_line(rows: list[Record]) -> None:
-    for command in commands(*rows, GITHUB_WORKSPACE="/work"):
+    for command in commands(*rows, GITHUB_WORKSPACE="/build"):
         match = re.fullmatch(r"::(error|warning) ([^\r\n]*?)::([^\r\n]*)", command)
         assert match is not None
         for told in match[2].split(","):
@@ -111,8 +111,12 @@ def test_the_markdown_is_added_to_what_the_summary_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"GITHUB_STEP_SUMMARY": ""}], ids=["unset", "empty"])
-def test_elsewhere_than_on_github_there_is_no_summary(environ: dict[str, str]) -> None:
+def test_elsewhere_than_on_github_there_is_no_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     add_to_step_summary(summarise([OVER]), environ)
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(
