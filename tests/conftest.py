@@ -3,14 +3,24 @@
 import gc
 import importlib
 import pkgutil
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 import pytest_attnmem
 from pytest_attnmem.measurement import Measurement
+
+sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
+
+from suites import Suite
+
+#: Loaded once, or each suite would load them anew: pytester restores ``sys.modules`` after it.
+LAZY = ("enforce", "environment", "report.json", "report.terminal", "backends.cpu")
 
 # Of our own modules there should not be two of a kind; so all are imported before the first suite.
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
@@ -64,3 +74,32 @@ def frozen() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def quick_collections():
+    """Freeze what pytest and torch made, so that collecting before each window costs little."""
+    for name in LAZY:
+        import_module(f"pytest_attnmem.{name}")
+    import_module("tabulate")
+    import_module("pytest_attnmem.backends.tracker").Tracker()
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on the CPU."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return Suite(pytester, {"asyncio_default_fixture_loop_scope": "function"})
+
+
+@pytest.fixture
+def scripted(suite):
+    """A suite on a device whose numbers its tests dictate: ``memory.take``, ``memory.use``."""
+    shutil.copy(Path(__file__).parent / "plugin" / "scripted.py", suite.path)
+    suite.write("from scripted import pytest_attnmem_register_backends\n", "conftest.py")
+    suite.ini["attnmem_backend"] = "scripted"
+    return suite

@@ -1,0 +1,102 @@
+"""Suites that run in this process, with the plugin as it is installed."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+#: Where one part of pytest's output ends and another begins.
+_TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
+
+
+@dataclass
+class Ran:
+    """What became of a suite."""
+
+    result: pytest.RunResult
+    rows: list[dict]
+    """The results in the JSON file."""
+    summary: dict
+    environment: dict
+
+    @property
+    def outcomes(self):
+        return self.result.parseoutcomes()
+
+    @property
+    def text(self):
+        """What was printed, without the ends of lines that pytest fills up."""
+        return self.result.stdout.str()
+
+    @property
+    def line(self):
+        """The one line that a session with budgets ends with."""
+        (line,) = (line for line in self.result.outlines if line.startswith("attnmem: "))
+        return line
+
+    def short(self, test):
+        """What the short summary says became of that test."""
+        (line,) = (
+            line
+            for line in self.result.outlines
+            if line.startswith(("FAILED ", "ERROR ", "XFAIL ", "XPASS ", "SKIPPED "))
+            and line.partition("::")[2].partition(" - ")[0] == test
+        )
+        return line.partition(" ")[0] + ": " + line.partition(" - ")[2]
+
+    def report(self, title):
+        """The lines under that title: a failed test, ``ERROR at setup of test_forward``."""
+        lines = self.result.outlines
+        start = next(
+            i for i, line in enumerate(lines) if line.strip("_ ") == title and "__ " in line
+        )
+        length = next(i for i, line in enumerate(lines[start + 1 :]) if _TITLE.fullmatch(line))
+        return lines[start + 1 : start + 1 + length]
+
+    def row(self, test, region="", metric="peak"):
+        """The one row of that test, such as ``TestAttention::test_forward``."""
+        (row,) = (
+            row
+            for row in self.rows
+            if row["nodeid"].partition("::")[2] == test
+            and (row["region"], row["metric"]) == (region, metric)
+        )
+        return row
+
+    def outcome(self, *args, **kwargs):
+        row = self.row(*args, **kwargs)
+        return f"{row['outcome']}: {row['reason']}" if row["reason"] else row["outcome"]
+
+
+@dataclass
+class Suite:
+    """A folder with tests."""
+
+    pytester: pytest.Pytester
+    ini: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self):
+        return self.pytester.path
+
+    def write(self, text, name="test_suite.py"):
+        """A file of the suite; a test module unless named otherwise."""
+        path = self.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def run(self, *arguments, json_file="rows.json", shown=("-rA",)):
+        """Run the suite, in this process."""
+        lines = "".join(f"{name} = {value}\n" for name, value in self.ini.items())
+        self.write(f"[pytest]\n{lines}", "pytest.ini")
+        options = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", *shown]
+        if json_file:
+            options.append(f"--attnmem-json={json_file}")
+        result = self.pytester.runpytest_inprocess(*options, *arguments, no_reraise_ctrlc=True)
+        written = self.path / json_file if json_file else Path()
+        data = json.loads(written.read_text("utf-8")) if written.is_file() else {}
+        parts = (data.get(name, {}) for name in ("results", "summary", "environment"))
+        return Ran(result, *parts)
