@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .alignment import Birth, Point, Program, Run, Sample, aligned, fit, peak, sample
-from .errors import BudgetError
+from .errors import BudgetError, SizesError
 from .formula import Formula, parse_formula
 from .interpolation import CONFIRMING
 from .measurement import Held
@@ -155,9 +155,9 @@ def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
             f"{symbol}={'/'.join(str(p[place]) for p in axis)}"
             for place, (symbol, axis) in enumerate(zip(where.symbols, where.axes, strict=True))
         )
-        raise BudgetError(
+        raise SizesError(
             f"no polynomial goes through the peak at {tried}: blocks or a branch on a size, most"
-            " likely; give sizes that avoid them, as in sizes={'N': [512, 1024, 1536, 2048]}"
+            " likely; give sizes that avoid them"
         )
     return _written([Candidate(found, (), "")], "interpolated")
 

@@ -34,9 +34,7 @@ def derive(
         CannotSimulate: ``fn`` asks for values, or for an operator that there is no model of.
     """
     if not callable(fn):
-        raise BudgetError(
-            f"derive takes a function and the shapes of its arguments; got {shown(fn)}"
-        )
+        raise BudgetError(f"expected a function and the shapes of its arguments, got {shown(fn)}")
     kind, _, profile = backend.partition(":")
     if kind != "simulated":
         raise BudgetError(

@@ -195,7 +195,7 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     kind = name.partition(":")[0]
     if kind not in (*openers, "auto"):
         known = ["auto", *openers]
-        hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known)
+        hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
         raise BackendUnavailable(
             f"unknown backend {shown(name)}; expected one of {', '.join(known)}{hint}"
         )

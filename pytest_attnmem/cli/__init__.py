@@ -31,7 +31,7 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; its exit code, or 2 and one line for what cannot be done.
+    """Run one subcommand; return its exit code, or 2 after one line on what cannot be done.
 
     As from a shell: 130 where it was interrupted, 141 where nobody read on.
     """
@@ -51,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except AttnMemError as error:
         print(f"attnmem {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "torch":
+            raise
+        needed = "needs torch, which is not installed; pip install torch"
+        print(f"attnmem {arguments.command}: {needed}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"attnmem {arguments.command}: interrupted", file=sys.stderr)
