@@ -35,7 +35,7 @@ def derive(
     """
     if not callable(fn):
         raise BudgetError(f"expected a function and the shapes of its arguments, got {shown(fn)}")
-    kind, _, profile = backend.partition(":")
+    kind, _, profile = backend.partition(":") if isinstance(backend, str) else ("", "", "")
     if kind != "simulated":
         raise BudgetError(
             f"derive runs simulated, not on {shown(backend)}; growth(fn, N=[…]) fits what another"

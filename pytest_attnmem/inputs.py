@@ -77,6 +77,16 @@ def qkv(
             )
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
+    if not isinstance(requires_grad, bool):
+        raise BudgetError(f"qkv needs requires_grad to be a bool, got {shown(requires_grad)}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise BudgetError(f"qkv needs seed to be an int >= 0 and < 2**64, got {shown(seed)}")
+    try:
+        torch.device("cpu" if device is None else str(device))
+    except (RuntimeError, ValueError):
+        raise BudgetError(
+            f"qkv needs a device such as 'cuda:0' or 'cpu', got {shown(device)}"
+        ) from None
     with pause() as keep:
         generator = torch.Generator(device or "cpu").manual_seed(seed)
 
@@ -130,7 +140,8 @@ def dtype_of(
     import torch
 
     named = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else dtype
-    found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
+    found = getattr(torch, named, None) if isinstance(named, str) else named
+    found = torch.float32 if named is None else found
     if not isinstance(found, torch.dtype) or (floating_only and not found.is_floating_point):
         kind = "a floating dtype" if floating_only else "a dtype"
         raise BudgetError(

@@ -211,6 +211,8 @@ def _value(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return option.default
     source += option.name
+    if value == []:  # what argparse makes of --attnmem-tolerance=--
+        raise AttnMemError(f"{source} has no value; write one in place of --")
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
     try:

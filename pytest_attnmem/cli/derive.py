@@ -113,6 +113,7 @@ def _told(term: Term) -> dict[str, Any]:
 
 
 def _sizes(text: str) -> tuple[str, list[int]]:
+    text = text or "--"  # argparse makes an empty list of it
     symbol, equals, values = text.partition("=")
     if not (symbol and equals):
         raise BudgetError(f"cannot read --sizes {shown(text)}; write --sizes N=512,1024,1536,2048")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,9 +45,7 @@ def program(
     floating = dtype_of(dtype, "derive")
 
     def run(sizes: Mapping[str, int]) -> Run:
-        made = [_made(argument, sizes, floating, backward) for argument in arguments]
-
-        def called() -> Any:
+        def called(made: Sequence[Any]) -> Any:
             out = function(*made)
             if backward:
                 loss = _first(out)
@@ -57,7 +56,8 @@ def program(
 
         try:
             with torch.set_grad_enabled(backward):
-                events, problem = simulation.record(called)
+                made = [_made(argument, sizes, floating, backward) for argument in arguments]
+                events, problem = simulation.record(partial(called, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
