@@ -1,4 +1,4 @@
-"""Whatever stands in a marker, on a command line or in an ini file: one line, and no traceback."""
+"""Whatever stands in a marker, a call or on a command line: one line, and no traceback."""
 
 import contextlib
 from fractions import Fraction
@@ -14,7 +14,6 @@ from pytest_attnmem.derive import derive
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.inputs import qkv
 from pytest_attnmem.plan import backend_name
-from pytest_attnmem.settings import OPTIONS
 from pytest_attnmem.shape import Source, gather
 
 LOOP: list[object] = []
@@ -113,16 +112,6 @@ COMMANDS = {
             *("--memory", "--plot"),
         ],
     ),
-    "sweep": (
-        ["--kernel", "standardd"],
-        ["--kernel", "--d", "--n", "--batch", "--dtype", "--passes", "--memory", "--resume"],
-    ),
-    "derive": (["os:nothing", "N d"], ["--dtype", "--device", "--sizes"]),
-    "run": (["missing.py"], ["--device", "--json"]),
-    "compare": (["a.json", "b.json"], ["--fail-on"]),
-    "merge": (["a.json"], ["--output"]),
-    "report": (["a.json"], ["--html", "--root"]),
-    "plot": (["a.json"], ["--output"]),
 }
 
 
@@ -139,13 +128,3 @@ def test_a_command(command, capsys, tmp_path, monkeypatch):
                 assert code in (0, 2)
                 assert len(told.splitlines()) == (code == 2)
                 assert len(told) < 1200
-
-
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.kind != "flag"], ids=lambda o: o.name)
-def test_an_option_of_pytest(option, suite):
-    suite.write("def test_it(): pass")
-    for text in ("--", "x" * 5000, "O("):
-        ran = suite.run(f"--attnmem-{option.name}={text}", json_file="", shown=("-q",))
-        assert ran.result.ret in (pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR), text
-        assert "Traceback" not in ran.result.stderr.str()
-        assert "INTERNALERROR" not in ran.text + ran.result.stderr.str()
