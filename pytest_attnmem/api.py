@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -79,13 +78,10 @@ class AttnMem:
         backend = self._instrument(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
-        try:
-            bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
-        except TypeError as error:
-            raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+        arguments = inputs.read_arguments(args, kwargs)
         with world(backend):
-            tensors = inputs.qkv(*args, **kwargs)
-        self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
+            tensors = inputs.qkv(**arguments)
+        self._sources.append(Source("qkv", inputs.shape_of(arguments)))
         return tensors
 
     def learn(self, source: Source) -> None:

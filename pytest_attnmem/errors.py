@@ -17,6 +17,14 @@ class BudgetError(AttnMemError, ValueError):
     """A memory budget that is not a valid one."""
 
 
+class SizesError(BudgetError):
+    """Sizes at which a program cannot be looked at; each place says how it is given others."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}, as in sizes={{'N': [512, 1024, 1536, 2048]}}")
+        self.problem = problem
+
+
 class BackendUnavailable(AttnMemError):
     """A measuring backend that cannot run on this machine."""
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .errors import BudgetError
 from .measure import pause
+from .shape import ALIASES
+from .suggestion import closest
 from .units import shown
 
 if TYPE_CHECKING:
@@ -15,12 +20,27 @@ if TYPE_CHECKING:
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 #: Names of the field that torch does not have.
 _SHORT = MappingProxyType(
     {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 )
 
 
+def _by_symbol(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function, taking the field's other names of symbols as well."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        return function(**read_arguments(args, kwargs))  # type: ignore[call-arg]
+
+    return called
+
+
+@_by_symbol
 def qkv(
     B: int,
     H: int,
@@ -37,8 +57,9 @@ def qkv(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Normal random q [B, H, N, d], k [B, Hkv, M, d] and v [B, Hkv, M, dv], the same each time.
 
-    ``Hkv`` is ``H``, ``M`` is ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made
-    inside a window they are not counted, nor is their death.
+    The field's other names of symbols, ``seq_len``, are taken as well. ``Hkv`` is ``H``, ``M`` is
+    ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made inside a window they are not
+    counted, nor is their death.
 
     Raises:
         BudgetError: a size that is not a positive whole number, heads that do not divide, or a
@@ -56,6 +77,16 @@ def qkv(
             )
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
+    if not isinstance(requires_grad, bool):
+        raise BudgetError(f"qkv needs requires_grad to be a bool, got {shown(requires_grad)}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise BudgetError(f"qkv needs seed to be an int >= 0 and < 2**64, got {shown(seed)}")
+    try:
+        torch.device("cpu" if device is None else str(device))
+    except (RuntimeError, ValueError):
+        raise BudgetError(
+            f"qkv needs a device such as 'cuda:0' or 'cpu', got {shown(device)}"
+        ) from None
     with pause() as keep:
         generator = torch.Generator(device or "cpu").manual_seed(seed)
 
@@ -69,6 +100,35 @@ def qkv(
         return make(H, N, d), make(Hkv, M, d), make(Hkv, M, dv)
 
 
+def read_arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of :func:`qkv` by symbol, where ``seq_len`` does for ``N``.
+
+    Raises:
+        BudgetError: a keyword is unknown, two mean the same, or one that must be given is not.
+    """
+    signature = inspect.signature(qkv)
+    known = signature.parameters
+    found: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    if unknown := [name for name in keywords if name not in known and name not in ALIASES]:
+        meant = [close for name in unknown if (close := closest(name, {*known, *ALIASES}))]
+        hint = f"; did you mean {', '.join(meant)}?" if meant else ""
+        raise BudgetError(
+            f"qkv has no keyword {', '.join(map(shown, unknown))}; it takes {', '.join(known)}, and"
+            f" names such as batch, heads, seq_len and head_dim{hint}"
+        )
+    for name, value in keywords.items():
+        symbol = name if name in known else ALIASES[name]
+        other = names.setdefault(symbol, name)
+        if other != name:
+            raise BudgetError(f"qkv got {symbol} twice, as {other} and as {name}; leave one out")
+        found[symbol] = value
+    try:
+        return dict(signature.bind(*args, **found).arguments)
+    except TypeError as error:
+        raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+
+
 def dtype_of(
     dtype: torch.dtype | str | None, what: str = "qkv", *, floating_only: bool = True
 ) -> torch.dtype:
@@ -80,7 +140,8 @@ def dtype_of(
     import torch
 
     named = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else dtype
-    found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
+    found = getattr(torch, named, None) if isinstance(named, str) else named
+    found = torch.float32 if named is None else found
     if not isinstance(found, torch.dtype) or (floating_only and not found.is_floating_point):
         kind = "a floating dtype" if floating_only else "a dtype"
         raise BudgetError(

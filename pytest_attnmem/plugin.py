@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import hookspecs
+from .backend_option import asked_backend, check_device, offered_openers
 from .errors import AttnMemError
 from .fixtures import PLAN, SESSION, attnmem, qkv
 from .reporter import Reporter, Worker
@@ -15,7 +16,6 @@ from .session import Session
 from .settings import (
     MARKER,
     add_options,
-    asked_backend,
     read_settings,
     wants_baseline,
     wants_measuring,
@@ -24,7 +24,6 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .backends import Opener
     from .plan import Plan
 
 __all__ = ["attnmem", "qkv"]
@@ -66,18 +65,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and see that the options make sense."""
     config.addinivalue_line("markers", MARKER_LINE)
-    openers: dict[str, Opener] = {}
     try:
-        if offered := config.hook.pytest_attnmem_device_profiles():
-            from .backends import knowing
-            from .profiles import offered_profiles
-
-            openers |= knowing(offered_profiles(offered))
-        for found in config.hook.pytest_attnmem_register_backends():
-            from .backends import registered
-
-            openers |= registered(found)
-        settings = read_settings(config, openers)
+        settings = read_settings(config)
+        openers = offered_openers(config, settings.backend)
         session = config.stash[SESSION] = Session(settings, openers)
         if wants_baseline(config, settings):
             from .baseline_session import BaselineSession
@@ -91,6 +81,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from .null_session import NullSession
 
         config.pluginmanager.register(NullSession(config), "attnmem-null")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist starts workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a device that is not there, once, where every test would."""
+    try:
+        check_device(session.config, session.config.stash[SESSION].openers)
+    except AttnMemError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

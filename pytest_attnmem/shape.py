@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -10,6 +9,7 @@ from types import MappingProxyType
 
 from .arithmetic import MAX_BITS
 from .errors import BudgetError
+from .suggestion import closest, did_you_mean, product
 from .units import shown
 
 #: Pytest shows where the test called, and not our frames below it.
@@ -132,9 +132,8 @@ class AttentionShape:
         which = f"symbol {quoted} has" if len(missing) == 1 else f"symbols {quoted} have"
         keywords = ", ".join("dtype=…" if name == "itemsize" else f"{name}=…" for name in missing)
         first, others = missing[0], {*SYMBOLS, *self.symbols} - {*missing}
-        close = [name for name in sorted(others) if name.lower() == first.lower()]
-        close = close or difflib.get_close_matches(first, sorted(others), 1, 0.75)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        together = product(first) if first not in SYMBOLS else ""
+        hint = f"; did you mean {together}?" if together else did_you_mean(first, others, 0.75)
         return (
             f"{which} no value (known: {known}); pass {keywords} with the limit, name a test"
             f" argument so, or make the inputs with the fixture qkv{hint}"
@@ -144,6 +143,9 @@ class AttentionShape:
         """The value of a symbol, as an attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
+        sizes = [size for size in dir(type(self)) if size.endswith("_bytes")]
+        if name not in self.symbols and (size := closest(name, sizes, 0.75)):
+            raise BudgetError(f"a shape has no attribute {name!r}; did you mean {size!r}?")
         return self[name]
 
     @property

@@ -343,7 +343,7 @@ class TestRegion:
         assert region.verdict.outcome is WITHIN
 
     def test_tolerance_and_metric_are_kept_to(self, memory: AttnMem) -> None:
-        with memory.region("scores", 250, metric="retained", tolerance=6) as region:
+        with memory.region("scores", 250, metric="retained", tolerance="6 B") as region:
             kept = squares()
         del kept
         assert region.verdict is not None
@@ -498,7 +498,7 @@ class TestCompare:
 
     @pytest.mark.parametrize(
         "bound", [{"max_ratio": 0.25}, {"max_ratio": Fraction(1, 4)}, {"min_saving": "75%"},
-                  {"min_saving": "1.5 KiB"}, {"max_ratio": 0.25, "min_saving": 1536}], ids=str,
+                  {"min_saving": "1.5 KiB"}, {"max_ratio": "25%", "min_saving": "1536 B"}], ids=str,
     )  # fmt: skip
     def test_a_bound_that_is_just_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:
         comparison = memory.compare(lambda: squares(8), lambda: squares(16), **bound)
@@ -507,7 +507,7 @@ class TestCompare:
 
     @pytest.mark.parametrize(
         "bound",
-        [{"max_ratio": 0.249}, {"min_saving": 1537}, {"max_ratio": 0.5, "min_saving": "76%"}],
+        [{"max_ratio": 0.249}, {"min_saving": "1537 B"}, {"max_ratio": 0.5, "min_saving": "76%"}],
         ids=str,
     )
     def test_a_bound_that_is_just_not_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: a file or the tolerance cannot be read, or nothing can be compared.
     """
     old, new = load(arguments.old), load(arguments.new)
-    found = differences(old, new, parse_tolerance(arguments.fail_on))
+    found = differences(old, new, parse_tolerance(arguments.fail_on, "--fail-on"))
     facts = _facts(old[1], new[1])
     if arguments.json:
         text = json.dumps(to_dict(found, facts), indent=2)
