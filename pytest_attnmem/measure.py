@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .backends import Backend, Gauge, Rise, Stretch, world
+from .errors import causes
 from .measurement import Held, Measurement
 from .timeline import Timeline, timeline
 
@@ -199,6 +200,8 @@ def window(
     try:
         meter.open(window, metric)
         yield window
+    except GeneratorExit:  # left open until now, when the interpreter may be ending
+        raise
     except BaseException as error:
         window.out_of_memory = out_of_memory(backend, error)
         if window.out_of_memory is not None:
@@ -225,14 +228,8 @@ def nothing_left_open() -> Iterator[None]:
 
 def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
     """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        asked = backend.out_of_memory(error)
-        if asked is not None:
-            return asked
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return None
+    told = (backend.out_of_memory(found) for found in causes(error))
+    return next((asked for asked in told if asked is not None), None)
 
 
 def _meter(backend: Backend, trace: bool) -> Meter:

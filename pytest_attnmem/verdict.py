@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from .budget import Budget
+from .budget import Budget, BudgetSpec, resolve
 from .contract import Contract
-from .errors import BudgetError
+from .errors import AttnMemError, BudgetError
 from .growth import Answer, Growth, Judgement
 from .measurement import Measurement
+from .shape import AttentionShape
 from .units import format_distinct, format_size
 
 
@@ -102,6 +104,23 @@ def _grown(
 
 def _gravity(judged: tuple[Judgement, Growth]) -> int:
     return (Answer.BROKEN, Answer.UNKNOWN, Answer.KEPT).index(judged[0].answer)
+
+
+def judge_unfinished(
+    measurement: Measurement, spec: BudgetSpec, shape: AttentionShape, why: str
+) -> Verdict:
+    """The verdict on a body that did not come to its end: it may be over by now, but never within.
+
+    What is alive at such an end says nothing of what would have been retained.
+    """
+    unproven = Budget(None, spec.text, metric=spec.metric)
+    with suppress(AttnMemError):  # of a symbol that has no value yet
+        if spec.metric != "retained":
+            budget = replace(resolve(spec, shape, measurement.kinds), exact=False)
+            verdict = judge(measurement, budget)
+            if verdict.outcome is Outcome.OVER:
+                return verdict
+    return Verdict(Outcome.NOT_ENFORCED, why, measurement, unproven)
 
 
 def not_enforced(reason: str) -> Verdict:

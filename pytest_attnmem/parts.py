@@ -1,0 +1,76 @@
+"""What a test measured of itself, once its body has ended: regions, checks and compares."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from .api import AttnMem
+from .attribution import Exceeded, of_second_run
+from .errors import AttnMemError
+from .rows import Rows
+from .second_run import SecondRun
+from .shape import AttentionShape
+from .verdict import Outcome, not_enforced
+
+
+class Parts:
+    """The parts of one test: what is still to be said of them."""
+
+    def __init__(self, memory: AttnMem, rows: Rows) -> None:
+        self._memory = memory
+        self._rows = rows
+
+    def caught(self, cause: BaseException | None) -> list[Exceeded]:
+        """The limits that were not kept, and of which no report tells: the test caught the error.
+
+        A skip tells of none, though it may be raised from one.
+        """
+        skipped = isinstance(cause, pytest.skip.Exception)
+        return [
+            exceeded
+            for exceeded in self._memory.exceeded
+            if not exceeded.told and (skipped or not exceeded.explains(cause))
+        ]
+
+    def unentered(self) -> list[str]:
+        """The texts of regions that were made and never entered, each a row; they fail the test."""
+        names = [region.name for region in self._memory.regions if not region.entered]
+        for name in names:
+            self._keep_unmeasured(name, "the region was never entered")
+        return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
+
+    def abandoned(self) -> list[str]:
+        """The texts of regions that are still open, as in a generator that is left; each a row."""
+        reason = "the test ended inside the region"
+        names = [region.name for region in self._memory.regions if region.abandon()]
+        for name in names:
+            self._keep_unmeasured(name, reason)
+        return [f"{name}: not enforced: {reason}" for name in names]
+
+    def explain(self, second: SecondRun) -> None:
+        """Tell the errors that regions raised what was held: only the whole test can run again."""
+        for exceeded in self._memory.exceeded:
+            instrument = exceeded.instrument
+            if exceeded.verdict.outcome is Outcome.OVER and instrument is not None:
+                exceeded.attribute(partial(second.region, exceeded.name, instrument))
+                memory, told = self._memory, exceeded.verdict
+                exceeded.become(
+                    self._rows.gate.difference(exceeded.name, told, memory, instrument) or told
+                )
+                shape = AttentionShape(exceeded.symbols)
+                self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
+
+    def explain_the_rest(self, second: SecondRun) -> None:
+        """Tell the rows of regions that were not over who held memory in them."""
+        for region in [*self._memory.regions]:
+            seen = region.measurement
+            if seen is not None and not seen.held and seen.unmeasured is None:
+                with suppress(AttnMemError):
+                    traced = second.region(region.name, region.instrument)
+                    self._rows.tell(region.name, of_second_run(traced))
+
+    def _keep_unmeasured(self, name: str, reason: str) -> None:
+        self._rows.keep(name, not_enforced(reason), None, AttentionShape({}))
