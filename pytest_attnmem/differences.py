@@ -25,7 +25,7 @@ class Fate(Enum):
     SHRANK = "shrank"
     PROVEN = "now measured"
     ADDED = "added"
-    FORGOTTEN = "removed, and not measured before"
+    FORGOTTEN = "removed unmeasured"
     ELSEWHERE = "measured elsewhere"
     """On another backend or device: numbers that say nothing of each other."""
     SAME = "unchanged"
@@ -152,10 +152,10 @@ def _places(rows: Mapping[_Key, Record]) -> Iterator[str]:
 
 
 def _fate(old: Record, new: Record, tolerance: Tolerance) -> Fate:
-    if new.fails and old.outcome is not Outcome.OVER and (is_measured(old) or new.out_of_memory):
-        return Fate.BROKEN
     if not is_measured(old):
         return Fate.PROVEN if is_measured(new) else Fate.SAME
+    if new.fails and not old.fails:
+        return Fate.BROKEN
     if not is_measured(new):
         return Fate.UNPROVEN
     before, after = old.value or 0, new.value or 0
