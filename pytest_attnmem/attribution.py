@@ -112,6 +112,11 @@ def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
         return ""
     if all_of_it > seen:
         unseen = format_size(all_of_it - seen)
+        if metric == "retained":
+            return (
+                f"and {unseen} that the second run did not keep: state of first use, most likely;"
+                " warmup=1 leaves it out"
+            )
         return (
             f"and {unseen} that the second run did not account for (scratch inside kernels, most"
             " likely)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -17,16 +17,17 @@ from .budget import Budget, BudgetSpec, resolve
 from .errors import AttnMemError, CannotSimulate
 from .explain import explain
 from .instrument import Instrument
-from .measure import Window, nothing_left_open, out_of_memory
+from .measure import nothing_left_open, out_of_memory
 from .measurement import Measurement
 from .parts import Parts
 from .plan import Plan, arguments, where
 from .probe import Probe
 from .rows import STOPS, Rows, stopped
-from .second_run import SecondRun, rewind
+from .second_run import SecondRun, kept_by_unittest, rewind
 from .settings import MARKER, Settings
 from .shape import AttentionShape, Source
 from .verdict import Outcome, Verdict, judge, not_enforced
+from .window import Window
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -85,10 +86,12 @@ class Enforcement:
         Raises:
             BudgetExceeded: it was over, and no error of its own says so.
         """
-        cause = error or _kept_by_unittest(self._item)
+        cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing is to run again
             self._explain = "off"
         measurements = [self._measurement(opened, cause) for opened in windows]
+        if cause is None:
+            measurements = self._unpinned(measurements)
         second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
         abandoned = self._parts.abandoned()
         if self._explain != "off":
@@ -252,6 +255,20 @@ class Enforcement:
                 return replace(measurement, out_of_memory=asked)
         return measurement
 
+    def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
+        """The same, retained as a second run has it where an import pinned tensors in the first.
+
+        What no import pinned is retained all the same: it stays alive though it is no garbage.
+        """
+        again = SecondRun(self._item, self._plan.memory, failed=False)
+        settled = [*measurements]
+        for place, seen in enumerate(measurements):
+            spec, instrument = self._plan.budgets[place]
+            if spec.metric == "retained" and seen is not None and seen.pinned_bytes:
+                with suppress(AttnMemError):
+                    settled[place] = again.unpinned(seen, instrument)
+        return settled
+
     def _shape(self, spec: BudgetSpec, measurement: Measurement | None) -> AttentionShape:
         if measurement is None:
             return AttentionShape({})
@@ -277,9 +294,3 @@ def _why(cause: BaseException | None) -> str:
     if isinstance(cause, STOPS):
         return stopped(cause)
     return f"the test failed: {type(cause).__name__}"
-
-
-def _kept_by_unittest(item: pytest.Item) -> BaseException | None:
-    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
-    kept = getattr(item, "_excinfo", None)
-    return kept[-1].value if kept else None

@@ -8,9 +8,9 @@ from types import TracebackType
 
 from .errors import BudgetError
 from .instrument import Instrument
-from .measure import Window
 from .measurement import Measurement
 from .verdict import Verdict
+from .window import Window
 
 
 class Region:

@@ -85,9 +85,7 @@ def _notes(summary: Summary) -> list[str]:
     lines += [
         f"{cells.outcome(row)}  {row.name}: {excerpt(row.reason, _MAX_REASON)}"
         for row in summary.records
-        if row.outcome is Outcome.NOT_ENFORCED
-        or row.out_of_memory
-        or (row.outcome is None and row.reason)
+        if row.reason and (row.outcome is not Outcome.OVER or row.out_of_memory)
     ]
     return lines
 
