@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from sys import float_info
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -169,7 +170,9 @@ _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
         "bool": lambda value: isinstance(value, bool),
         "int": _is_int,
         "int | None": lambda value: value is None or _is_int(value),
-        "float": lambda value: isinstance(value, float) or _is_int(value),
+        "float": lambda value: (
+            isinstance(value, float) or (_is_int(value) and abs(value) <= float_info.max)
+        ),
         "Mapping[str, int]": lambda value: (
             isinstance(value, dict) and all(map(_is_int, value.values()))
         ),
