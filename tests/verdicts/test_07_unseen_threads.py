@@ -1,6 +1,5 @@
 """Every thread that runs Python is noticed on the cpu, however it was started."""
 
-import pytest
 
 HEAD = """
 import _thread
