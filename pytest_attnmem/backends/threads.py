@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import _thread
 import ctypes
-import os
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,12 +13,11 @@ _NEGLIGIBLE_NS = 20_000
 #: How often, and how many seconds apart, it is looked whether threads are at rest.
 _LOOKS, _A_MOMENT = 10, 0.0002
 
-#: Taken now, because a program may put functions of its own in their place.
+#: Taken now, because a program may put a function of its own in its place.
 _START = _thread.start_new_thread
-_ALL_FRAMES = sys._current_frames
 
 #: By the system's number of a thread and its name: how long it has run, in nanoseconds.
-_Clocks = dict[tuple["int | None", str], int]
+_Clocks = dict[tuple[int, str], int]
 
 _STATE = ctypes.pythonapi.PyThreadState_Get
 _STATE.argtypes, _STATE.restype = (), ctypes.c_void_p
@@ -82,21 +79,15 @@ def _settled() -> _Clocks:
 
 
 def _clocks() -> _Clocks:
-    """How long each other thread has run, in nanoseconds; empty where the system does not say."""
-    known = {thread.ident: thread for thread in threading.enumerate()}
+    """How long each other thread has run, in nanoseconds; empty where the system does not say.
+
+    Only of those that ``threading`` knows: pytest-xdist's workers have one that it does not.
+    """
     own = threading.get_native_id()
-    names = {thread.native_id: thread.name for thread in known.values()}
-    unknown = _tasks() if _ALL_FRAMES().keys() - known.keys() else []
     clocks = {}
-    for number in {*names, *unknown} - {None, own}:
-        # Not by pthread_getcpuclockid, which a thread that ends just now would make crash.
-        with suppress(OSError), open(f"/proc/self/task/{number}/schedstat") as file:
-            clocks[number, names.get(number, str(number))] = int(file.read().split()[0])
+    for thread in threading.enumerate():
+        if thread.native_id not in (None, own):
+            # Not by pthread_getcpuclockid, which a thread that ends just now would make crash.
+            with suppress(OSError), open(f"/proc/self/task/{thread.native_id}/schedstat") as file:
+                clocks[thread.native_id, thread.name] = int(file.read().split()[0])
     return clocks
-
-
-def _tasks() -> list[int]:
-    """All threads, where some that run Python are unknown to ``threading``."""
-    with suppress(OSError):
-        return [int(name) for name in os.listdir("/proc/self/task")]
-    return []
