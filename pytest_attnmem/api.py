@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import inputs
-from .attribution import Exceeded, attributed, wanted
+from .attribution import Exceeded
 from .backends import world
 from .budget import BudgetSpec, resolve
 from .closed_form import Derived
@@ -18,21 +18,16 @@ from .comparison import Comparison, Ratio, Saving, hold
 from .derive import derive
 from .errors import BudgetError
 from .growth import Growth, grow
+from .holding import Gate, Holding, Keeper
 from .instrument import Instrument, ready
 from .limits import caller, device_facts, is_size, limit_of
 from .measure import unseen
 from .measurement import METRICS, Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
-from .verdict import Verdict, judge
+from .verdict import Verdict, judge, judge_unfinished
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
-
-#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
-#: that counts.
-Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
-#: The same with what else is known of the region: what it needed before.
-Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
 
 
 class AttnMem:
@@ -50,16 +45,12 @@ class AttnMem:
     ) -> None:
         self._instrument = instrument
         self._sources = [*sources]
-        self._keep = keep
-        self._gate = gate
-        self._strict = strict
-        self._explain = explain
-        self._enforcing = enforcing
+        self._holding = Holding(keep, gate, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []
         """Those that were made, entered or not."""
-        self.exceeded: list[Exceeded] = []
-        """What was over, for whoever can run the test once more."""
+        self.exceeded: list[Exceeded] = self._holding.exceeded
+        """Each limit that was not kept, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
 
     def __repr__(self) -> str:
@@ -166,8 +157,10 @@ class AttnMem:
         spec = limit_of("region", limit, options, symbols)
         instrument = self._instrument(backend)
 
-        def judged(unique: str, measurement: Measurement) -> Verdict | None:
-            return self._judge_region(unique, measurement, spec, instrument)
+        def judged(
+            unique: str, measurement: Measurement, error: BaseException | None
+        ) -> Verdict | None:
+            return self._judge_region(unique, measurement, spec, instrument, error)
 
         region = Region(self._unique(name), instrument, instrument.window(metric), judged)
         self.regions.append(region)
@@ -197,7 +190,7 @@ class AttnMem:
         spec = limit_of("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(self._unique(name), verdict, measurement, shape) or verdict
+        return self._conclude(self._unique(name), verdict, measurement, shape)
 
     def compare(
         self,
@@ -226,7 +219,7 @@ class AttnMem:
         shape = self.shape()
         bound = (max_ratio, min_saving)
         verdict = hold(measured, reference, bound, metric, caller(), shape)
-        verdict = self._conclude(self._unique("compare"), verdict, measured, shape) or verdict
+        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
     def growth(
@@ -263,38 +256,35 @@ class AttnMem:
         return derive(fn, *shapes, **options)
 
     def _judge_region(
-        self, name: str, measurement: Measurement, spec: BudgetSpec, instrument: Instrument
+        self,
+        name: str,
+        measurement: Measurement,
+        spec: BudgetSpec,
+        instrument: Instrument,
+        error: BaseException | None,
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
-        verdict = None
-        if spec.limits or measurement.out_of_memory is not None:
-            verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(name, verdict, measurement, shape, instrument)
+        if error is not None:
+            if not spec.limits:
+                return None
+            why = f"the region was left by {type(error).__name__}"
+            verdict = judge_unfinished(measurement, spec, shape, why)
+            return self._holding.note(name, verdict, measurement, shape, instrument)
+        if not spec.limits and measurement.out_of_memory is None:
+            return self._holding.conclude(name, None, measurement, shape, instrument)
+        budget = resolve(spec, shape, measurement.kinds)
+        verdict = judge(measurement, budget)
+        return self._holding.conclude(name, verdict, measurement, shape, instrument)
 
     def _conclude(
-        self,
-        name: str,
-        verdict: Verdict | None,
-        measurement: Measurement,
-        shape: AttentionShape,
-        instrument: Instrument | None = None,
-    ) -> Verdict | None:
-        if self._traced is not None or not self._enforcing:
+        self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
+    ) -> Verdict:
+        if self._traced is not None:
             return verdict
-        if self._gate is not None:
-            verdict = self._gate(name, verdict, measurement)
-        if verdict is not None and wanted(self._explain, verdict):
-            verdict = attributed(verdict, measurement.trace)
-        if self._keep is not None:
-            verdict = self._keep(name, verdict, measurement, shape) or verdict
-        if verdict is not None and verdict.fails(self._strict):
-            exceeded = Exceeded(name, verdict, shape.symbols, instrument)
-            self.exceeded.append(exceeded)
-            raise exceeded.error
-        return verdict
+        return self._holding.conclude(name, verdict, measurement, shape) or verdict
 
     def _unique(self, name: str) -> str:
         self._names[name] = number = self._names[name] + 1

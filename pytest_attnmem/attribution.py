@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .errors import AttnMemError, BudgetExceeded
+from .errors import AttnMemError, BudgetExceeded, causes
 from .explain import explain
 from .instrument import Instrument
 from .measurement import Measurement
@@ -24,6 +24,8 @@ class Exceeded:
     instrument: Instrument | None
     """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
     error: BudgetExceeded = field(init=False)
+    told: bool = False
+    """Whether a report has the error, such as a subtest's."""
 
     def __post_init__(self) -> None:
         self.error = BudgetExceeded(self._text())
@@ -36,6 +38,10 @@ class Exceeded:
         """Have the error say what is known by now."""
         self.verdict = verdict
         self.error.args = (self._text(),)
+
+    def explains(self, raised: BaseException | None) -> bool:
+        """Whether ``raised`` is the error, or has it among what it was raised from."""
+        return any(error is self.error for error in causes(raised))
 
     def _text(self) -> str:
         return f"{self.name}: {explain(self.verdict, self.symbols)}"
@@ -106,6 +112,11 @@ def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
         return ""
     if all_of_it > seen:
         unseen = format_size(all_of_it - seen)
+        if metric == "retained":
+            return (
+                f"and {unseen} that the second run did not keep: state of first use, most likely;"
+                " warmup=1 leaves it out"
+            )
         return (
             f"and {unseen} that the second run did not account for (scratch inside kernels, most"
             " likely)"

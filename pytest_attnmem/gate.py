@@ -174,6 +174,8 @@ class Gate:
         value = measurement.value(metric)
         if self._baseline is None or value is None or measurement.unmeasured is not None:
             return None
+        if metric == "retained" and measurement.pinned_bytes:
+            return None
         absent = verdict.budget.absent if verdict and verdict.budget else ""
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED
         if measurement.out_of_memory is not None or (

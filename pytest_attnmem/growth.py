@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from . import tensors
+from .beneath import Beneath, beneath
 from .contract import Contract, parse_contract
 from .errors import AttnMemError, BudgetError, BudgetExceeded
 from .formula import Formula, parse_formula
@@ -22,7 +23,6 @@ from .judgement import (
     largest_part,
 )
 from .measurement import Measurement
-from .parts import Beneath, beneath
 from .polynomial import Polynomial
 from .units import excerpt, format_size, shown
 from .varying import ENOUGH

@@ -55,6 +55,10 @@ class Measurement:
     """What formulas may read of the device, such as ``threads``."""
     unmeasured: str | None = None
     """Why these numbers must not be taken for the truth."""
+    imported: str = ""
+    """The module of torch whose import in the window may have pinned some of what is retained."""
+    pinned_bytes: int = 0
+    """How much of it at most: garbage that a collection frees."""
     missing: str = ""
     """Why a number is ``None``."""
     out_of_memory: str | None = None

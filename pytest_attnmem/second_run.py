@@ -13,6 +13,7 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import IsolatedAsyncioTestCase
 
@@ -37,6 +38,12 @@ def rewind(item: pytest.Item) -> None:
         postponed()
     if isinstance(instance, IsolatedAsyncioTestCase):  # makes one each time it runs
         instance._asyncioRunner = None  # type: ignore[attr-defined]
+
+
+def kept_by_unittest(item: pytest.Item) -> BaseException | None:
+    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
+    kept = getattr(item, "_excinfo", None)
+    return kept[-1].value if kept else None
 
 
 #: Fixtures from which a test reads what it printed; it will look for it again.
@@ -79,17 +86,27 @@ class SecondRun:
             raise AttnMemError(f"the second run did not come to region {name!r}")
         return self._regions[name]
 
-    def _run(self, instrument: Instrument) -> None:
+    def unpinned(self, seen: Measurement, instrument: Instrument) -> Measurement:
+        """What was ``seen``, retained as this run has it, which imports nothing any more.
+
+        Raises:
+            AttnMemError: this run failed where the first did not; the text says how.
+        """
+        self._run(instrument, trace=False)
+        again = self.whole(instrument).retained_bytes
+        if again is None or seen.retained_bytes is None:
+            return seen
+        kept = max(again, seen.retained_bytes - seen.pinned_bytes)
+        return replace(seen, retained_bytes=kept, pinned_bytes=0)
+
+    def _run(self, instrument: Instrument, *, trace: bool = True) -> None:
         opened = None
         with untold(self._item), self._memory.rehearsal() as regions:
             try:
                 rewind(self._item)
-                with instrument.window(trace=True) as opened:
+                with instrument.window(trace=trace) as opened:
                     self._item.runtest()
-                if kept := getattr(
-                    self._item, "_excinfo", None
-                ):  # as unittest's tests do not raise
-                    self._error = kept[-1].value
+                self._error = kept_by_unittest(self._item)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # sys.exit and a task's cancelling are no verdict either

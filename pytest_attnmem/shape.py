@@ -193,6 +193,11 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
             symbol, number = _symbol(name, value)
             if number is None:
                 continue
+            if isinstance(value, bool) and symbol in SYMBOLS:
+                conflicts[symbol] = (
+                    f"symbol {symbol!r} has no size: {name}={value} from {source.label}; give a"
+                    " whole number"
+                )
             here = f"{name}={value}" if symbol == name else f"{symbol}={number} ({name}={value})"
             known = found.setdefault(symbol, (number, f"{here} from {source.label}"))
             if known[0] != number:

@@ -288,11 +288,24 @@ class TestRegion:
         assert names[own] == "step #2" if own < 2 else "step #2 #2"
         assert len({*names}) == 3
 
-    def test_an_error_inside_goes_on_and_nothing_is_judged(self, memory: AttnMem) -> None:
-        region = memory.region("scores", 1)
+    @pytest.mark.parametrize(
+        ("limit", "outcome"),
+        [(1, Outcome.OVER), ("1 KiB", Outcome.NOT_ENFORCED), ("missing", Outcome.NOT_ENFORCED)],
+    )
+    def test_an_error_inside_goes_on_and_is_never_within(
+        self, memory: AttnMem, limit: object, outcome: Outcome
+    ) -> None:
+        region = memory.region("scores", limit)
         with pytest.raises(ZeroDivisionError), region:
             squares().tolist()[0][0] / 0
         assert region.measurement is not None
+        assert region.verdict is not None
+        assert region.verdict.outcome is outcome
+
+    def test_an_error_inside_a_region_without_a_limit_is_not_judged(self, memory: AttnMem) -> None:
+        region = memory.region("scores")
+        with pytest.raises(ZeroDivisionError), region:
+            squares().tolist()[0][0] / 0
         assert region.verdict is None
 
     @pytest.mark.parametrize("limit", [None, "1 KiB"])

@@ -64,10 +64,13 @@ def verdict(summary: Summary) -> str:
     if not budgets:
         return "No budgets, only measurements" if summary.records else "Nothing was measured"
     many = f"{budgets:,} budget{'' if budgets == 1 else 's'}"
-    if over:
-        return f"{over:,} of {many} exceeded" + (f", {unproven:,} not enforced" if unproven else "")
-    if unproven:
-        return f"{unproven:,} of {many} not enforced"
+    expected = f"{summary.expected:,} expected failure{'' if summary.expected == 1 else 's'}"
+    more = [f"{unproven:,} not enforced"] if unproven and over else []
+    more += [expected] if summary.expected else []
+    if over or unproven or more:
+        first = f"{over:,} of {many} exceeded" if over else f"{unproven:,} of {many} not enforced"
+        kept = f"{summary.count(Outcome.WITHIN):,} of {many} kept"
+        return ", ".join([first if over or unproven else kept, *more])
     return "The one budget is kept" if budgets == 1 else f"All {many} kept"
 
 
@@ -119,15 +122,16 @@ def _charts(
 
 def _failures_first(summary: Summary) -> list[Record]:
     """By share, and what was not enforced before what was kept."""
-    return sorted(summary.by_share, key=lambda row: _ORDER.index(row.outcome))
+    return sorted(summary.by_share, key=lambda row: _ORDER.index(cells.outcome(row)))
 
 
-_ORDER = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN, None)
+_ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not measured")
 
 
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     """A record as the page reads it; sizes in bytes."""
-    plain = ("nodeid", "region", "reason", "metric", "budget", "where", "baseline_state")
+    plain = ["nodeid", "region", "reason", "metric", "budget", "where"]
+    plain += ["baseline_state", "out_of_memory"]
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
     listed, others = row.held[:LISTED], row.held[LISTED:]
     tensors: Tensors = {}
@@ -135,7 +139,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     data |= {name: _number(getattr(row, name)) for name in sizes}
     return data | {
         "outcome": cells.outcome(row),
-        "place": row.place,
+        "place": cells.backend(row),
         "backend": row.backend,
         "symbols": [[name, _number(size)] for name, size in row.shape.items()],
         "shape": cells.shape(row),
@@ -205,6 +209,8 @@ def _exactly(value: Any) -> Any:
 
 def _plain_row(row: Record) -> str:
     """A line of the table that stands in for the page where scripts do not run."""
-    sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, row.value)]
-    words = (row.name, row.place, sizes[0] or row.budget, sizes[1], cells.outcome(row), row.reason)
+    value = None if row.out_of_memory else row.value
+    sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, value)]
+    words = [row.name, cells.backend(row), sizes[0] or row.budget, sizes[1]]
+    words += [cells.outcome(row), row.reason]
     return f"<tr>{''.join(f'<td>{escape(excerpt(word, 400))}</td>' for word in words)}</tr>"

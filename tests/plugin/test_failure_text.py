@@ -243,25 +243,6 @@ def test_it(attnmem):
     )
 
 
-def test_a_region_that_is_expected_to_be_over_costs_no_second_run(scripted):
-    scripted.write("""
-import pytest
-import pytest_attnmem
-from scripted import memory
-
-runs = []
-
-def test_it(attnmem):
-    runs.append(1)
-    with pytest.raises(pytest_attnmem.BudgetExceeded, match="^part: peak 11 B exceeds budget 10 B"):
-        with attnmem.region("part", 10):
-            memory.use(11)
-
-def test_it_ran_once(): assert runs == [1]
-""")
-    assert scripted.run().outcomes == {"passed": 2}
-
-
 def test_a_unittest_that_runs_twice_sets_up_and_tears_down_twice(suite):
     suite.write("""
 import unittest
