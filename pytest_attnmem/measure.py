@@ -10,14 +10,15 @@ import gc
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from .backends import Backend, Gauge, Rise, Stretch, world
-from .measurement import Held, Measurement
-from .timeline import Timeline, timeline
+from .lives import Numbered, lives
+from .measurement import Measurement
+from .timeline import Event, Timeline, timeline
 
 
 class _Running(threading.local):
@@ -53,6 +54,8 @@ class Window:
     workspace: int = 0
     evidence: bool = False
     """Whether to keep who was alive when, which takes memory and time."""
+    traced: bool = False
+    """Whether to keep all that were born, for the same reason not always."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
     _started: float = field(default_factory=time.perf_counter)
@@ -62,8 +65,8 @@ class Window:
     _allocations: int = 0
     _problem: str | None = None
     _missing: str = ""
-    _held: tuple[Held, ...] = ()
-    _left: tuple[Held, ...] = ()
+    _held: tuple[Numbered, ...] = ()
+    _left: tuple[Numbered, ...] = ()
     _births: int | None = None
     _stretches: list[Stretch] = field(default_factory=list)
 
@@ -82,13 +85,13 @@ class Window:
         self._problem = self._problem or stretch.problem
         self._missing = self._missing or stretch.missing
         self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
-        if self.evidence:
+        if self.evidence or self.traced:
             self._stretches.append(stretch)
 
-    def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
+    def _own(self, tensors: Iterable[Numbered]) -> tuple[Numbered, ...]:
         """Those born in this window, largest first."""
-        own = (held for birth, held in tensors if birth >= (self._births or 0))
-        return tuple(sorted(own, key=lambda held: -held.nbytes))
+        own = (tensor for tensor in tensors if tensor[0] >= (self._births or 0))
+        return tuple(sorted(own, key=lambda tensor: -tensor[1].nbytes))
 
     def close(self, backend: Backend) -> None:
         """Write the measurement."""
@@ -108,23 +111,28 @@ class Window:
             unmeasured=self._problem,
             missing=self._missing,
             out_of_memory=self.out_of_memory,
-            held=self._held,
-            left=self._left,
-            timeline=self._timeline(),
-            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot is not None),
+            held=tuple(held for _, held in self._held),
+            left=tuple(held for _, held in self._left),
+            lives=lives(self._events(), self._held, self._left) if self.traced else None,
+            timeline=self._timeline() if self.evidence else None,
+            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot and self.evidence),
         )
 
     def _timeline(self) -> Timeline | None:
-        told = [(s.births, s.events) for s in self._stretches if s.events is not None]
+        told = [(first, events) for first, events in self._events() if events is not None]
         return timeline(told) if told and len(told) == len(self._stretches) else None
+
+    def _events(self) -> list[tuple[int, Sequence[Event] | None]]:
+        return [(stretch.births, stretch.events) for stretch in self._stretches]
 
 
 class Meter:
     """The windows that are open on one backend, innermost last, and the gauge they share."""
 
-    def __init__(self, backend: Backend, gauge: Gauge) -> None:
+    def __init__(self, backend: Backend, gauge: Gauge, traced: bool) -> None:
         self.backend = backend
         self.gauge = gauge
+        self.traced = traced
         self.collecting = gc.isenabled()
         self.world = ExitStack()
         """Where programs run that the backend measures."""
@@ -195,7 +203,7 @@ def window(
     measurement has a timeline where the gauge can tell of births and deaths.
     """
     meter = _meter(backend, trace)
-    window = Window(workspace, evidence)
+    window = Window(workspace, evidence, meter.traced)
     try:
         meter.open(window, metric)
         yield window
@@ -240,7 +248,7 @@ def _meter(backend: Backend, trace: bool) -> Meter:
     for meter in _RUNNING.meters:
         if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
             return meter
-    meter = Meter(backend, backend.tracer() if trace else backend.gauge())
+    meter = Meter(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
     gc.disable()
     meter.world.enter_context(world(backend))

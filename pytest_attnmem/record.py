@@ -163,6 +163,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
             isinstance(value, dict) and all(map(_is_int, value.values()))
         ),
         "tuple[int, ...]": lambda value: all(map(_is_int, value)),
+        "tuple[str, ...]": lambda value: all(isinstance(part, str) for part in value),
     }
 )
 
@@ -191,7 +192,12 @@ def _checked(made: _Made) -> _Made:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {name: getattr(held, name) for name in Held.__slots__}
-    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape)}
+    return {
+        "bytes": data.pop("nbytes"),
+        **data,
+        "shape": list(held.shape),
+        "dims": list(held.dims),
+    }
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
@@ -203,6 +209,9 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
             data["op"],
             data["where"],
             data.get("function", ""),
+            data.get("module", ""),
+            data.get("role", ""),
+            tuple(data.get("dims", ())),
         )
     )
 
