@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,7 @@ from .verdict import Verdict, judge
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
 
-#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
-#: that counts.
+#: Takes in a row: region, verdict (None: measured only), measurement, shape; the one that counts.
 Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
 #: The same with what else is known of the region: what it needed before.
 Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
@@ -61,16 +59,14 @@ class AttnMem:
         self.exceeded: list[Exceeded] = []
         """What was over, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
+        self._sizes: inputs.Resized = {}  # likewise
 
     def __repr__(self) -> str:
         return "<attnmem>"
 
     @property
     def computes(self) -> bool:
-        """Whether tensors have values here; if not, a test may skip what it says of them.
-
-        False on the null device, and where a run is simulated.
-        """
+        """Whether tensors have values: not on the null device, nor where a run is simulated."""
         return self._instrument(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -78,29 +74,32 @@ class AttnMem:
         backend = self._instrument(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
-        try:
-            bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
-        except TypeError as error:
-            raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+        bound = inputs.bound(args, kwargs, self._sizes)
         with world(backend):
-            tensors = inputs.qkv(*args, **kwargs)
-        self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
+            tensors = inputs.qkv(*bound.args, **bound.kwargs)
+        self._sources.append(inputs.shape_of(bound.arguments))
         return tensors
 
     def learn(self, source: Source) -> None:
         """Take in symbols that became known."""
         self._sources.append(source)
 
+    @property
+    def input_sizes(self) -> Mapping[str, int]:
+        """The sizes that ``qkv`` was called with."""
+        return inputs.sizes_of(self._sources)
+
     @contextmanager
-    def rehearsal(self) -> Iterator[dict[str, Measurement]]:
-        """Measure what the regions of a test hold, and leave no trace of it; nothing raises."""
+    def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+        """Measure what the regions of a test hold, of inputs at other ``sizes`` perhaps, and leave
+        no trace of it; nothing raises."""
         sources, regions = len(self._sources), len(self.regions)
-        self._traced = {}
+        self._traced, self._sizes = {}, sizes or {}
         self._names.clear()
         try:
             yield self._traced
         finally:
-            self._traced = None
+            self._traced, self._sizes = None, {}
             self._names.clear()
             del self._sources[sources:], self.regions[regions:]
 
@@ -290,7 +289,7 @@ class AttnMem:
         if self._keep is not None:
             verdict = self._keep(name, verdict, measurement, shape) or verdict
         if verdict is not None and verdict.fails(self._strict):
-            exceeded = Exceeded(name, verdict, shape.symbols, instrument)
+            exceeded = Exceeded(name, verdict, shape, instrument)
             self.exceeded.append(exceeded)
             raise exceeded.error
         return verdict

@@ -22,9 +22,10 @@ from .measurement import Measurement
 from .plan import Plan, arguments, where
 from .probe import Probe
 from .rows import Rows
-from .second_run import SecondRun, rewind
+from .second_run import rewind
 from .settings import MARKER, Settings
 from .shape import AttentionShape, Source
+from .traced_runs import TracedRuns
 from .verdict import Outcome, Verdict, judge, not_enforced
 
 
@@ -82,7 +83,7 @@ class Enforcement:
     def _conclude(self, windows: list[Window], error: BaseException | None) -> None:
         cause = error or _kept_by_unittest(self._item)
         measurements = [self._measurement(opened, cause) for opened in windows]
-        second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
+        second = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
         if self._explain != "off" and cause is not None:
             self._explain_regions(second)
         texts = self._judge_all(measurements, cause, second)
@@ -113,14 +114,14 @@ class Enforcement:
         self,
         measurements: list[Measurement | None],
         cause: BaseException | None,
-        second: SecondRun,
+        second: TracedRuns,
     ) -> list[str]:
         """Keep a row for each budget; the texts of those that fail the test."""
         failures = []
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
             self._rows.keep("", verdict, None, AttentionShape({}))
-            return [explain(verdict, {})] if self._strict and cause is None else []
+            return [explain(verdict, AttentionShape({}))] if self._strict and cause is None else []
         for place, (spec, instrument) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
             if self._plan.default and measurement is not None and not measurement.allocations:
@@ -144,8 +145,15 @@ class Enforcement:
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
-                failures.append(explain(verdict, shape.symbols))
+                failures.append(explain(verdict, shape, listed=not self._told(cause)))
         return failures
+
+    def _told(self, cause: BaseException | None) -> bool:
+        """Whether the error that ends the test lists what was held."""
+        return any(
+            cause is over.error and over.verdict.measurement and over.verdict.measurement.held
+            for over in self._plan.memory.exceeded
+        )
 
     def _held(
         self,
@@ -244,7 +252,7 @@ class Enforcement:
             self._rows.keep(name, verdict, None, AttentionShape({}))
         return [f"region {name!r} was never entered; use it in a 'with'" for name in unentered]
 
-    def _explain_regions(self, second: SecondRun) -> None:
+    def _explain_regions(self, second: TracedRuns) -> None:
         """Tell the errors that regions raised what was held: only the whole test can run again."""
         for exceeded in self._plan.memory.exceeded:
             instrument = exceeded.instrument
@@ -254,10 +262,9 @@ class Enforcement:
                 exceeded.become(
                     self._rows.gate.difference(exceeded.name, told, memory, instrument) or told
                 )
-                shape = AttentionShape(exceeded.symbols)
-                self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
+                self._rows.keep(exceeded.name, exceeded.verdict, None, exceeded.shape, again=True)
 
-    def _derive(self, second: SecondRun) -> None:
+    def _derive(self, second: TracedRuns) -> None:
         """Find the closed forms of what the baseline is going to have."""
         regions = self._plan.memory.regions
         used = [instrument for _, instrument in self._plan.budgets]
@@ -265,7 +272,7 @@ class Enforcement:
         if used:
             self._rows.gate.derive(self._plan.memory, used[0], second)
 
-    def _explain_the_rest(self, second: SecondRun) -> None:
+    def _explain_the_rest(self, second: TracedRuns) -> None:
         """Tell the rows of regions that were not over who held memory in them."""
         for region in [*self._plan.memory.regions]:
             seen = region.measurement

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError
 from .measure import pause
+from .shape import DEFAULTS, Source
 from .units import shown
 
 if TYPE_CHECKING:
@@ -14,6 +17,13 @@ if TYPE_CHECKING:
 
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
+
+#: Where symbols are from that a call fixed, and which they are.
+_LABEL = "qkv"
+_SIZES = ("B", "H", "N", "d", "Hkv", "M", "dv")
+
+#: Symbol → the size that a test gives it, and another to make inputs of.
+Resized = Mapping[str, tuple[int, int]]
 
 #: Names of the field that torch does not have.
 _SHORT = MappingProxyType(
@@ -89,8 +99,37 @@ def dtype_of(
     return found
 
 
-def shape_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def bound(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Resized
+) -> inspect.BoundArguments:
+    """Returns the arguments of :func:`qkv`; ``sizes`` are of symbols to give another size.
+
+    Raises:
+        BudgetError: it takes no such arguments.
+    """
+    try:
+        found = inspect.signature(qkv).bind(*args, **kwargs)
+    except TypeError as error:
+        raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+    for symbol, (own, other) in sizes.items():
+        if found.arguments.get(symbol) == own:
+            found.arguments[symbol] = other
+    return found
+
+
+def shape_of(arguments: dict[str, Any]) -> Source:
     """The symbols that a call of :func:`qkv` with these arguments fixes."""
-    names = ("B", "H", "N", "d", "Hkv", "M", "dv", "dtype")
+    names = (*_SIZES, "dtype")
     known = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    values = {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    return Source(_LABEL, values, frozenset(DEFAULTS) - known.keys())
+
+
+def sizes_of(sources: Iterable[Source]) -> dict[str, int]:
+    """Returns the sizes that all calls of :func:`qkv` among these were given."""
+    found: dict[str, set[Any]] = {}
+    for source in sources:
+        for symbol in _SIZES if source.label == _LABEL else ():
+            if symbol not in source.assumed:
+                found.setdefault(symbol, set()).add(source.values[symbol])
+    return {symbol: one for symbol, sizes in found.items() for one in sizes if len(sizes) == 1}

@@ -192,12 +192,9 @@ def _checked(made: _Made) -> _Made:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {name: getattr(held, name) for name in Held.__slots__}
-    return {
-        "bytes": data.pop("nbytes"),
-        **data,
-        "shape": list(held.shape),
-        "dims": list(held.dims),
-    }
+    traced = {name: data.pop(name) for name in ("module", "role", "dims")}
+    known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
+    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape), **known}
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:

@@ -10,7 +10,7 @@ from .budget import Budget
 from .contract import Contract
 from .errors import BudgetError
 from .growth import Answer, Growth, Judgement
-from .measurement import Measurement
+from .measurement import Held, Measurement
 from .units import format_distinct, format_size
 
 
@@ -36,6 +36,8 @@ class Verdict:
     """
     change: str = ""
     """What a regression consists of: ``+4*B*H*N^2: one more float32 …``."""
+    more: tuple[Held, ...] = ()
+    """The tensors that a regression consists of, where they are proved to be."""
     hint: str = ""
     """What to do if it is meant to be so."""
 

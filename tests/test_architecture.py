@@ -18,7 +18,7 @@ PLUGIN = frozenset(
         *("baseline_session.py", "completeness.py", "forms.py", "gate.py"),
         *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
         *("probe.py", "received.py", "reporter.py"),
-        *("rows.py", "second_run.py", "session.py", "settings.py"),
+        *("rows.py", "second_run.py", "session.py", "settings.py", "traced_runs.py"),
     }
 )
 #: Folders of files that know torch, and files that do elsewhere.
