@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .errors import AttnMemError
@@ -45,11 +44,11 @@ class TracedRuns:
         """
         return self._proved(name, self._own.region(name, instrument), instrument)
 
-    @cached_property
+    @property
     def _arguments(self) -> Mapping[str, str]:
         return sized_arguments(self._item)
 
-    @cached_property
+    @property
     def sizes(self) -> Mapping[str, int]:
         """The sizes that can be others: of the test's arguments, and of the inputs it makes."""
         values = getattr(self._item, "funcargs", {})

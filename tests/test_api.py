@@ -370,8 +370,8 @@ class TestCheck:
             "check: peak 512 B exceeds budget 511 B by 1 B on cpu",
             "  budget    2*N^2*4 - 1   N=8   test_api.py:N",
             "  held at the peak (2 tensors):",
-            "    256 B  [8, 8] float32  ones  test_api.py:N  in squares  ← N·N",
-            "    256 B  [8, 8] float32  neg   test_api.py:N  in squares  ← N·N",
+            "    256 B  [8, 8] float32  ones  test_api.py:N  in squares",
+            "    256 B  [8, 8] float32  neg   test_api.py:N  in squares",
         ]
 
     def test_a_check_can_have_a_name(self, memory: AttnMem) -> None:

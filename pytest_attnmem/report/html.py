@@ -38,8 +38,9 @@ _EXACT = 1 << 53
 Texts = dict[str, int]
 """What is said often, each with its place in the page's list of texts."""
 
-Tensors = dict[Held, Held]
-"""What a row held at one time or another, by what any run tells of it, and by what is known."""
+Tensors = dict[Held, tuple[int, Held]]
+"""What a row held at one time or another, as any run tells of it: its place in the row's list of
+tensors, and the tensor with all that is known."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -146,7 +147,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
         "more_held": [len(others), _number(sum(held.nbytes for held in others))],
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
-        "tensors": [_tensor(held, texts) for held in tensors.values()],
+        "tensors": [_tensor(held, texts) for _, held in tensors.values()],
         "growth": growths,
     }
 
@@ -158,8 +159,8 @@ def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
 
 def _known(held: Held, tensors: Tensors) -> int:
     """The place of a tensor in the row's list, which it joins where it is new."""
-    tensors.setdefault(held.origin, held)
-    return [*tensors].index(held.origin)
+    place, _ = tensors.setdefault(held.origin, (len(tensors), held))
+    return place
 
 
 def _tensor(held: Held, texts: Texts) -> list[Any]:

@@ -98,9 +98,9 @@ def test_step(N):
             STEP,
             "upcast",
             "+768.0 KiB: four more float64 [B, 4, N, N], softmax at gpt.py:29, to_copy at"
-            " test_g.py:9, softmax_backward_data at test_g.py:9; one more block of 256.0 KiB,"
-            " softmax_backward_data (scratch) at test_g.py:9; two fewer float32 [B, 4, N, N]; and 2"
-            " other shapes",
+            " test_g.py:10, softmax_backward_data at test_g.py:10; one more block of 256.0 KiB,"
+            " softmax_backward_data (scratch) at test_g.py:10; two fewer float32 [B, 4, N, N]; and"
+            " 2 other shapes",
         ),
         (CACHE, "cache", "+512*N: one more float32 [1, 4, 4*N, 8], clone at gpt.py:64"),
         (
@@ -120,7 +120,7 @@ def test_a_gpt(suite, monkeypatch, suite_text, regression, told):
 def test_bytes_outside_tensors_are_told_apart(suite, monkeypatch):
     ran = recorded(suite, STEP, monkeypatch, "hidden", gpt=GPT)
     (line,) = grew(ran)
-    assert line.startswith("grew      +32.0 KiB: two more float32 [2, N, 32], mul at gpt.py:55")
+    assert line.startswith("grew      +32.0 KiB: two more float32 [B, N, 32], mul at gpt.py:55")
 
 
 PHASES = """
@@ -144,7 +144,7 @@ def test_a_symbol_without_a_form_means_bytes_alone(suite, monkeypatch):
     (told,) = grew(ran)
     assert told == (
         "grew      +3.9 MiB: one more float32 [4, N, N], empty at test_g.py:13; one more bool"
-        " [N, N], empty at test_g.py:11; one less uint8 [362528]"
+        " [N, N], empty at test_g.py:11; one less uint8 [363168]"
     )
 
 
@@ -174,13 +174,13 @@ def test_the_shape_of_inputs_that_qkv_makes_is_proved(suite, monkeypatch):
 import pytest
 
 @pytest.mark.memory_budget("1 KiB")
-def test_scores(qkv):
+def test_it(qkv):
     q, k, v = qkv(3, 4, 64, 16)
     scores = q @ k.mT
     same = q.new_empty(64, 64)
 """)
-    assert suite.run().report("test_scores")[2:] == [
+    assert suite.run().report("test_it")[2:] == [
         "  held at the peak (2 tensors):",
-        "    192.0 KiB  [12, 64, 64] float32  bmm        test_suite.py:7  in test_scores  ← B·H·N·N",
-        "     16.0 KiB  [64, 64] float32      new_empty  test_suite.py:8  in test_scores",
+        "    192.0 KiB  [12, 64, 64] float32  bmm        test_suite.py:7  in test_it  ← B·H·N·N",
+        "     16.0 KiB  [64, 64] float32      new_empty  test_suite.py:8  in test_it",
     ]
