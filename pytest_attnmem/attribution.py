@@ -30,6 +30,11 @@ class Exceeded:
     def __post_init__(self) -> None:
         self.error = BudgetExceeded(self._text())
 
+    @property
+    def listed(self) -> bool:
+        """Whether the error lists what was held."""
+        return bool(self.verdict.measurement and self.verdict.measurement.held)
+
     def attribute(self, trace: Callable[[], Measurement]) -> None:
         """Tell the error, already raised, what was held at the peak."""
         self.become(attributed(self.verdict, trace))

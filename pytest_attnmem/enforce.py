@@ -118,6 +118,7 @@ class Enforcement:
     ) -> list[str]:
         """Keep a row for each budget; the texts of those that fail the test."""
         failures = []
+        listed = not any(over.error is cause and over.listed for over in self._plan.memory.exceeded)
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
             self._rows.keep("", verdict, None, AttentionShape({}))
@@ -140,20 +141,13 @@ class Enforcement:
                 verdict = attributed(verdict, partial(second.whole, instrument))
             if over and self._explain != "off":
                 compared = self._rows.gate.difference("", verdict, self._plan.memory, instrument)
-                verdict = compared or self._grown(verdict, instrument, cause)
+                verdict = compared or self._grown(verdict, instrument, cause, shape)
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
-                failures.append(explain(verdict, shape, listed=not self._told(cause)))
+                failures.append(explain(verdict, shape, listed=listed))
         return failures
-
-    def _told(self, cause: BaseException | None) -> bool:
-        """Whether the error that ends the test lists what was held."""
-        return any(
-            cause is over.error and over.verdict.measurement and over.verdict.measurement.held
-            for over in self._plan.memory.exceeded
-        )
 
     def _held(
         self,
@@ -174,7 +168,11 @@ class Enforcement:
         return replace(held, budget=replace(held.budget, where=self._place(spec)))
 
     def _grown(
-        self, verdict: Verdict, instrument: Instrument, cause: BaseException | None
+        self,
+        verdict: Verdict,
+        instrument: Instrument,
+        cause: BaseException | None,
+        shape: AttentionShape,
     ) -> Verdict:
         """The verdict with how the test grows in the symbols of its budget, where it varies."""
         measured, budget = verdict.measurement, verdict.budget
@@ -183,7 +181,8 @@ class Enforcement:
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
         probe = Probe(self._item, self._plan.memory, instrument)
-        return replace(verdict, growths=probe.look(budget.values, budget.metric, measured))
+        symbols = {shape.source(name) for name in budget.values}
+        return replace(verdict, growths=probe.look(symbols, budget.metric, measured))
 
     def _judge(
         self,

@@ -10,7 +10,7 @@ from . import expression, tensors
 from .errors import FormulaError
 from .expression import Node
 from .formula import parse_formula
-from .shape import ALIASES, AttentionShape
+from .shape import AttentionShape
 from .verdict import Outcome, Verdict
 
 
@@ -60,10 +60,7 @@ def _grows(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str
 def _told(budget: str, shape: AttentionShape) -> Node:
     """The formula in the symbols that have values of their own."""
     tree = parse_formula(budget).tree
-    symbols = {name: ALIASES.get(name, name) for name in expression.symbols(tree)}
-    return expression.rename(
-        tree, {name: shape.assumed.get(symbol, symbol) for name, symbol in symbols.items()}
-    )
+    return expression.rename(tree, {name: shape.source(name) for name in expression.symbols(tree)})
 
 
 def _power(symbol: str, degree: int | Fraction) -> str:

@@ -144,6 +144,11 @@ class AttentionShape:
             f" argument so, or make the inputs with the fixture qkv{hint}"
         )
 
+    def source(self, name: str) -> str:
+        """The symbol that a name has its value from: ``N`` of ``seq_len``, and of an assumed M."""
+        symbol = name if name in SYMBOLS else ALIASES.get(name, name)
+        return self.assumed.get(symbol, symbol)
+
     def __getattr__(self, name: str) -> int:
         """The value of a symbol, as an attribute."""
         if name.startswith("__"):

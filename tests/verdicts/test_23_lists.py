@@ -28,8 +28,14 @@ def listed(ran, test):
     return lines[start:]
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
-def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend):
+@pytest.mark.parametrize(
+    ("backend", "optimizer"),
+    [
+        ("cpu", "99.1 KiB made by the optimizer: 42 tensors"),
+        ("simulated:H100", "99.0 KiB made by the optimizer: 28 tensors"),  # it counts on the CPU
+    ],
+)
+def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend, optimizer):
     suite.write(GPT, "gpt.py")
     suite.write(STEP)
     lines = listed(suite.run(f"--attnmem-backend={backend}"), "test_step[64]")
@@ -41,7 +47,7 @@ def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend):
     assert {
         "49.5 KiB parameters: 14 tensors",
         "49.5 KiB gradients of parameters: 14 tensors",
-        "99.1 KiB made by the optimizer: 42 tensors",
+        optimizer,
     } <= told
 
 
@@ -60,8 +66,7 @@ def test_it(attnmem):
         "E         held at the peak (1 tensor):",
         "E           16.0 KiB  [4096] float32  empty  test_suite.py:8  in test_it",
     ]
-    assert ran.report("test_it")[-3:] == [
-        "----------------------------- Captured memory budget call ------------------------------",
+    assert ran.report("test_it")[-2:] == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:5",
     ]
