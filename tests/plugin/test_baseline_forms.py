@@ -69,7 +69,7 @@ def test_a_regression_says_which_term_came_in_and_who_holds_it(suite, monkeypatc
         "grew      +32*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
     ) in "\n".join(ran.report("test_region[256]"))
     assert ran.report("test_no_sizes")[1] == (
-        "  grew      +2.0 MiB: one more float32 [B, H, N, N], masked_fill at test_suite.py:9"
+        "  grew      +2.0 MiB: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
     )
     quiet = suite.run("--attnmem-backend=cpu", "--attnmem-explain=off")
     assert "grew" not in quiet.text
