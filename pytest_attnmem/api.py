@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -52,16 +52,14 @@ class AttnMem:
         self.exceeded: list[Exceeded] = self._holding.exceeded
         """Each limit that was not kept, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
+        self._sizes: inputs.Resized = {}  # likewise
 
     def __repr__(self) -> str:
         return "<attnmem>"
 
     @property
     def computes(self) -> bool:
-        """Whether tensors have values here; if not, a test may skip what it says of them.
-
-        False on the null device, and where a run is simulated.
-        """
+        """Whether tensors have values: not on the null device, nor where a run is simulated."""
         return self._instrument(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -69,26 +67,32 @@ class AttnMem:
         backend = self._instrument(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
-        arguments = inputs.read_arguments(args, kwargs)
+        arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
         with world(backend):
             tensors = inputs.qkv(**arguments)
-        self._sources.append(Source("qkv", inputs.shape_of(arguments)))
+        self._sources.append(inputs.shape_of(arguments))
         return tensors
 
     def learn(self, source: Source) -> None:
         """Take in symbols that became known."""
         self._sources.append(source)
 
+    @property
+    def input_sizes(self) -> Mapping[str, int]:
+        """The sizes that ``qkv`` was called with."""
+        return inputs.sizes_of(self._sources)
+
     @contextmanager
-    def rehearsal(self) -> Iterator[dict[str, Measurement]]:
-        """Measure what the regions of a test hold, and leave no trace of it; nothing raises."""
+    def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+        """Measure what the regions of a test hold, of inputs at other ``sizes`` perhaps, and leave
+        no trace of it; nothing raises."""
         sources, regions = len(self._sources), len(self.regions)
-        self._traced = {}
+        self._traced, self._sizes = {}, sizes or {}
         self._names.clear()
         try:
             yield self._traced
         finally:
-            self._traced = None
+            self._traced, self._sizes = None, {}
             self._names.clear()
             del self._sources[sources:], self.regions[regions:]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from .arithmetic import MAX_BITS
@@ -11,8 +11,8 @@ from .errors import BudgetError
 from .measurement import Measurement
 from .shape import AttentionShape
 from .tolerance import parse_share, parse_tolerance
-from .units import excerpt, format_size, shown
-from .verdict import Verdict, judge
+from .units import excerpt, format_distinct, format_size, shown
+from .verdict import Outcome, Verdict, judge
 
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
@@ -57,7 +57,23 @@ def hold(
         absent = f"the base {problem}"
         return judge(new, Budget(None, where=where, metric=metric, absent=absent))
     limit, text = _bound(before, *bound, shape)
-    return judge(new, Budget(limit, text, where=where, metric=metric))
+    verdict = judge(new, Budget(limit, text, where=where, metric=metric))
+    value = new.value(metric)
+    if verdict.outcome is not Outcome.OVER or new.out_of_memory is not None or value is None:
+        return verdict
+    return replace(verdict, reason=f"{_over(value, before, limit, metric, text)} on {new.place}")
+
+
+def _over(value: int, base: int, limit: int, metric: str, allowed: str) -> str:
+    """``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
+    new, most = format_distinct(value, limit)
+    ratio = f" is {_times(value, base)} of base" if base > 0 else " is over base"
+    return f"{metric} of new, {new},{ratio}; allowed {most}, {allowed}"
+
+
+def _times(value: int, base: int) -> str:
+    hundredths = (value * 200 // base + 1) // 2  # rounded to the nearest
+    return f"{hundredths // 100:,}.{hundredths % 100:02}x"
 
 
 def _problem(base: Measurement, metric: str) -> str:

@@ -26,6 +26,7 @@ from .rows import STOPS, Rows, stopped
 from .second_run import SecondRun, kept_by_unittest, rewind
 from .settings import MARKER, Settings
 from .shape import AttentionShape, Source
+from .traced_runs import TracedRuns
 from .verdict import Outcome, Verdict, judge, not_enforced
 from .window import Window
 
@@ -92,7 +93,7 @@ class Enforcement:
         measurements = [self._measurement(opened, cause) for opened in windows]
         if cause is None:
             measurements = self._unpinned(measurements)
-        second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
+        second = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
         abandoned = self._parts.abandoned()
         if self._explain != "off":
             self._parts.explain(second)
@@ -138,14 +139,15 @@ class Enforcement:
         self,
         measurements: list[Measurement | None],
         cause: BaseException | None,
-        second: SecondRun,
+        second: TracedRuns,
     ) -> list[str]:
         """Keep a row for each budget; the texts of those that fail the test."""
         failures = []
+        listed = not any(over.error is cause and over.listed for over in self._plan.memory.exceeded)
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
             self._rows.keep("", verdict, None, AttentionShape({}))
-            return [explain(verdict, {})] if self._strict and cause is None else []
+            return [explain(verdict, AttentionShape({}))] if self._strict and cause is None else []
         for place, (spec, instrument) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
             if self._plan.default and measurement is not None and not measurement.allocations:
@@ -164,12 +166,12 @@ class Enforcement:
                 verdict = attributed(verdict, partial(second.whole, instrument))
             if over and self._explain != "off":
                 compared = self._rows.gate.difference("", verdict, self._plan.memory, instrument)
-                verdict = compared or self._grown(verdict, instrument, cause)
+                verdict = compared or self._grown(verdict, instrument, cause, shape)
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
-                failures.append(explain(verdict, shape.symbols))
+                failures.append(explain(verdict, shape, listed=listed))
         return failures
 
     def _held(
@@ -191,7 +193,11 @@ class Enforcement:
         return replace(held, budget=replace(held.budget, where=self._place(spec)))
 
     def _grown(
-        self, verdict: Verdict, instrument: Instrument, cause: BaseException | None
+        self,
+        verdict: Verdict,
+        instrument: Instrument,
+        cause: BaseException | None,
+        shape: AttentionShape,
     ) -> Verdict:
         """The verdict with how the test grows in the symbols of its budget, where it varies."""
         measured, budget = verdict.measurement, verdict.budget
@@ -199,7 +205,8 @@ class Enforcement:
             return verdict
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
-        return with_growth(verdict, self._item, self._plan.memory, instrument)
+        symbols = {shape.source(name) for name in budget.values}
+        return with_growth(verdict, symbols, self._item, self._plan.memory, instrument)
 
     def _judge(
         self,
@@ -272,7 +279,7 @@ class Enforcement:
         device = Source(f"the {measurement.backend} backend", measurement.symbols)
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
 
-    def _derive(self, second: SecondRun) -> None:
+    def _derive(self, second: TracedRuns) -> None:
         """Find the closed forms of what the baseline is going to have."""
         regions = self._plan.memory.regions
         used = [instrument for _, instrument in self._plan.budgets]

@@ -179,9 +179,8 @@ class Growth:
         """Who held memory at the largest sizes, if that can be seen."""
         if self.trace is None or self.metric == "retained":
             return []
-        sizes = {name: values[-1] for name, values in self.sizes.items()}
         try:
-            return tensors.lines(self.trace().held, sizes, "peak")
+            return tensors.lines(self.trace().held, "peak")
         except Exception as error:  # the program's own: it does not run twice
             return [f"  what was held is not known: {excerpt(str(error), 160)}"]
 

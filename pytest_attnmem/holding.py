@@ -70,5 +70,5 @@ class Holding:
         if self.keep is not None:
             verdict = self.keep(name, verdict, measurement, shape) or verdict
         if verdict is not None and verdict.fails(self.strict):
-            self.exceeded.append(Exceeded(name, verdict, shape.symbols, instrument))
+            self.exceeded.append(Exceeded(name, verdict, shape, instrument))
         return verdict

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .errors import BudgetError
 from .measure import pause
-from .shape import ALIASES
+from .shape import ALIASES, DEFAULTS, Source
 from .suggestion import closest
 from .units import shown
 
@@ -22,6 +22,12 @@ __tracebackhide__ = True
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Where symbols are from that a call fixed, and which they are.
+_LABEL = "qkv"
+_SIZES = ("B", "H", "N", "d", "Hkv", "M", "dv")
+
+#: Symbol → the size that a test gives it, and another to make inputs of.
+Resized = Mapping[str, tuple[int, int]]
 
 #: Names of the field that torch does not have.
 _SHORT = MappingProxyType(
@@ -150,8 +156,25 @@ def dtype_of(
     return found
 
 
-def shape_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def resized(arguments: Mapping[str, Any], sizes: Resized) -> dict[str, Any]:
+    """Returns the arguments of :func:`qkv` with another size for each symbol of ``sizes``."""
+    others = {s: other for s, (own, other) in sizes.items() if arguments.get(s) == own}
+    return {**arguments, **others}
+
+
+def shape_of(arguments: dict[str, Any]) -> Source:
     """The symbols that a call of :func:`qkv` with these arguments fixes."""
-    names = ("B", "H", "N", "d", "Hkv", "M", "dv", "dtype")
+    names = (*_SIZES, "dtype")
     known = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    values = {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    return Source(_LABEL, values, frozenset(DEFAULTS) - known.keys())
+
+
+def sizes_of(sources: Iterable[Source]) -> dict[str, int]:
+    """Returns the sizes that all calls of :func:`qkv` among these were given."""
+    found: dict[str, set[Any]] = {}
+    for source in sources:
+        for symbol in _SIZES if source.label == _LABEL else ():
+            if symbol not in source.assumed:
+                found.setdefault(symbol, set()).add(source.values[symbol])
+    return {symbol: one for symbol, sizes in found.items() for one in sizes if len(sizes) == 1}

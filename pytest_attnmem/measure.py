@@ -32,9 +32,10 @@ _RUNNING = _Running()
 class Meter:
     """The windows that are open on one backend, innermost last, and the gauge they share."""
 
-    def __init__(self, backend: Backend, gauge: Gauge) -> None:
+    def __init__(self, backend: Backend, gauge: Gauge, traced: bool) -> None:
         self.backend = backend
         self.gauge = gauge
+        self.traced = traced
         self.collecting = gc.isenabled()
         self.world = ExitStack()
         """Where programs run that the backend measures."""
@@ -121,7 +122,7 @@ def window(
     lives are told each on its own.
     """
     meter = _meter(backend, trace)
-    window = Window(workspace, evidence, most)
+    window = Window(workspace, evidence, most, meter.traced)
     try:
         meter.open(window, metric)
         yield window
@@ -162,7 +163,7 @@ def _meter(backend: Backend, trace: bool) -> Meter:
     for meter in _RUNNING.meters:
         if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
             return meter
-    meter = Meter(backend, backend.tracer() if trace else backend.gauge())
+    meter = Meter(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
     gc.disable()
     meter.world.enter_context(world(backend))

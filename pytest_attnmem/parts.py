@@ -11,8 +11,8 @@ from .api import AttnMem
 from .attribution import Exceeded, of_second_run
 from .errors import AttnMemError
 from .rows import Rows
-from .second_run import SecondRun
 from .shape import AttentionShape
+from .traced_runs import TracedRuns
 from .verdict import Outcome, not_enforced
 
 
@@ -50,7 +50,7 @@ class Parts:
             self._keep_unmeasured(name, reason)
         return [f"{name}: not enforced: {reason}" for name in names]
 
-    def explain(self, second: SecondRun) -> None:
+    def explain(self, second: TracedRuns) -> None:
         """Tell the errors that regions raised what was held: only the whole test can run again."""
         for exceeded in self._memory.exceeded:
             instrument = exceeded.instrument
@@ -60,10 +60,9 @@ class Parts:
                 exceeded.become(
                     self._rows.gate.difference(exceeded.name, told, memory, instrument) or told
                 )
-                shape = AttentionShape(exceeded.symbols)
-                self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
+                self._rows.keep(exceeded.name, exceeded.verdict, None, exceeded.shape, again=True)
 
-    def explain_the_rest(self, second: SecondRun) -> None:
+    def explain_the_rest(self, second: TracedRuns) -> None:
         """Tell the rows of regions that were not over who held memory in them."""
         for region in [*self._memory.regions]:
             seen = region.measurement

@@ -177,6 +177,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
             isinstance(value, dict) and all(map(_is_int, value.values()))
         ),
         "tuple[int, ...]": lambda value: all(map(_is_int, value)),
+        "tuple[str, ...]": lambda value: all(isinstance(part, str) for part in value),
     }
 )
 
@@ -205,7 +206,9 @@ def _checked(made: _Made) -> _Made:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {name: getattr(held, name) for name in Held.__slots__}
-    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape)}
+    traced = {name: data.pop(name) for name in ("module", "role", "dims")}
+    known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
+    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape), **known}
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
@@ -217,6 +220,9 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
             data["op"],
             data["where"],
             data.get("function", ""),
+            data.get("module", ""),
+            data.get("role", ""),
+            tuple(data.get("dims", ())),
         )
     )
 

@@ -25,6 +25,7 @@ from .measurement import Measurement
 
 if TYPE_CHECKING:
     from .api import AttnMem
+    from .inputs import Resized
     from .instrument import Instrument
 
 
@@ -51,12 +52,18 @@ _READERS = ("capsys", "capfd", "capteesys")
 
 
 class SecondRun:
-    """Made when first asked for, and once; regions and checks in it do not raise."""
+    """Made when first asked for, and once; regions and checks in it do not raise.
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
+    ``sizes`` are those of inputs to make in another size: symbol → own and other.
+    """
+
+    def __init__(
+        self, item: pytest.Item, memory: AttnMem, failed: bool, sizes: Resized | None = None
+    ) -> None:
         self._item = item
         self._memory = memory
         self._failed = failed
+        self._sizes = sizes
         self._whole: dict[str, Measurement] = {}
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
@@ -101,7 +108,7 @@ class SecondRun:
 
     def _run(self, instrument: Instrument, *, trace: bool = True) -> None:
         opened = None
-        with untold(self._item), self._memory.rehearsal() as regions:
+        with untold(self._item), self._memory.rehearsal(self._sizes) as regions:
             try:
                 rewind(self._item)
                 with instrument.window(trace=trace) as opened:

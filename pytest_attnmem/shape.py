@@ -89,6 +89,8 @@ class Source:
 
     label: str
     values: Mapping[str, object]
+    assumed: frozenset[str] = frozenset()
+    """The names in ``values`` that nobody gave, as M where ``qkv`` makes it N."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class AttentionShape:
 
     symbols: Mapping[str, int]
     conflicts: Mapping[str, str] = field(default_factory=dict)
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """Symbol → the one that it has its value from, of those that nobody gave: ``M`` → ``N``."""
 
     def __getitem__(self, name: str) -> int:
         """The value of a symbol, by its own name or by one of the field's (``heads``)."""
@@ -138,6 +142,11 @@ class AttentionShape:
             f"{which} no value (known: {known}); pass {keywords} with the limit, name a test"
             f" argument so, or make the inputs with the fixture qkv{hint}"
         )
+
+    def source(self, name: str) -> str:
+        """The symbol that a name has its value from: ``N`` of ``seq_len``, and of an assumed M."""
+        symbol = name if name in SYMBOLS else ALIASES.get(name, name)
+        return self.assumed.get(symbol, symbol)
 
     def __getattr__(self, name: str) -> int:
         """The value of a symbol, as an attribute."""
@@ -187,6 +196,7 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
     is read: it matters only where used.
     """
     found: dict[str, tuple[int, str]] = {}
+    given: set[str] = set()
     conflicts: dict[str, str] = {}
     for source in sources:
         for name, value in source.values.items():
@@ -198,6 +208,7 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
                     f"symbol {symbol!r} has no size: {name}={value} from {source.label}; give a"
                     " whole number"
                 )
+            given |= {symbol} - source.assumed
             here = f"{name}={value}" if symbol == name else f"{symbol}={number} ({name}={value})"
             known = found.setdefault(symbol, (number, f"{here} from {source.label}"))
             if known[0] != number:
@@ -212,7 +223,8 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
                 conflicts[name] = conflicts[other]
     order = {name: place for place, name in enumerate(SYMBOLS)}
     names = sorted(symbols, key=lambda name: (order.get(name, len(order)), name))
-    return AttentionShape({name: symbols[name] for name in names}, conflicts)
+    assumed = {name: other for name, other in DEFAULTS.items() if name not in given}
+    return AttentionShape({name: symbols[name] for name in names}, conflicts, assumed)
 
 
 def _symbol(name: str, value: object) -> tuple[str, int | None]:

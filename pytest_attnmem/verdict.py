@@ -12,7 +12,7 @@ from .contract import Contract
 from .errors import AttnMemError
 from .growth import Growth
 from .judgement import Answer
-from .measurement import Measurement
+from .measurement import Held, Measurement
 from .shape import AttentionShape
 from .units import format_distinct, format_size
 
@@ -39,6 +39,8 @@ class Verdict:
     """
     change: str = ""
     """What a regression consists of: ``+4*B*H*N^2: one more float32 …``."""
+    more: tuple[Held, ...] = ()
+    """The tensors that a regression consists of, where they are proved to be."""
     hint: str = ""
     """What to do if it is meant to be so."""
 

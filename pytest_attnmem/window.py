@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .backends import Backend, Rise, Stretch
-from .measurement import Held, Measurement
-from .timeline import MOST, Timeline, timeline
+from .lives import Numbered, lives
+from .measurement import Measurement
+from .timeline import MOST, Event, Timeline, timeline
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Window:
     """Whether to keep who was alive when, which takes memory and time."""
     most: int = MOST
     """How many lives of the timeline are told each on its own."""
+    traced: bool = False
+    """Whether to keep every tensor that was allocated, as memory and time allow."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
     _started: float = field(default_factory=time.perf_counter)
@@ -46,8 +49,8 @@ class Window:
     _allocations: int = 0
     _problem: str | None = None
     _missing: str = ""
-    _held: tuple[Held, ...] = ()
-    _left: tuple[Held, ...] = ()
+    _held: tuple[Numbered, ...] = ()
+    _left: tuple[Numbered, ...] = ()
     _births: int | None = None
     _modules: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
     _stretches: list[Stretch] = field(default_factory=list)
@@ -67,13 +70,13 @@ class Window:
         self._problem = self._problem or stretch.problem
         self._missing = self._missing or stretch.missing
         self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
-        if self.evidence:
+        if self.evidence or self.traced:
             self._stretches.append(stretch)
 
-    def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
-        """Those born in this window, largest first."""
-        own = (held for birth, held in tensors if birth >= (self._births or 0))
-        return tuple(sorted(own, key=lambda held: -held.nbytes))
+    def _own(self, tensors: Iterable[Numbered]) -> tuple[Numbered, ...]:
+        """Returns the tensors allocated in this window, the largest first."""
+        own = (tensor for tensor in tensors if tensor[0] >= (self._births or 0))
+        return tuple(sorted(own, key=lambda tensor: -tensor[1].nbytes))
 
     @property
     def level(self) -> int:
@@ -106,12 +109,16 @@ class Window:
             pinned_bytes=pinned,
             missing=self._missing,
             out_of_memory=self.out_of_memory,
-            held=self._held,
-            left=self._left,
-            timeline=self._timeline(),
-            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot is not None),
+            held=tuple(held for _, held in self._held),
+            left=tuple(held for _, held in self._left),
+            lives=lives(self._events(), self._held, self._left) if self.traced else None,
+            timeline=self._timeline() if self.evidence else None,
+            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot and self.evidence),
         )
 
     def _timeline(self) -> Timeline | None:
-        told = [(s.births, s.events) for s in self._stretches if s.events is not None]
+        told = [(first, events) for first, events in self._events() if events is not None]
         return timeline(told, self.most) if told and len(told) == len(self._stretches) else None
+
+    def _events(self) -> list[tuple[int, Sequence[Event] | None]]:
+        return [(stretch.births, stretch.events) for stretch in self._stretches]

@@ -71,7 +71,9 @@ def test_a_bound_is_a_limit(
 def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
     worse = replace(seen, retained_bytes=257)
     verdict = compared(worse, seen, metric="retained")
-    assert verdict.reason == "retained 257 B exceeds budget 256 B by 1 B on cpu"
+    assert verdict.reason == (
+        "retained of new, 257 B, is 1.00x of base; allowed 256 B, 1x base 256 B on cpu"
+    )
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def _message(row: Record) -> str:
     if not row.fails:
         return f"expected failure of a memory budget: {excerpt(row.reason, _LONGEST)}"
     moment = "end" if row.metric == "retained" else "peak"
-    held = tensors.lines(row.held[:_HELD], row.shape, moment)[1:]
+    held = tensors.lines(row.held, moment)[1 : 1 + _HELD]
     return "\n".join([excerpt(row.reason, _LONGEST), *(excerpt(line, _LONGEST) for line in held)])
 
 

@@ -16,7 +16,7 @@ from ..decomposition import Component
 from ..measurement import METRICS, Held
 from ..record import Record
 from ..summary import Summary
-from ..tensors import dimensions
+from ..symbolic import product
 from ..timeline import Timeline
 from ..units import excerpt, format_size
 from ..verdict import Outcome
@@ -38,8 +38,9 @@ _EXACT = 1 << 53
 Texts = dict[str, int]
 """What is said often, each with its place in the page's list of texts."""
 
-Tensors = dict[Held, int]
-"""What a row held at one time or another, each with its place in the row's list of tensors."""
+Tensors = dict[Held, tuple[int, Held]]
+"""What a row held at one time or another, as any run tells of it: its place in the row's list of
+tensors, and the tensor with all that is known."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -146,11 +147,11 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
         "workspace_bytes": _number(row.workspace_bytes),
         "allocations": _number(row.allocations),
         "duration_s": row.duration_s if isfinite(row.duration_s) else None,
-        "held": [_place(held, tensors) for held in listed],
+        "held": [_known(held, tensors) for held in listed],
         "more_held": [len(others), _number(sum(held.nbytes for held in others))],
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
-        "tensors": [_tensor(held, row, texts) for held in tensors],
+        "tensors": [_tensor(held, texts) for _, held in tensors.values()],
         "growth": growths,
     }
 
@@ -160,10 +161,16 @@ def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
     return places.setdefault(thing, len(places))
 
 
-def _tensor(held: Held, row: Record, texts: Texts) -> list[Any]:
+def _known(held: Held, tensors: Tensors) -> int:
+    """The place of a tensor in the row's list, which it joins where it is new."""
+    place, _ = tensors.setdefault(held.origin, (len(tensors), held))
+    return place
+
+
+def _tensor(held: Held, texts: Texts) -> list[Any]:
     """Bytes, then texts by their place: shape, what it means, dtype, operator, line, function."""
     shape = str([*held.shape]) if held.dtype or held.shape else ""
-    meaning = dimensions(held.shape, row.shape)
+    meaning = product(held.dims)
     words = (shape, meaning, held.dtype, held.op, held.where, held.function)
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
 
@@ -174,7 +181,7 @@ def _component(part: Component, texts: Texts) -> list[Any]:
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
-    spans = [(span.born, span.died, _place(span.held, tensors)) for span in life.spans]
+    spans = [(span.born, span.died, _known(span.held, tensors)) for span in life.spans]
     return {"events": life.events, "note": life.note, "spans": spans}
 
 

@@ -121,7 +121,7 @@ def _folded(row: Record) -> str:
     lines = ["  budget    " + "   ".join(filter(None, (row.budget, shape, row.where)))]
     lines += [f"  grows     as {growth['formula']}" for growth in row.growth if growth["formula"]]
     moment = "end" if row.metric == "retained" else "peak"
-    lines += tensors.lines(row.held, row.shape, moment)
+    lines += tensors.lines(row.held, moment)
     inside = "\n".join(html.escape(excerpt(line, _NAME)) for line in lines)
     title = f"<code>{html.escape(excerpt(row.name, _NAME))}</code>"
     reason = f"<code>{html.escape(excerpt(row.reason, _NAME))}</code>"
