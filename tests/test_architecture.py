@@ -23,7 +23,7 @@ PLUGIN = frozenset(
 )
 #: Folders of files that know torch, and files that do elsewhere.
 TORCH = ("backends", "kernels")
-TORCH_FILES = frozenset({f"nulldevice/{name}.py" for name in ("cudnn", "program", "values")})
+TORCH_FILES = frozenset({f"nulldevice/{name}.py" for name in ("cudnn", "program")})
 #: What must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 
