@@ -69,7 +69,7 @@ class Adoption:
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
         value = real.detach().clone() if host and not isinstance(real, FakeTensor) else None
         fake = FakeTensor(self._world, elem, CPU if host else CUDA, value)
-        fake.__class__ = SimulatedTensor
+        fake.__class__ = SimulatedTensor  # type: ignore[assignment]
         if value is not None:  # it may be asked for
             self._world.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):

@@ -10,7 +10,6 @@ from types import CodeType
 from typing import Any, Protocol
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...allocator import OutOfMemory
 from ...measurement import Held
@@ -19,6 +18,7 @@ from ...units import format_size
 from ..tracker import innermost
 from .calls import Call, Free, Output, Plan, Planner, Temporary, Workspace
 from .device import BACKWARD, MAIN, About, Block
+from .fakes import SimulatedTensor
 from .recall import Recalled
 from .workspaces import workspace_bytes
 
@@ -230,8 +230,8 @@ class Lifetimes:
 
 def _on_device(value: Any) -> list[Any]:
     """The tensors in it that are on the device."""
-    if isinstance(value, FakeTensor):
-        return [value] if value.fake_device.type == "cuda" else []
+    if type(value) is SimulatedTensor:
+        return [value] if value._fake_device.type == "cuda" else []
     if isinstance(value, (tuple, list)):
         return [tensor for item in value for tensor in _on_device(item)]
     return []

@@ -15,9 +15,10 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.autograd.graph import _engine_run_backward
 from torch.optim import optimizer
-from torch.utils import _foreach_utils
+from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
+from .asking import without_modes
 from .fakes import CUDA, SimulatedTensor
 from .interface import SimulatedGenerator
 
@@ -39,7 +40,7 @@ def surroundings(
     replaced: Mapping[tuple[Any, str], Any],
 ) -> Iterator[None]:
     """Run the body on the simulated device."""
-    patches = {**_everywhere(translation, autocast), **replaced}
+    patches = {**_everywhere(translation, autocast), **without_modes(world.askers), **replaced}
     for name, replacement in interface.replacements().items():
         for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
             if hasattr(module, name):
@@ -52,6 +53,7 @@ def surroundings(
         for library in (composites.install(), autocast.install()):
             stack.callback(library._destroy)
         stack.enter_context(world)
+        stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
         stack.enter_context(translation)
         world.running = True
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -96,6 +96,8 @@ class World(FakeTensorMode):
         self._unshared: Any = None
         self._recall = Recall(self)
         self.kind = SimulatedTensor
+        self.askers: dict[CodeType, bool] = {}
+        """The code that asked for the nature of a tensor, and whether it is torch's."""
 
     @property
     def avoid_device_init(self) -> bool:
@@ -154,7 +156,7 @@ class World(FakeTensorMode):
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
-                    tensor.__class__ = SimulatedTensor
+                    tensor.__class__ = SimulatedTensor  # type: ignore[assignment]
         if key is not None:
             recalled = self._recall.remember(key, args, out)
         self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
@@ -162,6 +164,8 @@ class World(FakeTensorMode):
 
     def _is_ours(self, arg: Any) -> bool:
         if isinstance(arg, torch.Tensor):
+            if type(arg) is SimulatedTensor:
+                return arg.__dict__["fake_mode"] is self
             return getattr(arg, "fake_mode", None) is self
         if isinstance(arg, (list, tuple)):
             return all(map(self._is_ours, arg))
@@ -196,7 +200,7 @@ class World(FakeTensorMode):
         See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
         """
         old, new = args[0], args[-1]
-        if len(args) == 2 and isinstance(new, FakeTensor) and old.shape == new.shape:
+        if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
             if self._unshared is None:
                 self._unshared = _holders(old, 0)
             elif self._is_unshared(old) and _is_dense(old):
