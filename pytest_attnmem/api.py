@@ -28,8 +28,7 @@ from .verdict import Verdict, judge
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
 
-#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
-#: that counts.
+#: Takes in a row: region, verdict (None: measured only), measurement, shape → the one that counts.
 Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
 #: The same with what else is known of the region: what it needed before.
 Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
@@ -56,10 +55,8 @@ class AttnMem:
         self._explain = explain
         self._enforcing = enforcing
         self._names: Counter[str] = Counter()
-        self.regions: list[Region] = []
-        """Those that were made, entered or not."""
-        self.exceeded: list[Exceeded] = []
-        """What was over, for whoever can run the test once more."""
+        self.regions: list[Region] = []  # that were made, entered or not
+        self.exceeded: list[Exceeded] = []  # for whoever can run the test once more
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
 
     def __repr__(self) -> str:
@@ -104,6 +101,11 @@ class AttnMem:
             self._names.clear()
             del self._sources[sources:], self.regions[regions:]
 
+    def begin_again(self) -> None:
+        """Forgets the regions of a run of the test that starts again."""
+        for known in (self.regions, self.exceeded, self._names):
+            known.clear()
+
     def shape(self, *sources: Source) -> AttentionShape:
         """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
         return gather([*sources, *self._sources])
@@ -130,9 +132,7 @@ class AttnMem:
                 f" {type(fn).__name__}, perhaps what the function returned"
             )
         instrument = self._instrument(backend)
-        with world(instrument.backend):
-            for _ in range(warmup):
-                fn(*args, **kwargs)
+        instrument.warm_up(lambda: fn(*args, **kwargs), warmup)
         measurement, result = instrument.run(lambda: fn(*args, **kwargs))
 
         def trace() -> Measurement:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .contract import Contract
-from .errors import AttnMemError, BudgetError
+from .errors import AttnMemError, BudgetError, StartAgain
 from .growth import ENOUGH, Growth, known, smaller
 from .measure import window
 from .measurement import Measurement
@@ -110,6 +110,12 @@ class Probe:
         Raises:
             AttnMemError: the test does not run with them.
         """
+        try:
+            return self._at(sizes)
+        except StartAgain:
+            return self._at(sizes)
+
+    def _at(self, sizes: Mapping[str, int]) -> dict[str, Measurement]:
         opened = None
         with untold(self._item), self._memory.rehearsal() as regions, _given(self._item, sizes):
             try:
@@ -117,7 +123,7 @@ class Probe:
                 # Reserved bytes count from an emptied cache; the other metrics do not mind.
                 with window(self._instrument.backend, "reserved") as opened:
                     self._item.runtest()
-            except (KeyboardInterrupt, AttnMemError):
+            except (KeyboardInterrupt, AttnMemError, StartAgain):
                 raise
             except BaseException as error:
                 raise BudgetError(

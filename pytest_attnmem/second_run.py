@@ -19,7 +19,7 @@ from unittest import IsolatedAsyncioTestCase
 import pytest
 
 from .attribution import raised
-from .errors import AttnMemError
+from .errors import AttnMemError, StartAgain
 from .measurement import Measurement
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ class SecondRun:
         return self._regions[name]
 
     def _run(self, instrument: Instrument) -> None:
+        self._run_once(instrument)
+        if isinstance(self._error, StartAgain):
+            self._error = None
+            self._run_once(instrument)
+
+    def _run_once(self, instrument: Instrument) -> None:
         opened = None
         with untold(self._item), self._memory.rehearsal() as regions:
             try:

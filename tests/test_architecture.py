@@ -16,7 +16,8 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 PLUGIN = frozenset(
     {
         *("baseline_session.py", "completeness.py", "forms.py", "gate.py"),
-        *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
+        *("body.py", "enforce.py", "fixtures.py", "hookspecs.py", "null_session.py"),
+        *("plan.py", "plugin.py"),
         *("probe.py", "received.py", "reporter.py"),
         *("rows.py", "second_run.py", "session.py", "settings.py"),
     }

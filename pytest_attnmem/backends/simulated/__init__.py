@@ -14,12 +14,13 @@ from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from .. import Gauge
 from ..tracker import raised_at
 from .calls import Call, Output, Plan, Planner
+from .fakes import DEVICE
 
 
 class Simulated:
     """A CUDA device that nobody has."""
 
-    device = "cuda:0"
+    device: str = DEVICE
     computes = False
 
     def __init__(self, profile: DeviceProfile, plan: Planner | None = None) -> None:

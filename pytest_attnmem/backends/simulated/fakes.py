@@ -17,10 +17,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .asking import asked_by_torch
+from .device import DeviceName
 
 if TYPE_CHECKING:
     from .world import World
 
+
+DEVICE = DeviceName("cuda:0")
+#: The device of tensors that stand there only because the program names no device. It equals
+#: ``CUDA``; that it is another object tells the two apart.
+UNPLACED = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
 PRINTING = "printing a tensor"
 DEVICE_OF = torch.ops.prim.device.default

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from .fakes import SimulatedTensor
+from .fakes import UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
     from .world import World
@@ -177,6 +177,7 @@ def _describe(values: Any, parts: list[Any]) -> bool:
                     value.dtype,
                     value.storage_offset(),
                     value._fake_device.type,
+                    value._fake_device is UNPLACED,
                 )
             )
             continue

@@ -93,6 +93,7 @@ def _everywhere(translation: Translation, autocast: Autocast) -> dict[tuple[Any,
         (torch.autograd.Function, "apply"): classmethod(
             _with_fakes(vars(torch.autograd.Function)["apply"], translation)
         ),
+        (torch.UntypedStorage, "__init__"): _noted(translation),
         (torch.UntypedStorage, "resize_"): _told(torch.UntypedStorage.resize_, translation),
         (torch._C, "_group_tensors_by_device_and_dtype"): _by_device(
             torch._C._group_tensors_by_device_and_dtype, translation
@@ -146,6 +147,14 @@ def _with_fakes(original: Any, translation: Translation) -> Callable[..., Any]:
         return original.__func__(cls, *args, **kwargs)
 
     return apply
+
+
+def _noted(translation: Translation) -> Callable[..., None]:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:  # it is allocated past all operators
+            translation.note("torch.UntypedStorage")
+
+    return __init__
 
 
 def _told(original: Callable[..., Any], translation: Translation) -> Callable[..., Any]:
