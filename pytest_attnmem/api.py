@@ -96,6 +96,11 @@ class AttnMem:
             self._names.clear()
             del self._sources[sources:], self.regions[regions:]
 
+    def begin_again(self) -> None:
+        """Forgets the regions of a run of the test that starts again."""
+        for known in (self.regions, self.exceeded, self._names):
+            known.clear()
+
     def shape(self, *sources: Source) -> AttentionShape:
         """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
         return gather([*sources, *self._sources])
@@ -122,9 +127,7 @@ class AttnMem:
                 f" {type(fn).__name__}, perhaps what the function returned"
             )
         instrument = self._instrument(backend)
-        with world(instrument.backend):
-            for _ in range(warmup):
-                fn(*args, **kwargs)
+        instrument.warm_up(lambda: fn(*args, **kwargs), warmup)
         measurement, result = instrument.run(lambda: fn(*args, **kwargs))
 
         def trace() -> Measurement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Generator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -12,18 +12,18 @@ import pytest
 
 from . import errors
 from .attribution import attributed, wanted
-from .backends import world
+from .body import Body
 from .budget import Budget, BudgetSpec, resolve
-from .errors import AttnMemError, CannotSimulate
+from .errors import AttnMemError, CannotSimulate, StartAgain
 from .explain import explain
 from .growth_verdict import judge_growth, with_growth
 from .instrument import Instrument
-from .measure import nothing_left_open, out_of_memory
+from .measure import out_of_memory
 from .measurement import Measurement
 from .parts import Parts
 from .plan import Plan, arguments, where
 from .rows import STOPS, Rows, stopped
-from .second_run import SecondRun, kept_by_unittest, rewind
+from .second_run import SecondRun, kept_by_unittest
 from .settings import MARKER, Settings
 from .shape import AttentionShape, Source
 from .traced_runs import TracedRuns
@@ -59,27 +59,19 @@ class Enforcement:
             BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit look for it.
         """
         self._plan.memory.learn(arguments(self._item))
-        windows: list[Window] = []
+        body = Body(self._item, self._plan, self._rows)
         result: object = None
         error: BaseException | None = None
         try:
-            self._warm_up()
-            with nothing_left_open(), ExitStack() as stack:
-                for spec, instrument in self._plan.budgets:
-                    windows.append(stack.enter_context(instrument.window(spec.metric)))
+            body.warm_up()
+            with body.measured():
                 result = yield
         except BaseException as raised:
             error = raised
-        self.conclude(windows, error)
+        if isinstance(error or kept_by_unittest(self._item), StartAgain):
+            error = body.run_again()
+        self.conclude(body.windows, error)
         return result
-
-    def _warm_up(self) -> None:
-        for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
-            with self._plan.memory.rehearsal(), ExitStack() as worlds:
-                for _, instrument in self._plan.budgets:
-                    worlds.enter_context(world(instrument.backend))
-                self._item.runtest()
-                rewind(self._item)
 
     def conclude(self, windows: list[Window], error: BaseException | None) -> None:
         """Keep the rows that the body has earned, and raise what became of it.

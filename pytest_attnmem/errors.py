@@ -37,6 +37,13 @@ class CannotSimulate(AttnMemError, RuntimeError):
     """A program asked a tensor without data for what only data can answer."""
 
 
+class StartAgain(BaseException):
+    """A measured body must run once more, from its beginning, as another kind of program.
+
+    No ``Exception``: a program that goes on after it would be measured wrongly.
+    """
+
+
 class BudgetExceeded(AttnMemError, AssertionError):
     """The verdict on a measurement that broke its promise; an assertion, not a mistake."""
 

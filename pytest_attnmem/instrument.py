@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from .backends import BACKENDS, Backend, Opener, open_backend
-from .errors import BackendUnavailable
-from .measure import pause, window
+from .backends import BACKENDS, Backend, Opener, open_backend, world
+from .errors import BackendUnavailable, StartAgain
+from .measure import is_measured, pause, window
 from .measurement import Measurement
 from .timeline import MOST
 from .units import excerpt
 from .window import Window
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,24 @@ class Instrument:
 
         With ``most``, the measurement has a timeline that tells so many lives each on its own.
         """
+        return self._complete(lambda: self._run(call, trace, most))
+
+    def warm_up(self, call: Callable[[], Any], times: int) -> None:
+        """Make calls that nobody measures."""
+        with world(self.backend):
+            for _ in range(times):
+                self._complete(call)
+
+    def _complete(self, call: Callable[[], _T]) -> _T:
+        """Returns what the call returns, made once more where it has to start again."""
+        try:
+            return call()
+        except StartAgain:
+            if is_measured(self.backend):  # by a window around it, which must start again too
+                raise
+            return call()
+
+    def _run(self, call: Callable[[], Any], trace: bool, most: int) -> tuple[Measurement, Any]:
         result = opened = None
         try:
             # Reserved bytes count from an emptied cache; the other metrics do not mind.

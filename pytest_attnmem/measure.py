@@ -154,14 +154,25 @@ def nothing_left_open() -> Iterator[None]:
 
 def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
     """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
+    if isinstance(error, GeneratorExit):  # perhaps when Python ends, and torch is gone
+        return None
     told = (backend.out_of_memory(found) for found in causes(error))
     return next((asked for asked in told if asked is not None), None)
+
+
+def is_measured(backend: Backend) -> bool:
+    """Whether a window is open on the backend's device."""
+    return any(_is_of(meter, backend) for meter in _RUNNING.meters)
+
+
+def _is_of(meter: Meter, backend: Backend) -> bool:
+    return (meter.backend.name, meter.backend.device) == (backend.name, backend.device)
 
 
 def _meter(backend: Backend, trace: bool) -> Meter:
     """The one that runs on the backend's device, or a new one: garbage collected, and kept."""
     for meter in _RUNNING.meters:
-        if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
+        if _is_of(meter, backend):
             return meter
     meter = Meter(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .errors import AttnMemError, BudgetError
+from .errors import AttnMemError, BudgetError, StartAgain
 from .measure import window
 from .measurement import Measurement
 from .second_run import rewind, untold
@@ -51,6 +51,12 @@ class Probe:
         Raises:
             AttnMemError: the test does not run with them.
         """
+        try:
+            return self._at(sizes, evidence, trace)
+        except StartAgain:
+            return self._at(sizes, evidence, trace)
+
+    def _at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> dict[str, Measurement]:
         opened = None
         with untold(self._item), self._memory.rehearsal() as regions, given(self._item, sizes):
             try:
@@ -64,7 +70,7 @@ class Probe:
                     most=sys.maxsize,
                 ) as opened:
                     self._item.runtest()
-            except (KeyboardInterrupt, AttnMemError):
+            except (KeyboardInterrupt, AttnMemError, StartAgain):
                 raise
             except BaseException as error:
                 raise BudgetError(

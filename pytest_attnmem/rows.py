@@ -37,6 +37,7 @@ class Rows:
         """Holds its numbers to the baseline."""
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
+        self._over_before = {**self._over}
 
     def keep(
         self,
@@ -65,6 +66,14 @@ class Rows:
         if not again:
             self._item.ihook.pytest_attnmem_record(item=self._item, record=row)
         return verdict
+
+    def take_back(self) -> None:
+        """Remove the rows of a run that starts again."""
+        for written in self._written.values():
+            self._item.user_properties.remove(written)
+        self._written.clear()
+        self._over.clear()
+        self._over.update(self._over_before)
 
     def tell(self, region: str, traced: Measurement) -> None:
         """Add to the rows of a region who held memory, as a second run saw it."""

@@ -11,6 +11,7 @@ from ..nulldevice import observe
 from ..nulldevice.launch import Devices, devices, present
 from . import Gauge, Stretch
 from .cuda import Cuda
+from .tracker import caller
 
 
 class Null(Cuda):
@@ -35,12 +36,16 @@ class Null(Cuda):
 class _Gauge:
     def __init__(self, counters: Gauge) -> None:
         self._counters = counters
+        self._next_read = observe.NextRead(self._locate)
 
     def start(self) -> None:
         self._counters.start()
+        self._first_read = ""
         self._calls, self._reads = observe.unknown_calls(), observe.device_reads()
+        self._next_read.start()
 
     def stop(self) -> Stretch:
+        self._next_read.stop()
         reads = observe.device_reads() - self._reads
         calls = {
             name: count - self._calls.get(name, 0)
@@ -48,10 +53,14 @@ class _Gauge:
             if count > self._calls.get(name, 0)
         }
         stretch = self._counters.stop()
-        return replace(stretch, problem=stretch.problem or untrue(calls, reads))
+        problem = stretch.problem or untrue(calls, reads, self._first_read)
+        return replace(stretch, problem=problem)
+
+    def _locate(self) -> None:
+        self._first_read = caller()
 
 
-def untrue(calls: dict[str, int], reads: int) -> str | None:
+def untrue(calls: dict[str, int], reads: int, first_read: str) -> str | None:
     """Why what was measured would not be so on a device; None where it would."""
     if any(name.startswith("cudnn") for name in calls):
         return (
@@ -64,9 +73,11 @@ def untrue(calls: dict[str, int], reads: int) -> str | None:
         return f"the null device does not know {', '.join(calls)}"
     if reads:
         times = "once" if reads == 1 else f"{reads} times"
+        first = ", at" if reads == 1 else ", first at"
+        where = f"{first} {first_read}" if first_read else ""
         return (
-            f"the device was read {times}, which gives zeros there: a size or a branch that hangs"
-            " on data would be wrong"
+            f"the device was read {times}{where}: it gives zeros, and a size or a branch that"
+            " depends on them is wrong; read values after the window"
         )
     return None
 

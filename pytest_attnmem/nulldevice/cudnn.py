@@ -17,16 +17,25 @@ from torch.utils._pytree import tree_map_only
 
 ATTENTION = "_scaled_dot_product_cudnn_attention"
 BACKWARD = "_scaled_dot_product_cudnn_attention_backward"
+_KEPT = "_attnmem_cudnn"
 
 
-def stand_in() -> None:
-    """Take the place of cuDNN's kernels in PyTorch's dispatcher, for the rest of the process."""
+def stand_in() -> bool:
+    """Takes the place of cuDNN's kernels in PyTorch's dispatcher, for the rest of the process.
+
+    False where it has that place already.
+    """
+    if hasattr(torch.library, _KEPT):
+        return False
+    library = torch.library.Library("aten", "IMPL")
+    setattr(torch.library, _KEPT, library)  # its kernels go when it goes
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         warnings.filterwarnings("ignore", ".*[Oo]verriding a previously registered", UserWarning)
         for name in (ATTENTION, BACKWARD):
             kernel = _like(getattr(torch.ops.aten, name).default)
-            torch.library.impl(f"aten::{name}", "CUDA", kernel)
+            library.impl(name, kernel, "CUDA")
+    return True
 
 
 def _like(operator: Callable[..., Any]) -> Callable[..., Any]:

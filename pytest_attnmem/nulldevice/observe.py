@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import BackendUnavailable
 from .launch import present
+
+_TELL = ctypes.CFUNCTYPE(None)
 
 
 def unknown_calls() -> dict[str, int]:
@@ -27,21 +29,31 @@ def unknown_calls() -> dict[str, int]:
 
 
 def device_reads() -> int:
-    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …
-
-    Reads that were forgiven do not count.
-    """
+    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …"""
     read = _runtime().attnmem_null_reads
     read.restype = ctypes.c_ulong
     return int(read())
 
 
-def forgive_reads(count: int) -> None:
-    """Do not count so many of the reads: what was read has no bearing on memory."""
-    forgive = _runtime().attnmem_null_forgive
-    forgive.argtypes = (ctypes.c_ulong,)
-    forgive.restype = None
-    forgive(count)
+class NextRead:
+    """Calls a function at the next read of device memory, on the thread that reads."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = _TELL(tell)  # C holds no reference to it
+
+    def start(self) -> None:
+        """Wait for the next read."""
+        self._listen(self._tell)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        self._listen(_TELL())
+
+    def _listen(self, tell: Any) -> None:
+        listen = _runtime().attnmem_null_on_read
+        listen.argtypes = (_TELL,)
+        listen.restype = None
+        listen(tell)
 
 
 def counted() -> dict[str, Any]:

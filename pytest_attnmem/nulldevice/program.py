@@ -18,7 +18,6 @@ from typing import Any
 from ..units import format_size
 from . import cudnn, observe
 from .autotune import keep_first
-from .values import forgive_floats
 
 #: Seconds that autograd's thread is given to let go of a graph: PyTorch aborts a process that ends
 #: meanwhile, and where nothing is computed ``backward()`` is often the last thing done.
@@ -26,9 +25,8 @@ _LAST_MOMENT = 0.05
 
 
 def prepare() -> None:
-    """What Python has to know of the null device, before the program; a second time, nothing."""
-    if forgive_floats():
-        cudnn.stand_in()
+    """Tells Python of the null device, before the program runs; a second time, nothing."""
+    if cudnn.stand_in():
         keep_first()
 
 

@@ -21,33 +21,28 @@ CUDNN = (
     "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention can be"
     " pinned with torch.nn.attention.sdpa_kernel"
 )
+ZEROS = (
+    "it gives zeros, and a size or a branch that depends on them is wrong; read values after the"
+    " window"
+)
 GRAPH = "a CUDA graph was captured, which the null device cannot"
 
 
 @pytest.mark.parametrize(
-    ("calls", "reads", "reason"),
+    ("calls", "reads", "line", "reason"),
     [
-        ({}, 0, None),
-        ({"cudnnCreate": 2}, 1, CUDNN),
-        ({"cudaStreamBeginCapture": 1}, 0, GRAPH),
-        ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, GRAPH),
-        ({"cudaX": 1, "cuY": 3}, 5, "the null device does not know cudaX, cuY"),
-        (
-            {},
-            1,
-            "the device was read once, which gives zeros there: a size or a branch that hangs on"
-            " data would be wrong",
-        ),
-        (
-            {},
-            3,
-            "the device was read 3 times, which gives zeros there: a size or a branch that hangs on"
-            " data would be wrong",
-        ),
+        ({}, 0, "", None),
+        ({"cudnnCreate": 2}, 1, "a.py:1", CUDNN),
+        ({"cudaStreamBeginCapture": 1}, 0, "", GRAPH),
+        ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, "", GRAPH),
+        ({"cudaX": 1, "cuY": 3}, 5, "a.py:1", "the null device does not know cudaX, cuY"),
+        ({}, 1, "", f"the device was read once: {ZEROS}"),
+        ({}, 1, "a.py:1", f"the device was read once, at a.py:1: {ZEROS}"),
+        ({}, 3, "a.py:1", f"the device was read 3 times, first at a.py:1: {ZEROS}"),
     ],
 )
-def test_what_would_not_be_so_on_a_device_is_named(calls, reads, reason):
-    assert untrue(calls, reads) == reason
+def test_what_would_not_be_so_on_a_device_is_named(calls, reads, line, reason):
+    assert untrue(calls, reads, line) == reason
 
 
 @pytest.mark.parametrize(

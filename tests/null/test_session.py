@@ -155,8 +155,8 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         " can be pinned with torch.nn.attention.sdpa_kernel"
     )
     read = (
-        "the device was read once, which gives zeros there: a size or a branch that hangs on data"
-        " would be wrong"
+        "the device was read {}: it gives zeros, and a size or a branch that depends on them is"
+        " wrong; read values after the window"
     )
     assert ran.outcomes() == {
         "test_scores[128]": "within",
@@ -165,9 +165,9 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         "test_cudnn": cudnn,
         "test_compiled_cudnn": cudnn,
         "test_graph": "a CUDA graph was captured, which the null device cannot",
-        "test_shape_from_data": read,
-        "test_size_from_data": read,
-        "test_logged_values": "within",
+        "test_shape_from_data": read.format("once, at test_it.py:42"),
+        "test_size_from_data": read.format("once, at test_it.py:46"),
+        "test_logged_values": read.format("3 times, first at test_it.py:51"),
         "test_unknown_call": "the null device does not know cudaIpcGetMemHandle",
         "test_values_unless_computed": "within",
     }

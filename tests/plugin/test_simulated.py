@@ -40,19 +40,26 @@ def test_long(qkv, N):
     assert row["workspace_bytes"] == 2 << 25
 
 
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_option_takes_a_suite_that_names_its_device(suite, device):
+@pytest.mark.parametrize(
+    ("device", "outcome"),
+    [
+        ('"cuda"', "within"),
+        ("None", "within"),
+        ('"cpu"', "not enforced: nothing was allocated"),  # on the device
+    ],
+)
+def test_the_option_takes_a_suite_that_names_its_device(suite, device, outcome):
     suite.write(
         NAIVE
         + f"""
 @pytest.mark.memory_budget("1 MiB")
 def test_it():
-    q = torch.randn(1, 2, 64, 16, device={device!r})
+    q = torch.randn(1, 2, 64, 16, device={device})
     attention(q, q, q)
 """
     )
     ran = suite.run("--attnmem-backend=simulated:T4")
-    assert ran.outcome("test_it") == "within"
+    assert ran.outcome("test_it") == outcome
     assert ran.row("test_it")["backend"] == "simulated:T4"
 
 

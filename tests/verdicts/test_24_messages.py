@@ -85,7 +85,7 @@ def test_a_limit(limit, message):
         (lambda s: int(1.5 * s.out_bytes), 384),
         (lambda s: s.scores_bytes, 128),
     ],
-    ids=str,
+    ids=["B", "2*B", "1_000_000", "mib", "MIB", "1_000", "zero", "int", "1.5 out", "scores"],
 )
 def test_a_limit_that_is_read(limit, nbytes):
     assert bytes_of(limit) == nbytes

@@ -15,6 +15,7 @@ from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from .. import Gauge, Stretch
 from ..tracker import raised_at
 from .calls import Call, Output, Plan, Planner
+from .fakes import DEVICE
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Simulated:
     """A CUDA device that nobody has."""
 
-    device = "cuda:0"
+    device: str = DEVICE
     computes = False
 
     def __init__(self, profile: DeviceProfile, plan: Planner | None = None) -> None:

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .fakes import CPU, CUDA, SimulatedTensor
+from .fakes import CPU, UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
     from .world import World
@@ -68,8 +68,8 @@ class Adoption:
         elem = torch.empty(0, dtype=real.dtype, device="meta")
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
         value = real.detach().clone() if host and not isinstance(real, FakeTensor) else None
-        fake = FakeTensor(self._world, elem, CPU if host else CUDA, value)
-        fake.__class__ = SimulatedTensor
+        fake = FakeTensor(self._world, elem, CPU if host else UNPLACED, value)
+        fake.__class__ = SimulatedTensor  # type: ignore[assignment]
         if value is not None:  # it may be asked for
             self._world.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):

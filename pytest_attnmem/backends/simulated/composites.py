@@ -20,7 +20,7 @@ from torch.library import Library
 
 from ...profiles import DeviceProfile
 from .attention import attend
-from .world import OF_CUDA, in_cpp
+from .operators import OF_CUDA, in_cpp
 
 if TYPE_CHECKING:
     from .world import World

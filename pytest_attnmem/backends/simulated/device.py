@@ -25,6 +25,12 @@ MAIN, BACKWARD = "main", "backward"
 _KINDS = ("requested", "allocated", "reserved")
 
 
+class DeviceName(str):
+    """The name of the device as this package says it, and no program does."""
+
+    __slots__ = ()
+
+
 class Block(NamedTuple):
     """One allocation, until it is freed."""
 

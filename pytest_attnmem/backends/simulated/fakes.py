@@ -16,30 +16,72 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from .asking import asked_by_torch
+from .device import DeviceName
+
 if TYPE_CHECKING:
     from .world import World
 
+
+DEVICE = DeviceName("cuda:0")
+#: The device of tensors that stand there only because the program names no device. It equals
+#: ``CUDA``; that it is another object tells the two apart.
+UNPLACED = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
 PRINTING = "printing a tensor"
 DEVICE_OF = torch.ops.prim.device.default
 
 
-class SimulatedTensor(FakeTensor):
-    """A tensor without data, on the device or on the host."""
+def _world(tensor: Any) -> World:
+    return tensor.__dict__["fake_mode"]  # type: ignore[no-any-return]
 
-    fake_mode: World
 
-    is_cuda = property(lambda self: self.fake_device.type == "cuda")
-    is_cpu = property(lambda self: self.fake_device.type == "cpu")
+def _hidden(found: Any, name: str) -> property:
+    """An attribute that torch finds, and a program does not, as on a device's tensors."""
+
+    def get(self: Any) -> Any:
+        if asked_by_torch(_world(self).askers):
+            return found(self)
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+
+    def put(self: Any, value: Any) -> None:
+        self.__dict__[name if name == "fake_mode" else "_" + name] = value
+
+    return property(get, put)
+
+
+class SimulatedTensor(torch.Tensor):
+    """A tensor without data, on the device or on the host.
+
+    A program takes it for a plain tensor: it is no subclass of FakeTensor. Only code of torch,
+    which could not do without, is told that it is one.
+    """
+
+    if TYPE_CHECKING:
+        _fake_device: torch.device
+        constant: Any
+    else:
+        __class__ = property(
+            lambda self: FakeTensor if asked_by_torch(_world(self).askers) else torch.Tensor
+        )
+        for _name in vars(FakeTensor).keys() - vars(type("", (), {})).keys():
+            locals()[_name] = vars(FakeTensor)[_name]
+        __qualname__, __module__ = "Tensor", "torch"
+
+    fake_mode = _hidden(_world, "fake_mode")
+    fake_device = _hidden(lambda self: self._fake_device, "fake_device")
+    device = property(lambda self: META if _world(self).in_kernel_invocation else self._fake_device)
+    is_cuda = property(lambda self: self._fake_device.type == "cuda")
+    is_cpu = property(lambda self: self._fake_device.type == "cpu")
     is_meta = property(lambda self: False)
 
     def get_device(self) -> int:
         """The device's number; -1 on the host."""
-        return 0 if self.fake_device.type == "cuda" else -1
+        return 0 if self._fake_device.type == "cuda" else -1
 
     def record_stream(self, stream: Any) -> None:
         """Its memory is used on that stream too."""
-        self.fake_mode.observer.used_on(self, stream.stream_id)
+        _world(self).observer.used_on(self, stream.stream_id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -63,29 +105,31 @@ class SimulatedTensor(FakeTensor):
     ) -> Any:
         if func is DEVICE_OF:
             return seen_by_cpp(args[0])
-        return super().__torch_dispatch__(func, types, args, kwargs or {})
+        dispatch = FakeTensor.__torch_dispatch__.__func__  # type: ignore[attr-defined]
+        kinds = [FakeTensor if issubclass(kind, SimulatedTensor) else kind for kind in types]
+        return dispatch(FakeTensor, func, kinds, args, kwargs or {})
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """There are no values to give."""
-        raise self.fake_mode.observer.refusal("Tensor.numpy")
+        raise _world(self).observer.refusal("Tensor.numpy")
 
     def tolist(self) -> Any:
         """What is known of the host's, and of no other."""
         if self.constant is None:
-            raise self.fake_mode.observer.refusal("Tensor.tolist")
+            raise _world(self).observer.refusal("Tensor.tolist")
         return self.constant.tolist()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self.fake_mode.observer.refusal("numpy")
+        raise _world(self).observer.refusal("numpy")
 
     def data_ptr(self) -> int:
         """There is no memory to point to."""
-        raise self.fake_mode.observer.refusal("Tensor.data_ptr")
+        raise _world(self).observer.refusal("Tensor.data_ptr")
 
     def __repr__(self, **kwargs: Any) -> str:  # type: ignore[override]
-        if self.fake_mode.running:
-            raise self.fake_mode.observer.refusal(PRINTING)
-        where = f"device='{self.fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
+        if _world(self).running:
+            raise _world(self).observer.refusal(PRINTING)
+        where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
         return f"tensor(simulated, {where})"
 
     __str__ = __repr__
@@ -94,8 +138,11 @@ class SimulatedTensor(FakeTensor):
         return format(repr(self), spec)
 
 
+SimulatedTensor.__name__ = "Tensor"
+
+
 def seen_by_cpp(tensor: Any) -> torch.device:
     """The device that PyTorch's C++ code is told."""
-    if tensor.fake_mode.in_kernel_invocation or tensor.fake_device.type == "cuda":
+    if tensor.fake_mode.in_kernel_invocation or tensor._fake_device.type == "cuda":
         return META
-    return tensor.fake_device  # type: ignore[no-any-return]
+    return tensor._fake_device  # type: ignore[no-any-return]

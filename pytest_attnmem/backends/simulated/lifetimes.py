@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...allocator import OutOfMemory
 from ...profiles import DeviceProfile
@@ -16,6 +15,7 @@ from ...units import format_size
 from ..origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .calls import Call, Free, Output, Plan, Planner, Temporary, Workspace
 from .device import BACKWARD, MAIN, About, Block
+from .fakes import SimulatedTensor
 from .lines import Line, Lines, Role, scratch, written
 from .recall import Recalled
 from .workspaces import workspace_bytes
@@ -244,8 +244,8 @@ class Lifetimes:
 
 def _on_device(value: Any) -> list[Any]:
     """The tensors in it that are on the device."""
-    if isinstance(value, FakeTensor):
-        return [value] if value.fake_device.type == "cuda" else []
+    if type(value) is SimulatedTensor:
+        return [value] if value._fake_device.type == "cuda" else []
     if isinstance(value, (tuple, list)):
         return [tensor for item in value for tensor in _on_device(item)]
     return []

@@ -20,6 +20,7 @@ from ...shapes import Argument
 from ...units import shown
 from ..tracker import raised_at
 from . import program_only, scratch
+from .fakes import DEVICE
 from .simulation import Simulation
 
 #: Nothing runs out of memory while a formula is looked for.
@@ -79,7 +80,7 @@ def _made(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool
         return argument
     kind = dtype_of(argument.dtype, "derive", floating_only=False) if argument.dtype else floating
     shape = [sizes[dim] if isinstance(dim, str) else dim for dim in argument.dims]
-    tensor = torch.empty(shape, dtype=kind, device="cuda")
+    tensor = torch.empty(shape, dtype=kind, device=DEVICE)
     return tensor.requires_grad_(backward and kind.is_floating_point)
 
 

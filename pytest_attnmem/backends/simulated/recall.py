@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+
+from .fakes import UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
     from .world import World
@@ -97,7 +98,7 @@ class Recall:
         if args and out is args[0]:
             recalled = Recalled((), None, True)
         else:
-            several = None if isinstance(out, FakeTensor) else type(out)
+            several = None if type(out) is SimulatedTensor else type(out)
             outputs = (out,) if several is None else out
             if several not in (None, tuple, list):
                 return None
@@ -112,14 +113,14 @@ class Recall:
         return recalled
 
     def _described(self, tensor: Any, args: tuple[Any, ...]) -> _Made | None:
-        if not isinstance(tensor, FakeTensor) or tensor.constant is not None:
+        if type(tensor) is not SimulatedTensor or tensor.constant is not None:
             return None
         if self._attributes is None:
             self._attributes = {**vars(tensor)}
         storage = tensor.untyped_storage()
         source = -1
         for place, arg in enumerate(args):
-            if isinstance(arg, FakeTensor):
+            if type(arg) is SimulatedTensor:
                 if arg is tensor:
                     return None
                 if arg.untyped_storage()._cdata == storage._cdata:
@@ -132,7 +133,7 @@ class Recall:
                 return None
         if tensor.dtype.is_complex or tensor.is_neg():
             return None
-        return _Made(shape, stride, dtype, int(offset), tensor.fake_device, source)
+        return _Made(shape, stride, dtype, int(offset), tensor._fake_device, source)
 
     def _make(self, made: _Made, args: tuple[Any, ...]) -> Any:
         if made.source < 0:
@@ -166,7 +167,7 @@ def _is_fit(func: Any) -> bool:
 def _describe(values: Any, parts: list[Any]) -> bool:
     """Add what is to be known of the values; whether that can be told."""
     for value in values:
-        if isinstance(value, FakeTensor):
+        if type(value) is SimulatedTensor:
             if value.constant is not None or value.dtype.is_complex:
                 return False
             parts.append(
@@ -176,6 +177,7 @@ def _describe(values: Any, parts: list[Any]) -> bool:
                     value.dtype,
                     value.storage_offset(),
                     value._fake_device.type,
+                    value._fake_device is UNPLACED,
                 )
             )
             continue

@@ -12,17 +12,18 @@ import torch
 from torch._dynamo import eval_frame
 
 from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate
+from ...errors import CannotSimulate, StartAgain
 from ...measurement import Held
 from ...profiles import DeviceProfile
 from .. import Stretch
+from ..threads import ThreadWatch
 from ..tracker import caller
 from .adoption import Adoption
 from .autocast import Autocast
 from .calls import Planner
 from .composites import Composites
 from .device import BACKWARD, MAIN, Device
-from .fakes import PRINTING
+from .fakes import DEVICE, PRINTING
 from .interface import Interface
 from .lifetimes import Lifetimes
 from .recall import Recalled
@@ -51,6 +52,7 @@ class Simulation:
         self._refusals: list[str] = []
         self._compiled = False
         self._threads = False
+        self._watch = ThreadWatch()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what PyTorch says of its own imports
             with self.surroundings():
@@ -86,21 +88,32 @@ class Simulation:
 
     def prime(self) -> int:
         """Give both threads' handles their workspaces; bytes that they take."""
+        self._primed = True
         before = self.device.statistics.allocated.current
         nbytes = workspace_bytes(self.device.profile)
         for thread in (MAIN, BACKWARD):
             self.device.workspace("cublas", thread, nbytes, _no_tensor)
         return self.device.statistics.allocated.current - before
 
-    def restart(self) -> None:
+    def restart(self, placing: bool = False) -> None:
         """As in a new process, with nothing on the device."""
+        self._world.placing, self._world.unplaced = placing, False
+        self._primed = self._starts_again = False
         self.device.restart()
         self._lifetimes.restart()
         self._adoption.forget()
 
     def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
         """Births and deaths of a program that finds all as it was, and why not to believe them."""
-        self.restart()
+        try:
+            return self._recorded(program, placing=False)
+        except StartAgain:
+            return self._recorded(program, placing=True)
+
+    def _recorded(
+        self, program: Callable[[], object], placing: bool
+    ) -> tuple[list[Held | int], str | None]:
+        self.restart(placing)
         self.prime()
         self._adoption.forget()
         with self.surroundings():
@@ -109,8 +122,7 @@ class Simulation:
                 result = program()
                 events = [*self.device.events()]
             finally:
-                problem = self._problem()
-                self.stop()
+                problem = self.stop().problem
         del result
         return events, problem
 
@@ -122,16 +134,26 @@ class Simulation:
 
     def start(self) -> None:
         """Begin a stretch."""
+        if self._starts_again:  # with all as it was before
+            primed = self._primed
+            self.restart(placing=True)
+            if primed:
+                self.prime()
         self.device.begin()
         self.device.listening = True
         self._lifetimes.unknown.clear()
         self._refusals.clear()
         self._compiled = self._threads = False
+        self._watch.start()
 
     def stop(self) -> Stretch:
         """What happened in it."""
+        ran = self._watch.stop()
         self.device.listening = False
-        return self.device.stretch(self._problem())
+        problem = self._problem()
+        if ran is not None:
+            problem = problem or "a thread ran meanwhile, and the test's own alone is simulated"
+        return self.device.stretch(problem)
 
     def _problem(self) -> str | None:
         if self._compiled:
@@ -192,6 +214,32 @@ class Simulation:
             f"{what} needs the values of a tensor{_at()}, and a simulated one has none; use"
             " backend='cpu' for this test"
         )
+
+    def mixture(self, func: Any) -> CannotSimulate:
+        """The error for an operator that got tensors of the host and of the device."""
+        return self._remember(
+            f"{func} got a tensor of the CPU and one of {DEVICE}{_at()}; put both on one device"
+        )
+
+    def named(self) -> None:
+        """The program names the device: what it says no device of is on the host.
+
+        Raises:
+            StartAgain: some of that stands on the device by now.
+        """
+        world = self._world
+        if not world.placing:
+            world.placing = True
+            if world.unplaced:
+                self._starts_again = True
+                raise StartAgain(
+                    str(
+                        self._remember(
+                            f"'cuda' is named{_at()}, after tensors were made without a device,"
+                            " and this run cannot start again; name the device of each tensor"
+                        )
+                    )
+                )
 
     def _remember(self, text: str) -> CannotSimulate:
         self._refusals.append(text)

@@ -15,9 +15,10 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.autograd.graph import _engine_run_backward
 from torch.optim import optimizer
-from torch.utils import _foreach_utils
+from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
+from .asking import without_modes
 from .fakes import CUDA, SimulatedTensor
 from .interface import SimulatedGenerator
 
@@ -39,7 +40,7 @@ def surroundings(
     replaced: Mapping[tuple[Any, str], Any],
 ) -> Iterator[None]:
     """Run the body on the simulated device."""
-    patches = {**_everywhere(translation, autocast), **replaced}
+    patches = {**_everywhere(translation, autocast), **without_modes(world.askers), **replaced}
     for name, replacement in interface.replacements().items():
         for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
             if hasattr(module, name):
@@ -52,6 +53,7 @@ def surroundings(
         for library in (composites.install(), autocast.install()):
             stack.callback(library._destroy)
         stack.enter_context(world)
+        stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
         stack.enter_context(translation)
         world.running = True
         try:
@@ -91,6 +93,7 @@ def _everywhere(translation: Translation, autocast: Autocast) -> dict[tuple[Any,
         (torch.autograd.Function, "apply"): classmethod(
             _with_fakes(vars(torch.autograd.Function)["apply"], translation)
         ),
+        (torch.UntypedStorage, "__init__"): _noted(translation),
         (torch.UntypedStorage, "resize_"): _told(torch.UntypedStorage.resize_, translation),
         (torch._C, "_group_tensors_by_device_and_dtype"): _by_device(
             torch._C._group_tensors_by_device_and_dtype, translation
@@ -144,6 +147,14 @@ def _with_fakes(original: Any, translation: Translation) -> Callable[..., Any]:
         return original.__func__(cls, *args, **kwargs)
 
     return apply
+
+
+def _noted(translation: Translation) -> Callable[..., None]:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:  # it is allocated past all operators
+            translation.note("torch.UntypedStorage")
+
+    return __init__
 
 
 def _told(original: Callable[..., Any], translation: Translation) -> Callable[..., Any]:

@@ -12,7 +12,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
 from ...errors import CannotSimulate
-from .fakes import CPU, CUDA, SimulatedTensor
+from .device import DeviceName
+from .fakes import CPU, CUDA, UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
     from .adoption import Adoption
@@ -35,6 +36,7 @@ class Translation(TorchFunctionMode):
         self.calling: Any = None
         """What the program called last."""
         self.resized = resized
+        self.note = world.observer.note
         self._world = world
         self._adoption = adoption
         self._factories = frozenset(_device_constructors())
@@ -66,16 +68,16 @@ class Translation(TorchFunctionMode):
             special = self._special.get(func)
             if special is not None:
                 return special(*args, **(kwargs or {}))
+            if func in self._factories:
+                return self._made(func, args, kwargs or {})
             if kwargs:
                 for arg in kwargs.values():
                     if isinstance(arg, torch.Tensor) and type(arg) is not SimulatedTensor:
                         kwargs = {key: self._adopted(value) for key, value in kwargs.items()}
                         break
-                if "device" in kwargs or func in self._factories:
-                    kwargs = self._placed(func, args, kwargs)
+                if kwargs.get("device") is not None:
+                    kwargs = {**kwargs, "device": self.device(kwargs["device"])}
                 return func(*args, **kwargs)
-            if func in self._factories:
-                return func(*args, **self._placed(func, args, {}))
             return func(*args)
         finally:
             world.calls -= 1
@@ -100,16 +102,20 @@ class Translation(TorchFunctionMode):
         return tuple([self._adopted(arg) for arg in args])
 
     def device(self, given: Any) -> torch.device:
-        """The device that a program means.
+        """The device that a program names.
 
         Raises:
             CannotSimulate: there is none such.
+            StartAgain: by that it shows to be another program than it seemed.
         """
+        if given is UNPLACED or isinstance(given, DeviceName):
+            return CUDA
         found = CUDA if isinstance(given, int) else torch.device(given)
         index = given if isinstance(given, int) else found.index
         if found.type == "cpu":
             return CPU
         if found.type == "cuda" and index in (None, 0):
+            self._world.observer.named()
             return CUDA
         raise CannotSimulate(
             f"the simulated backend has one device, 'cuda', and no {str(given)!r}; use another"
@@ -136,18 +142,32 @@ class Translation(TorchFunctionMode):
                     return type(arg)([self._adopted(item) for item in arg])
         return arg
 
-    def _placed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """With a device that exists: a factory's is the simulated one, whatever it says."""
+    def _made(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a factory makes, on the device that the program names, or on that of all."""
+        first = args[0] if args else kwargs.get("data")
         given = kwargs.get("device")
-        if func not in self._factories:
-            return kwargs if given is None else {**kwargs, "device": self.device(given)}
+        if given is None and isinstance(first, torch.Tensor):
+            return func(*args, **kwargs)  # which is there already
+        world = self._world
+        if given is None:
+            given = torch.utils._device.CURRENT_DEVICE
         pinned = kwargs.get("pin_memory")
         if pinned:
             kwargs = {**kwargs, "pin_memory": False}
-        device = CPU if given is None else self.device(given)
-        if device == CPU and not (pinned or _is_number(func, args, kwargs)):
-            device = CUDA
-        return {**kwargs, "device": device}
+        if given is not None:
+            device = self.device(given)
+        elif world.placing or pinned or _is_number(func, args, kwargs):
+            device = CPU
+        else:
+            device, world.unplaced = CUDA, True
+        world.told += 1
+        try:
+            made = func(*args, **{**kwargs, "device": device})
+        finally:
+            world.told -= 1
+        if isinstance(given, DeviceName):
+            made.__dict__["_fake_device"] = CUDA  # which the program names by taking it from here
+        return made
 
     def _to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         """``Tensor.to``, in all its forms."""

@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, Protocol
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
+    FakeTensorDeviceMismatchError,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
 
 from ...errors import CannotSimulate
-from .fakes import CUDA, DEVICE_OF, SimulatedTensor, seen_by_cpp
+from .fakes import CUDA, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp
+from .operators import in_cpp, is_composite, is_factory, is_for_host
 from .recall import Recall, Recalled
 
 _aten = torch.ops.aten
@@ -71,12 +74,20 @@ class Observer(Protocol):
     def refusal(self, what: str = "") -> CannotSimulate:
         """The error for ``what`` was asked of a tensor without data."""
 
+    def mixture(self, func: Any) -> CannotSimulate:
+        """The error for an operator that got tensors of the host and of the device."""
+
+    def named(self) -> None:
+        """The program names the device."""
+
     def adopted(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake that stands for a tensor from outside."""
 
 
 class World(FakeTensorMode):
     """Where operators run without data."""
+
+    supports_higher_order_operators = True  # by a refusal in one line
 
     def __init__(
         self,
@@ -89,13 +100,18 @@ class World(FakeTensorMode):
         """Whether a program runs in it."""
         self.calls = 0
         """How deep a call of the program's own, into PyTorch's Python interface, is."""
+        self.placing = False  # does the program say what is on the device? if not, all of it is
+        self.unplaced = False  # was a tensor put there because the program said nothing?
+        self.told = 0  # how deep a factory is that was told where to put what it makes
         self._replacements = replacements
         self._depth = 0
         self._composite: dict[Any, bool] = {}
+        self._factory: dict[Any, bool] = {}
         self._avoided: tuple[Any, ...] = ()
         self._unshared: Any = None
         self._recall = Recall(self)
         self.kind = SimulatedTensor
+        self.askers: dict[CodeType, bool] = {}  # what asked for a tensor's kind: is it torch's?
 
     @property
     def avoid_device_init(self) -> bool:
@@ -110,12 +126,16 @@ class World(FakeTensorMode):
         kwargs = kwargs or {}
         device = kwargs.get("device")
         if device is not None and device.type != "cpu":
-            kwargs = {**kwargs, "device": CUDA}
+            kwargs = {**kwargs, "device": CUDA if self.placing else UNPLACED}
         if self._depth:
             return self.dispatch(func, types, args, kwargs)
+        if not (self.told or self.placing) and self._is_stray(func, args, kwargs):
+            return self._put_on_device(func, types, args, kwargs)
         composite = self._composite.get(func)
         if composite is None:
-            composite = func in self._replacements or _is_composite(func)
+            if isinstance(func, HigherOrderOperator):
+                raise self._nothing_known(func)
+            composite = func in self._replacements or is_composite(func)
             self._composite[func] = composite
         if composite:  # as it comes in inference mode
             with self:
@@ -145,23 +165,50 @@ class World(FakeTensorMode):
             out = self.dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             raise self.observer.refusal() from None
+        except FakeTensorDeviceMismatchError:
+            raise self.observer.mixture(func) from None
         except UnsupportedOperatorException:
-            raise self.observer.refusal(
-                f"{func}, of which nothing is known without data,"
-            ) from None
+            raise self._nothing_known(func) from None
         finally:
             self._depth -= 1
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
-                    tensor.__class__ = SimulatedTensor
+                    tensor.__class__ = SimulatedTensor  # type: ignore[assignment]
         if key is not None:
             recalled = self._recall.remember(key, args, out)
         self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
         return out
 
+    def _nothing_known(self, func: Any) -> CannotSimulate:
+        return self.observer.refusal(f"{func}, of which nothing is known without data,")
+
+    def _is_stray(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether C++ code makes a tensor of some size, and was told no device."""
+        factory = self._factory.get(func)
+        if factory is None:
+            factory = self._factory[func] = is_factory(func)
+        if factory:
+            return not is_for_host(args, kwargs)
+        return func in self.lift_fns and bool(args[0].dim())
+
+    def _put_on_device(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs a factory of C++ code, which no device was named to, where all is on the device."""
+        self.unplaced = True
+        if func not in self.lift_fns:
+            kwargs = {**kwargs, "device": UNPLACED}
+        with torch._C.DisableTorchFunction():
+            made = self._run(func, types, args, kwargs)
+            if func not in self.lift_fns:
+                return made
+            return self._run(_aten._to_copy.default, types, (made,), {"device": UNPLACED})
+
     def _is_ours(self, arg: Any) -> bool:
         if isinstance(arg, torch.Tensor):
+            if type(arg) is SimulatedTensor:
+                return arg.__dict__["fake_mode"] is self
             return getattr(arg, "fake_mode", None) is self
         if isinstance(arg, (list, tuple)):
             return all(map(self._is_ours, arg))
@@ -196,7 +243,7 @@ class World(FakeTensorMode):
         See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
         """
         old, new = args[0], args[-1]
-        if len(args) == 2 and isinstance(new, FakeTensor) and old.shape == new.shape:
+        if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
             if self._unshared is None:
                 self._unshared = _holders(old, 0)
             elif self._is_unshared(old) and _is_dense(old):
@@ -251,21 +298,3 @@ def _is_dense(tensor: Any) -> bool:
                 return False
             expected *= size
     return True
-
-
-def _is_composite(func: Any) -> bool:
-    name = func.name()
-    return bool(
-        torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
-        and not torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta")
-        and name not in OF_CUDA
-    )
-
-
-#: Composites that have a kernel of their own on CUDA, which a build for the CPU does not know.
-OF_CUDA = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
-
-
-def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """The composite as C++ has it: ``decompose`` would prefer Python's, which may differ."""
-    return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static unsigned long reads;
+static void (*listener)(void); /* told of the next read, and then no more */
 
 void null_copy(void *to, const void *from, size_t size)
 {
@@ -14,21 +15,24 @@ void null_copy(void *to, const void *from, size_t size)
     if (null_on_device(from)) {
         __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
         memset(to, 0, size);
+        void (*tell)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
+        if (tell)
+            tell();
     } else {
         memmove(to, from, size);
     }
 }
 
-/* How often the host read device memory: what a program then did may hang on zeros. */
+/* How often the host read device memory: what a program then does depends on zeros. */
 VISIBLE unsigned long attnmem_null_reads(void)
 {
     return __atomic_load_n(&reads, __ATOMIC_RELAXED);
 }
 
-/* Leave some reads out again: of a value that is only looked at, and nothing hangs on. */
-VISIBLE void attnmem_null_forgive(unsigned long count)
+/* Call a function at the next read, on the thread that reads; NULL calls none. */
+VISIBLE void attnmem_null_on_read(void (*tell)(void))
 {
-    __atomic_fetch_sub(&reads, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&listener, tell, __ATOMIC_RELEASE);
 }
 
 static void fill(void *at, int value, size_t size)

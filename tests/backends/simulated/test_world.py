@@ -41,7 +41,6 @@ def test_tensors_are_on_the_device_and_have_no_data(on):
     "make",
     [
         lambda: torch.ones(4),
-        lambda: torch.ones(4, device="cpu"),
         lambda: torch.ones(4, device="cuda:0"),
         lambda: torch.ones(4, device=0),
         lambda: torch.ones(4).cuda(),

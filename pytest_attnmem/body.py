@@ -1,0 +1,65 @@
+"""A test's body, run in the windows of its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from .backends import world
+from .errors import StartAgain
+from .measure import nothing_left_open
+from .second_run import rewind
+from .window import Window
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .plan import Plan
+    from .rows import Rows
+
+
+class Body:
+    """One test's; ``windows`` has one window for each budget, as of the run that counts."""
+
+    def __init__(self, item: pytest.Item, plan: Plan, rows: Rows) -> None:
+        self.windows: list[Window] = []
+        self._item = item
+        self._plan = plan
+        self._rows = rows
+
+    def warm_up(self) -> None:
+        """Run it as often as its budgets ask for, in no window."""
+        for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
+            with self._plan.memory.rehearsal(), ExitStack() as worlds:
+                for _, instrument in self._plan.budgets:
+                    worlds.enter_context(world(instrument.backend))
+                try:
+                    self._item.runtest()
+                except StartAgain:
+                    rewind(self._item)
+                    self._item.runtest()
+                rewind(self._item)
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Open the windows, and close them and all that the body leaves open."""
+        with nothing_left_open(), ExitStack() as stack:
+            for spec, instrument in self._plan.budgets:
+                self.windows.append(stack.enter_context(instrument.window(spec.metric)))
+            yield
+
+    def run_again(self) -> BaseException | None:
+        """Run it as if for the first time; returns the error that ended it."""
+        self.windows.clear()
+        self._rows.take_back()
+        self._plan.memory.begin_again()
+        if hasattr(self._item, "_excinfo"):  # of a unittest
+            self._item._excinfo = None
+        try:
+            rewind(self._item)
+            with self.measured():
+                self._item.runtest()
+        except BaseException as raised:
+            return raised
+        return None

@@ -1,0 +1,48 @@
+"""What a simulated device does not see is not enforced, and ends in one line."""
+
+import pytest
+
+SUITE = """
+import pytest, torch
+from concurrent.futures import ThreadPoolExecutor
+from torch.nn.attention.flex_attention import flex_attention
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(len, ()).result()
+        yield pool
+
+@pytest.mark.memory_budget("1 MiB")
+def test_pool(pool):
+    torch.ones(1), pool.submit(lambda: torch.ones(16 << 20).mul_(2)).result()
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@pytest.mark.memory_budget("1 MiB")
+def test_flex(qkv):
+    flex_attention(*qkv(1, 1, 128, 16))
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded():
+    """What PyTorch imports, before pytester would forget it again."""
+    import torch.nn.attention.flex_attention  # noqa: F401
+
+    from pytest_attnmem.backends import open_backend
+
+    open_backend("simulated")
+
+
+def test_threads_of_a_fixture_and_uncompiled_flex_attention_are_not_enforced(suite):
+    suite.write(SUITE)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcome("test_pool") == (
+        "not enforced: a thread ran meanwhile, and the test's own alone is simulated"
+    )
+    text = (
+        "flex_attention, of which nothing is known without data, needs the values of a tensor at"
+        " test_suite.py:19, and a simulated one has none; use backend='cpu' for this test"
+    )
+    assert ran.outcome("test_flex") == f"not enforced: {text}"
+    assert ran.report("test_flex") == [text]

@@ -1,0 +1,163 @@
+"""One rule of devices: who names one places tensors; a program that names none is on it."""
+
+import pytest
+from placements import NEEDED
+
+from pytest_attnmem import measure
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded():
+    """What PyTorch imports for fakes, before pytester would forget it again."""
+    from pytest_attnmem.backends import open_backend
+
+    open_backend("simulated")
+
+
+@pytest.mark.parametrize("program", NEEDED, ids=lambda program: program.__name__)
+def test_what_a_program_puts_on_the_host_counts_nothing(program):
+    seen = measure(program, backend="simulated:A100-80GB")
+    assert (seen.unmeasured, seen.peak_bytes, seen.retained_bytes) == (None, *NEEDED[program])
+
+
+MARKED = """
+import unittest
+import pytest, torch
+
+runs = []
+
+@pytest.mark.memory_budget("O(N^2)")
+@pytest.mark.parametrize("N", [256])
+def test_contract(N):
+    torch.ones(N, N).half().to("cuda")
+
+@pytest.mark.memory_budget(8192, exact=True)
+def test_once_more(attnmem):
+    runs.append(1)
+    with attnmem.region("first", "1 MiB"):
+        table = torch.ones(16, 256).half()
+    with attnmem.region("second", 8192, exact=True):
+        table.to("cuda")
+
+def test_runs():
+    assert runs == [1, 1]
+
+@pytest.mark.memory_budget(1024, exact=True)
+class TestCase(unittest.TestCase):
+    def test_it(self):
+        torch.ones(256).to("cuda")
+
+@pytest.mark.memory_budget(8192, warmup=1, exact=True)
+def test_warm():
+    torch.ones(16, 256).half().to("cuda")
+
+@pytest.mark.memory_budget("1 MiB")
+def test_swallowed():
+    table = torch.ones(4)
+    try:
+        table.to("cuda")
+    except BaseException:
+        pass
+
+@pytest.mark.memory_budget(8192, exact=True)
+def test_measured_inside(attnmem):
+    table = torch.ones(16, 256)
+    attnmem.measure(lambda: table.half().to("cuda"))
+
+@pytest.mark.memory_budget(4096, exact=True)
+def test_nothing_named(qkv):
+    q, _, _ = qkv(1, 1, 32, 32)
+    q + torch.ones(32, 32).mul_(2) if False else q + 1
+
+@pytest.mark.memory_budget("1 MiB")
+def test_placed_like_an_input(qkv):
+    q, _, _ = qkv(1, 1, 32, 32)
+    torch.ones(1024, 1024)
+    torch.ones(4, device=q.device)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_mixed():
+    torch.ones(4, device="cuda") + torch.ones(4)
+"""
+
+
+def test_a_run_that_turns_out_to_place_its_tensors_starts_again(suite):
+    suite.write(MARKED)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert {
+        row["nodeid"].partition("::")[2] + (row["region"] and f" {row['region']}"): (
+            row["outcome"],
+            row["peak_bytes"],
+        )
+        for row in ran.rows
+        if row["outcome"] == "within"
+    } == {
+        "test_contract[256]": ("within", 131072),
+        "test_once_more": ("within", 8192),
+        "test_once_more second": ("within", 8192),
+        "TestCase::test_it": ("within", 1024),
+        "test_warm": ("within", 8192),
+        "test_measured_inside": ("within", 8192),
+        "test_nothing_named": ("within", 4096),
+        "test_placed_like_an_input": ("within", 16),
+    }
+    assert ran.outcome("test_swallowed") == (
+        "not enforced: 'cuda' is named at test_suite.py:36, after tensors were made without a"
+        " device, and this run cannot start again; name the device of each tensor"
+    )
+    assert ran.outcome("test_mixed") == (
+        "not enforced: aten.add.Tensor got a tensor of the CPU and one of cuda:0 at"
+        " test_suite.py:58; put both on one device"
+    )
+    assert ran.outcomes == {"passed": 9, "failed": 1}
+
+
+ON_THE_DEVICE = """
+import pytest, torch
+import numpy
+
+def hooked():
+    x = torch.ones(4, requires_grad=True)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: kept.append(torch.ones(4096)) or t, lambda t: t
+    ):
+        return x * x, kept
+
+@torch.jit.script
+def scripted(n: int):
+    return torch.ones(n)
+
+CASES = {
+    "factory": (lambda: torch.ones(4096), 16384),
+    "hook": (hooked, 2 * 16384 + 2 * 16),
+    "script": (lambda: scripted(4096), 16384),
+    "legacy size": (lambda: torch.Tensor(4096), 16384),
+    "legacy data": (lambda: torch.Tensor([1.0] * 4096) * torch.randn(4096), 3 * 16384),
+    "legacy type": (lambda: torch.FloatTensor([1.0, 2.0]) * torch.randn(2), 24),
+    "legacy sizes": (lambda: torch.FloatTensor(2, 2) + torch.ones(2, 2), 48),
+    "numpy": (lambda: torch.from_numpy(numpy.ones(4, numpy.float32)) * torch.ones(4), 48),
+    "tensor": (lambda: torch.tensor([1.0, 2.0]) * torch.ones(2), 24),
+}
+
+@pytest.mark.memory_budget("1 MiB")
+@pytest.mark.parametrize("case", CASES)
+def test_it(case):
+    CASES[case][0]()
+
+@pytest.mark.parametrize("case", CASES)
+def test_bytes(case, attnmem):
+    seen = attnmem.measure(CASES[case][0])
+    assert (seen.unmeasured, seen.peak_bytes) == (None, CASES[case][1])
+
+@pytest.mark.memory_budget("1 MiB")
+def test_storage():
+    torch.ones(1), torch.UntypedStorage(64 << 20)
+"""
+
+
+def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
+    suite.write(ON_THE_DEVICE)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes["passed"] == 19
+    assert ran.outcome("test_storage") == "not enforced: no model of torch.UntypedStorage"
