@@ -16,7 +16,9 @@ from .reporter import Reporter, Worker
 from .session import Session
 from .settings import (
     MARKER,
+    SELECTING,
     add_options,
+    is_measured,
     read_settings,
     wants_baseline,
     wants_measuring,
@@ -34,10 +36,12 @@ MARKS = pytest.StashKey[int]()
 
 #: As the signature of :func:`pytest_attnmem.budget.memory_budget` has it, which is not imported
 #: before a test has the marker.
-MARKER_LINE = (
+MARKER_LINES = (
     "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
     " device=None, warmup=0, **symbols): hold the test's peak memory to limit: a size, a formula,"
-    " a model, a callable or a dict."
+    " a model, a callable or a dict.",
+    "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"
+    " attnmem fixture or by --attnmem-default; select these tests with -m attnmem.",
 )
 
 
@@ -65,7 +69,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 @pytest.hookimpl(trylast=True)  # a conftest may register backends by now
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and see that the options make sense."""
-    config.addinivalue_line("markers", MARKER_LINE)
+    for line in MARKER_LINES:
+        config.addinivalue_line("markers", line)
     try:
         settings = read_settings(config)
         openers = offered_openers(config, settings.backend)
@@ -91,6 +96,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         check_device(session.config, session.config.stash[SESSION].openers)
     except AttnMemError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test that is measured, so that ``-m attnmem`` selects the test."""
+    settings = config.stash[SESSION].settings
+    for item in items:
+        if is_measured(item, settings):
+            item.add_marker(SELECTING)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .tolerance import Tolerance
 
 MARKER = "memory_budget"
+#: The marker that the plugin sets on tests that are measured.
+SELECTING = "attnmem"
 
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
@@ -142,6 +144,20 @@ def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
         or FIXTURES.intersection(getattr(item, "fixturenames", ()))
         or item.get_closest_marker(MARKER)
     )
+
+
+def is_measured(item: pytest.Item, settings: Settings) -> bool:
+    """Whether this test has a row: inputs made by ``qkv`` alone are no reason to measure."""
+    return bool(settings.default or _takes_attnmem(item) or item.get_closest_marker(MARKER))
+
+
+def _takes_attnmem(item: pytest.Item) -> bool:
+    """Whether the test takes the ``attnmem`` fixture, or a fixture does that is not ``qkv``."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
+    return any("attnmem" in names for names in (info.argnames, *takers))
 
 
 def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
