@@ -109,7 +109,7 @@ class Translation(TorchFunctionMode):
             StartAgain: by that it shows to be another program than it seemed.
         """
         if given is UNPLACED or isinstance(given, DeviceName):
-            return CUDA
+            return UNPLACED  # a world around this one sees that nobody names it
         found = CUDA if isinstance(given, int) else torch.device(given)
         index = given if isinstance(given, int) else found.index
         if found.type == "cpu":
@@ -159,7 +159,7 @@ class Translation(TorchFunctionMode):
         elif world.placing or pinned or _is_number(func, args, kwargs):
             device = CPU
         else:
-            device, world.unplaced = CUDA, True
+            device, world.unplaced = UNPLACED, True
         world.told += 1
         try:
             made = func(*args, **{**kwargs, "device": device})

@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
-from .fakes import CUDA, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp
+from .fakes import CUDA, DEVICE, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp
 from .operators import in_cpp, is_composite, is_factory, is_for_host
 from .recall import Recall, Recalled
 
@@ -263,7 +263,7 @@ class World(FakeTensorMode):
         """
         self._unshared = None
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = torch.empty(2, 2, device=CUDA, requires_grad=True)
+            leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     @contextmanager
