@@ -16,9 +16,10 @@ import torch
 
 from ..measurement import Held
 from . import Stretch
+from .compiled import CompileWatch
 from .ledger import Ledger
 from .origin import innermost
-from .tracker import LIFT, TrackingMode, prime
+from .tracker import EAGER, LIFT, TrackingMode, prime
 
 #: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
@@ -32,6 +33,7 @@ class History:
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
+        self._compiled = CompileWatch()
         self._ledger = Ledger()
         self._alive: dict[int, int] = {}  # by address, number
 
@@ -40,11 +42,13 @@ class History:
         self._memory._record_memory_history("all", context="all", stacks="python")
         self._skip = len(self._entries(self._memory._snapshot()))  # a recorder may keep what it had
         self._mode.between()
+        self._compiled.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def stop(self) -> Stretch:
         """End the recording and read it."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._compiled.stop()
         self._memory._set_memory_metadata("")
         snapshot = self._memory._snapshot()
         self._memory._record_memory_history(None)
@@ -53,7 +57,8 @@ class History:
         devices = range(len(snapshot["device_traces"]))
         traces = [entries if index == self._index else [] for index in devices]
         shown = {**snapshot, "device_traces": traces}
-        return self._ledger.stretch(self._ledger.rise, snapshot=shown)
+        problem = EAGER if self._compiled.noticed else None
+        return self._ledger.stretch(self._ledger.rise, snapshot=shown, problem=problem)
 
     def _entries(self, snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
         traces: list[list[dict[str, Any]]] = snapshot["device_traces"]

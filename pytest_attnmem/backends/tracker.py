@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..measurement import Held
 from . import Stretch
+from .compiled import CompileWatch
 from .ledger import Ledger
 from .origin import GRADIENT, PARAMETER, Origin, Origins, innermost, is_gradient, is_parameter
 
@@ -28,17 +29,24 @@ class Tracker:
     def __init__(self) -> None:
         prime()
         self._mode = TrackingMode()
+        self._compiled = CompileWatch()
 
     def start(self) -> None:
         """Begin to follow new storages."""
         self._mode.begin()
+        self._compiled.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def stop(self) -> Stretch:
         """Stop following; storages seen so far are still known."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        return self._mode.stretch()
+        self._compiled.stop()
+        problem = EAGER if self._compiled.noticed else None
+        return replace(self._mode.stretch(), problem=problem)
 
+
+#: Why a tracker's numbers are not those of the program.
+EAGER = "compiled code runs eagerly under a tracker"
 
 #: What factories such as ``torch.tensor`` call, with what they made where no dispatcher saw it.
 LIFT = torch.ops.aten.lift_fresh.default
@@ -129,7 +137,9 @@ def prime() -> None:
 
 
 def _is_plain(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+        return False
+    return leaf.device.type != "meta"  # which has a size, and no memory
 
 
 def _sizes(tree: object) -> dict[int, int]:

@@ -118,3 +118,32 @@ def test_it(N, qkv):
     )
     assert ran.outcome("test_it[64]") == f"within: {reason}"
     assert f"within  test_suite.py::test_it[64]: {reason}" in ran.text
+
+
+def test_compiled_code_is_judged_by_its_peak_alone(suite):
+    """Compiled code runs eagerly under a tracker, and would hold a matrix that it never makes."""
+    suite.write("""
+import pytest, torch
+
+def fused(graph, inputs):  # a compiler that needs no matrix
+    return lambda *given: (torch.ones(1 << 16).sum() * 0 + given[-1].sum(-1),)
+
+def rows(q):
+    return (q @ q.mT).softmax(-1).sum(-1)
+
+@pytest.mark.memory_budget("O(N)", warmup=1)
+@pytest.mark.parametrize("N", [64])
+def test_compiled(N, qkv):
+    q, _, _ = qkv(1, 1, N, 16)
+    torch.compile(rows, backend=fused, dynamic=True)(q)
+
+@pytest.mark.memory_budget("O(N)", warmup=1)
+@pytest.mark.parametrize("N", [64])
+def test_eager(N, qkv):
+    q, _, _ = qkv(1, 1, N, 16)
+    torch.ones(1 << 16)
+    rows(q)
+""")
+    ran = suite.run()
+    assert ran.outcome("test_compiled[64]").startswith("within")
+    assert ran.outcome("test_eager[64]").startswith("over: ")
