@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import le
 
-from .beneath import Beneath
+from .beneath import Beneath, Part
 from .contract import Contract
 from .interpolation import CONFIRMING, differences, tail
 from .measurement import Held
@@ -90,10 +91,32 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
         (judge_line(beneath.symbol, beneath.sizes, values, contract, place(held) + hidden), held)
         for held, values in beneath.parts
     ]
+    judged = [
+        pair
+        for pair, part in zip(judged, beneath.parts, strict=True)
+        if pair[0].answer is not Answer.UNKNOWN or not _is_bounded_scratch(part, judged, beneath)
+    ]
     if not judged:  # no tensor is left at the end, say
         return Judgement(Answer.KEPT, "")
     worst, held = min(judged, key=lambda pair: (pair[0].answer, not pair[0].terms))
     return Judgement(worst.answer, worst.reason, worst.terms, held=held)
+
+
+def _is_bounded_scratch(
+    part: Part, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
+) -> bool:
+    """Whether a kernel's scratch is nowhere more than the tensors that grow as the contract allows.
+
+    The scratch of a reduction begins at some size and ends to grow at another, which no form goes
+    through; a tensor of the program has a dtype, and must show a form.
+    """
+    allowed = [
+        other.values
+        for (found, _), other in zip(judged, beneath.parts, strict=True)
+        if found.answer is Answer.KEPT and other.held.dtype and len({*other.values}) > 1
+    ]
+    limits = [sum(values) for values in zip(*allowed, strict=True)]
+    return not part.held.dtype and bool(limits) and all(map(le, part.values, limits))
 
 
 def largest_part(beneath: Beneath, contract: Contract) -> str:

@@ -84,3 +84,16 @@ def test_warm(empty, N):
     )
     assert ran.outcome("test_warm[512]") == "within"
     assert ran.outcomes == {"passed": 2}
+
+
+def test_scratch_that_begins_at_a_size_leaves_no_doubt(suite):
+    """A reduction takes scratch from some size on, and a training step ends in a reduction."""
+    suite.write(f"""{HEAD}
+@budget("O(N)")
+@sizes("N", [512])
+def test_step(qkv, N):
+    x, _, _ = qkv(1, 1, N, 64)
+    layer = torch.nn.Linear(64, 64, device=x.device)
+    layer(x).square().sum().backward()
+""")
+    assert suite.run("--attnmem-backend=simulated:H100").outcome("test_step[512]") == "within"
