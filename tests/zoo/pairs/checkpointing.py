@@ -1,0 +1,83 @@
+"""Checkpoints that save nothing."""
+
+from torch.nn.functional import gelu
+from torch.utils.checkpoint import checkpoint
+from zoo.pair import pair
+
+
+def block(x):
+    """A block with three activations inside."""
+    return x + gelu(gelu(x * 2) * 2)
+
+
+@pair(
+    24,
+    "diffusers#4474",
+    "a model has checkpointing switched on, and its blocks are not told",
+    operator="mul",
+    limit="(L + 8)*N*d*itemsize + 1 KiB",
+    saving="(L - 3)*N*d*itemsize",
+    L=6,
+    N=128,
+)
+def checkpointing_not_passed_on(qkv, L, N, *, bad):
+    x, _, _ = qkv(1, 1, N, 64, requires_grad=True)
+
+    def block(x):
+        return x + gelu(gelu(x * 2) * 2)  # guilty
+
+    for _ in range(L):
+        x = block(x) if bad else checkpoint(block, x, use_reentrant=False)
+    x.sum().backward()
+    return x.detach()
+
+
+@pair(
+    10,
+    "transformers#24247",
+    "a checkpointed block hands its activation to a list that keeps it",
+    operator="mul",
+    limit="L*N*d*itemsize + 10*N*d*itemsize + 64",
+    saving="(L - 3)*N*d*itemsize",
+    L=6,
+    N=128,
+)
+def checkpoint_keeps(qkv, L, N, *, bad):
+    x, _, _ = qkv(1, 1, N, 64, requires_grad=True)
+    kept = []
+
+    def block(x):
+        inner = x * 2  # guilty
+        if bad:
+            kept.append(inner)
+        return x + gelu(inner).sin()
+
+    for _ in range(L):
+        x = checkpoint(block, x, use_reentrant=False)
+    x.sum().backward()
+    return x.detach()
+
+
+@pair(
+    14,
+    "TransformerEngine#2125",
+    "a name is cleared before what it names is freed, so that all layers keep it",
+    operator="repeat",
+    limit="4*N*d*itemsize + 64",
+    contract="O(N)",
+    L=8,
+    N=64,
+)
+def freed_by_a_cleared_name(qkv, L, N, *, bad):
+    x, _, _ = qkv(1, 1, N, 32)
+    saved = []
+    for _ in range(L):
+        gathered = saved_here = x.repeat(1, 1, 2, 1)  # guilty
+        x = gathered[:, :, :N] * 0.5
+        saved.append([saved_here])
+        if bad:
+            saved_here = None
+        if saved_here is not None:
+            saved[-1].clear()
+        del gathered, saved_here
+    return x

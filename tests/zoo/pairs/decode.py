@@ -1,0 +1,102 @@
+"""Generation, token by token."""
+
+import torch
+from zoo.pair import pair
+
+
+@pair(
+    16,
+    "",
+    "the cache of all tokens is copied to append one",
+    operator="cat",
+    limit="T*d*itemsize + 8*T*itemsize + 1 KiB",
+    T=12,
+)
+def cache_copied_to_append(qkv, T, *, bad):
+    tokens, _, _ = qkv(1, 1, T, 256)
+    tokens = tokens[0, 0]
+    if bad:
+        cache = tokens[:1] * 1.0
+        for at in range(1, T):
+            cache = torch.cat((cache, tokens[at : at + 1]))  # guilty
+        return cache
+    cache = torch.empty_like(tokens)
+    for at in range(T):
+        cache[at] = tokens[at]
+    return cache
+
+
+@pair(
+    15,
+    "",
+    "a copy of the cache is kept at every token, where lengths do",
+    operator="clone",
+    limit="T*d*itemsize + 1 KiB",
+    contract="O(T)",
+    T=8,
+)
+def cache_copied_to_roll_back(qkv, T, *, bad):
+    tokens, _, _ = qkv(1, 1, T, 64)
+    cache = torch.empty_like(tokens)
+    states = []
+    for at in range(T):
+        cache[:, :, at] = tokens[:, :, at]
+        states.append(cache[:, :, : at + 1].clone() if bad else at + 1)  # guilty
+    return cache
+
+
+@pair(
+    9,
+    "",
+    "the scores of all tokens are kept, where the last are read",
+    operator="bmm",
+    limit="3*V*itemsize + 1 KiB",
+    contract="O(V)",
+    T=8,
+    V=256,
+)
+def scores_of_all_tokens(qkv, T, V, *, bad):
+    tokens, head, _ = qkv(1, 1, T, 32, M=V)
+    scores = []
+    for at in range(T):
+        if not bad:
+            scores.clear()
+        scores.append(tokens[0, :, at : at + 1] @ head[0].mT)  # guilty
+    return scores[-1]
+
+
+@pair(
+    8,
+    "",
+    "the cache holds the keys of all query heads, where those of key heads do",
+    operator="clone",
+    limit="B*Hkv*M*d*itemsize + 2*H*M*itemsize + 4*H*d*itemsize",
+    H=16,
+    Hkv=2,
+    M=128,
+)
+def cache_of_query_heads(qkv, H, Hkv, M, *, bad):
+    q, k, _ = qkv(1, H, 1, 32, Hkv=Hkv, M=M)
+    if bad:
+        cache = k[:, :, None].expand(1, Hkv, H // Hkv, M, 32).clone()  # guilty
+        return (q.view(1, Hkv, H // Hkv, 1, 32) * cache).sum(-1).view(H, M)
+    cache = k.clone()
+    grouped = q.view(Hkv, H // Hkv, 32)
+    return torch.bmm(grouped, cache[0].mT).view(H, M)
+
+
+@pair(
+    22,
+    "",
+    "the cache is made for the longest sequence there may be",
+    operator="zeros",
+    limit="N*d*itemsize + 1 KiB",
+    contract="O(N)",
+    N=64,
+    longest=4096,
+)
+def cache_for_the_longest(qkv, N, longest, *, bad):
+    k, _, _ = qkv(1, 1, N, 32)
+    cache = torch.zeros(longest if bad else N, 32, device=k.device)  # guilty
+    cache[:N] = k[0, 0]
+    return cache[:N].sum(0)

@@ -1,0 +1,83 @@
+"""Losses over a vocabulary."""
+
+import torch
+from torch.nn.functional import cross_entropy
+from zoo.pair import pair
+
+
+@pair(
+    9,
+    "vllm#48641",
+    "the logits of all positions are computed for the last",
+    operator="bmm",
+    limit="2*V*itemsize + 1 KiB",
+    contract="O(V)",
+    N=64,
+    V=256,
+)
+def logits_of_all_positions(qkv, N, V, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+    if bad:
+        return (hidden @ head.mT)[:, :, -1:]  # guilty
+    return hidden[:, :, -1:] @ head.mT
+
+
+@pair(
+    9,
+    "",
+    "tokens become rows as long as the vocabulary",
+    operator="eq",
+    limit="N*8 + N*d*itemsize",
+    contract="O(N)",
+    N=64,
+    V=256,
+)
+def one_hot_tokens(qkv, N, V, *, bad):
+    _, table, _ = qkv(1, 1, N, 32, M=V)
+    table = table[0, 0]
+    ids = torch.arange(N, device=table.device)
+    if bad:
+        rows = ids[:, None] == torch.arange(V, device=ids.device)  # guilty
+        return rows.to(table.dtype) @ table
+    return table[ids]
+
+
+@pair(
+    9,
+    "trl#1980",
+    "logits and labels are shifted by copying the logits",
+    operator="clone",
+    limit="2*N*V*itemsize + N*8 + 1 KiB",
+    N=64,
+    V=256,
+)
+def logits_shifted_by_a_copy(qkv, N, V, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+    logits = (hidden @ head.mT)[0, 0]
+    labels = torch.arange(N, device=logits.device)
+    if bad:
+        shifted = logits[:-1].clone()  # guilty
+        return cross_entropy(shifted, labels[1:], reduction="sum")
+    return cross_entropy(logits[:-1], labels[1:], reduction="sum")
+
+
+@pair(
+    9,
+    "",
+    "a loss takes all logits at once, where a chunk at a time does",
+    operator="bmm",
+    limit="3*64*V*itemsize + 16*N + 1 KiB",
+    contract="O(N + V)",
+    N=256,
+    V=256,
+)
+def loss_without_chunks(qkv, N, V, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+    labels = torch.arange(N, device=hidden.device) % 16
+    rows = N if bad else 64
+    total = torch.zeros((), device=hidden.device)
+    for start in range(0, N, rows):
+        logits = (hidden[0, :, start : start + rows] @ head[0].mT)[0]  # guilty
+        total += cross_entropy(logits, labels[start : start + rows], reduction="sum")
+        del logits
+    return total
