@@ -1,7 +1,7 @@
 """The table of ``docs/regressions.md``: which gates catch which pair, on which backend.
 
-``python tests/zoo/table.py cpu simulated:H100`` runs all pairs there, prints the table, and below it
-each problem. On the null device: ``attnmem run --device H100 -- python tests/zoo/table.py null:H100``.
+``python tests/zoo/table.py cpu simulated:H100`` runs all pairs there and prints the table and each
+problem. On the null device: ``attnmem run --device H100 -- python tests/zoo/table.py null:H100``.
 Without a backend it writes into the page what the pairs claim; tests hold each backend to that.
 """
 

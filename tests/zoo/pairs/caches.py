@@ -7,22 +7,22 @@ from zoo.pair import pair
 @pair(
     15,
     "TransformerEngine#2681",
-    "each layer keeps the converted copy of its weight",
+    "each head keeps the converted copy of its weight",
     operator="to_copy",
     limit="2*C*C*8 + 64*C*8 + 64",
     contract="O(C^2)",
-    L=8,
-    C=64,
+    H=8,
+    C=32,
 )
-def converted_weights_kept(qkv, L, C, *, bad):
-    weights, _, _ = qkv(1, L, C, C)
+def converted_weights_kept(qkv, H, C, *, bad):
+    weights, _, _ = qkv(1, H, C, C)
     x = torch.ones(16, C, device=weights.device, dtype=torch.double)
     converted = {}
-    for layer, weight in enumerate(weights[0]):
+    for head, weight in enumerate(weights[0]):
         if not bad:
             converted.clear()
-        converted[layer] = weight.double()  # guilty
-        x = x @ converted[layer] / C
+        converted[head] = weight.double()  # guilty
+        x = x @ converted[head] / C
     return x
 
 
@@ -50,22 +50,22 @@ def table_for_each_length(qkv, S, *, bad):
 @pair(
     22,
     "pytorch#120925",
-    "a workspace is made for each layer, where one a size is shared",
+    "a workspace is made for each call, where one of its size is shared",
     operator="empty",
     limit="64 KiB + 3*N*d*itemsize",
     contract="O(N)",
-    L=8,
+    B=8,
     N=64,
 )
-def workspace_for_each_layer(qkv, L, N, *, bad):
-    x, _, _ = qkv(1, 1, N, 32)
+def workspace_for_each_call(qkv, B, N, *, bad):
+    x, _, _ = qkv(B, 1, N, 32)
     workspaces = {}
-    for layer in range(L):
-        key = layer if bad else "shared"
+    for call, one in enumerate(x):
+        key = call if bad else "shared"
         if key not in workspaces:
             workspaces[key] = torch.empty(1 << 16, dtype=torch.uint8, device=x.device)  # guilty
-        x = x * 0.5
-    return x
+        out = one * 0.5
+    return out
 
 
 @pair(

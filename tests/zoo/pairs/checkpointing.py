@@ -61,23 +61,23 @@ def checkpoint_keeps(qkv, L, N, *, bad):
 @pair(
     14,
     "TransformerEngine#2125",
-    "a name is cleared before what it names is freed, so that all layers keep it",
+    "a name is cleared before the tensor that it has is freed, so that all calls keep theirs",
     operator="repeat",
-    limit="4*N*d*itemsize + 64",
+    limit="5*N*d*itemsize + 64",
     contract="O(N)",
-    L=8,
+    B=8,
     N=64,
 )
-def freed_by_a_cleared_name(qkv, L, N, *, bad):
-    x, _, _ = qkv(1, 1, N, 32)
+def freed_by_a_cleared_name(qkv, B, N, *, bad):
+    x, _, _ = qkv(B, 1, N, 32)
     saved = []
-    for _ in range(L):
-        gathered = saved_here = x.repeat(1, 1, 2, 1)  # guilty
-        x = gathered[:, :, :N] * 0.5
-        saved.append([saved_here])
+    for one in x:
+        gathered = one.repeat(1, 2, 1)  # guilty
+        out = gathered[:, :N] * 0.5
+        saved.append([gathered])
         if bad:
-            saved_here = None
-        if saved_here is not None:
+            gathered = None
+        if gathered is not None:
             saved[-1].clear()
-        del gathered, saved_here
-    return x
+        del gathered
+    return out

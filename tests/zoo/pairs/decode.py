@@ -52,13 +52,13 @@ def cache_copied_to_roll_back(qkv, T, *, bad):
     operator="bmm",
     limit="3*V*itemsize + 1 KiB",
     contract="O(V)",
-    T=8,
+    N=8,
     V=256,
 )
-def scores_of_all_tokens(qkv, T, V, *, bad):
-    tokens, head, _ = qkv(1, 1, T, 32, M=V)
+def scores_of_all_tokens(qkv, N, V, *, bad):
+    tokens, head, _ = qkv(1, 1, N, 32, M=V)
     scores = []
-    for at in range(T):
+    for at in range(N):
         if not bad:
             scores.clear()
         scores.append(tokens[0, :, at : at + 1] @ head[0].mT)  # guilty
@@ -93,10 +93,10 @@ def cache_of_query_heads(qkv, H, Hkv, M, *, bad):
     limit="N*d*itemsize + 1 KiB",
     contract="O(N)",
     N=64,
-    longest=4096,
+    M=4096,
 )
-def cache_for_the_longest(qkv, N, longest, *, bad):
-    k, _, _ = qkv(1, 1, N, 32)
-    cache = torch.zeros(longest if bad else N, 32, device=k.device)  # guilty
+def cache_for_the_longest(qkv, N, M, *, bad):
+    k, _, _ = qkv(1, 1, N, 32, M=M)
+    cache = torch.zeros(M if bad else N, 32, device=k.device)  # guilty
     cache[:N] = k[0, 0]
     return cache[:N].sum(0)

@@ -30,14 +30,14 @@ def logits_of_all_positions(qkv, N, V, *, bad):
     limit="N*8 + N*d*itemsize",
     contract="O(N)",
     N=64,
-    V=256,
+    M=256,
 )
-def one_hot_tokens(qkv, N, V, *, bad):
-    _, table, _ = qkv(1, 1, N, 32, M=V)
+def one_hot_tokens(qkv, N, M, *, bad):
+    _, table, _ = qkv(1, 1, N, 32, M=M)
     table = table[0, 0]
     ids = torch.arange(N, device=table.device)
     if bad:
-        rows = ids[:, None] == torch.arange(V, device=ids.device)  # guilty
+        rows = ids[:, None] == torch.arange(M, device=ids.device)  # guilty
         return rows.to(table.dtype) @ table
     return table[ids]
 
@@ -66,15 +66,15 @@ def logits_shifted_by_a_copy(qkv, N, V, *, bad):
     "",
     "a loss takes all logits at once, where a chunk at a time does",
     operator="bmm",
-    limit="3*64*V*itemsize + 16*N + 1 KiB",
+    limit="3*8*V*itemsize + 16*N + 1 KiB",
     contract="O(N + V)",
-    N=256,
-    V=256,
+    N=64,
+    V=128,
 )
 def loss_without_chunks(qkv, N, V, *, bad):
     hidden, head, _ = qkv(1, 1, N, 32, M=V)
     labels = torch.arange(N, device=hidden.device) % 16
-    rows = N if bad else 64
+    rows = N if bad else 8
     total = torch.zeros((), device=hidden.device)
     for start in range(0, N, rows):
         logits = (hidden[0, :, start : start + rows] @ head[0].mT)[0]  # guilty

@@ -11,11 +11,11 @@ from zoo.pair import pair
     operator="foreach_mul",
     limit="2*C*C*itemsize + 64",
     contract="O(C^2)",
-    L=8,
-    C=64,
+    H=8,
+    C=32,
 )
-def updates_of_all_at_once(qkv, L, C, *, bad):
-    weights, grads, _ = qkv(1, L, C, C)
+def updates_of_all_at_once(qkv, H, C, *, bad):
+    weights, grads, _ = qkv(1, H, C, C)
     weights, grads = [*weights[0]], [*grads[0]]
     if bad:
         updates = torch._foreach_mul(grads, -0.1)  # guilty
@@ -34,7 +34,7 @@ def updates_of_all_at_once(qkv, L, C, *, bad):
     limit="2*C*C*itemsize + 8*L*itemsize",
     contract="O(L + C^2)",
     L=8,
-    C=64,
+    C=32,
 )
 def norm_of_a_copy(qkv, L, C, *, bad):
     grads, _, _ = qkv(1, L, C, C)
@@ -51,14 +51,14 @@ def norm_of_a_copy(qkv, L, C, *, bad):
     operator="mul",
     limit="2*C*C*itemsize + 64",
     contract="O(C^2)",
-    S=8,
-    C=64,
+    B=8,
+    C=32,
 )
-def gradients_kept_to_sum(qkv, S, C, *, bad):
-    x, _, _ = qkv(1, 1, C, C)
+def gradients_kept_to_sum(qkv, B, C, *, bad):
+    x, _, _ = qkv(B, 1, C, C)
     grads = []
-    for _ in range(S):
-        grads.append(x * 0.5)  # guilty
+    for one in x:
+        grads.append(one * 0.5)  # guilty
         if not bad and len(grads) > 1:
             grads[0].add_(grads.pop())
     while len(grads) > 1:

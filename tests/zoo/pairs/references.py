@@ -62,19 +62,18 @@ def losses_with_graphs(qkv, S, N, *, bad):
 @pair(
     15,
     "",
-    "a model collects the hidden states of all layers for a caller who reads the last",
-    operator="mul",
-    limit="2*N*d*itemsize + 64",
-    contract="O(N)",
-    L=8,
-    N=64,
+    "a recurrence collects the states of all positions for a caller who reads the last",
+    operator="add",
+    limit="3*d*d*itemsize + 64",
+    contract="O(d^2)",
+    N=16,
+    d=16,
 )
-def hidden_states_collected(qkv, L, N, *, bad):
-    x, _, _ = qkv(1, 1, N, 32)
-    states = []
-    for _ in range(L):
-        x = x * 0.5  # guilty
-        states.append(x)
+def states_collected(qkv, N, d, *, bad):
+    _, k, v = qkv(1, 1, N, d)
+    states = [k.new_zeros(d, d)]
+    for key, value in zip(k[0, 0], v[0, 0], strict=True):
+        states.append(states[-1] + torch.outer(key, value))  # guilty
         if not bad:
             del states[:-1]
     return states[-1]

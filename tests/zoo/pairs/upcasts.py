@@ -1,4 +1,4 @@
-"""Copies in a wider type, here float64: products in half types have scratch of their own on CPUs."""
+"""Copies in a wider type. Here it is float64: half types bring scratch of their own on CPUs."""
 
 import torch
 from zoo.pair import pair

@@ -28,14 +28,15 @@ def gradient_for_each_band(qkv, N, *, bad):
     operator="new_zeros",
     limit="3*N*d*itemsize",
     contract="O(N)",
-    S=8,
     N=64,
+    M=128,
 )
-def accumulator_for_each_split(qkv, S, N, *, bad):
-    grad, _, _ = qkv(1, 1, N, 32)
-    sums = grad.new_zeros(S if bad else 1, N, 32)  # guilty
-    for split in range(S):
-        sums[split if bad else 0].add_(grad[0, 0] * 0.5)
+def accumulator_for_each_split(qkv, N, M, *, bad):
+    grad, keys, _ = qkv(1, 1, N, 32, M=M)
+    splits = M // 16
+    sums = grad.new_zeros(splits if bad else 1, N, 32)  # guilty
+    for split in range(splits):
+        sums[split if bad else 0].add_(keys[0, 0, split])
     return sums.sum(0) if bad else sums[0]
 
 
