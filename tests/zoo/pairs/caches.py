@@ -9,20 +9,19 @@ from zoo.pair import pair
     "TransformerEngine#2681",
     "each head keeps the converted copy of its weight",
     operator="to_copy",
-    limit="2*C*C*8 + 64*C*8 + 64",
-    contract="O(C^2)",
+    limit="2*d*d*8 + 64*d*8 + 64",
+    contract="O(1)",
     H=8,
-    C=32,
 )
-def converted_weights_kept(qkv, H, C, *, bad):
-    weights, _, _ = qkv(1, H, C, C)
-    x = torch.ones(16, C, device=weights.device, dtype=torch.double)
+def converted_weights_kept(qkv, H, *, bad):
+    weights, _, _ = qkv(1, H, 32, 32)
+    x = torch.ones(16, 32, device=weights.device, dtype=torch.double)
     converted = {}
     for head, weight in enumerate(weights[0]):
         if not bad:
             converted.clear()
         converted[head] = weight.double()  # guilty
-        x = x @ converted[head] / C
+        x = x @ converted[head] / 32
     return x
 
 
@@ -53,12 +52,11 @@ def table_for_each_length(qkv, S, *, bad):
     "a workspace is made for each call, where one of its size is shared",
     operator="empty",
     limit="64 KiB + 3*N*d*itemsize",
-    contract="O(N)",
+    contract="O(1)",
     B=8,
-    N=64,
 )
-def workspace_for_each_call(qkv, B, N, *, bad):
-    x, _, _ = qkv(B, 1, N, 32)
+def workspace_for_each_call(qkv, B, *, bad):
+    x, _, _ = qkv(B, 1, 64, 32)
     workspaces = {}
     for call, one in enumerate(x):
         key = call if bad else "shared"

@@ -12,21 +12,17 @@ from zoo.pair import pair
     "keys and values are copied for every query head",
     operator="clone",
     limit="2*H*N*M*itemsize + H*N*d*itemsize",
-    H=8,
-    Hkv=2,
-    N=16,
     M=128,
 )
-def keys_copied_for_heads(qkv, H, Hkv, N, M, *, bad):
-    q, k, v = qkv(1, H, N, 32, Hkv=Hkv, M=M)
-    group = H // Hkv
+def keys_copied_for_heads(qkv, M, *, bad):
+    q, k, v = qkv(1, 8, 16, 32, Hkv=2, M=M)
     if bad:
-        shape = (1, Hkv, group, M, 32)
-        k = k[:, :, None].expand(shape).reshape(1, H, M, 32)  # guilty
-        v = v[:, :, None].expand(shape).reshape(1, H, M, 32)  # guilty
+        shape = (1, 2, 4, M, 32)
+        k = k[:, :, None].expand(shape).reshape(1, 8, M, 32)  # guilty
+        v = v[:, :, None].expand(shape).reshape(1, 8, M, 32)  # guilty
         return (q @ k.mT).softmax(-1) @ v
-    rows = q.view(1, Hkv, group * N, 32)
-    return ((rows @ k.mT).softmax(-1) @ v).view(1, H, N, 32)
+    rows = q.view(1, 2, 4 * 16, 32)
+    return ((rows @ k.mT).softmax(-1) @ v).view(1, 8, 16, 32)
 
 
 class Values(torch.autograd.Function):
@@ -55,13 +51,12 @@ class Values(torch.autograd.Function):
     "ffpa-attn#301",
     "the gradients of keys are made for every query head, and summed in the end",
     operator="bmm",
-    limit="(H*N + 2*128)*32*4 + 1 KiB",
-    H=4,
+    limit="(4*N + 2*128)*32*4 + 1 KiB",
     N=16,
 )
-def gradients_of_query_heads(qkv, H, N, *, bad):
-    weights, _, _ = qkv(1, H, N, 128)
-    _, _, v = qkv(1, H, N, 128, Hkv=1, M=128, dv=32, requires_grad=True)
+def gradients_of_query_heads(qkv, N, *, bad):
+    weights, _, _ = qkv(1, 4, N, 128)
+    _, _, v = qkv(1, 4, N, 128, Hkv=1, M=128, dv=32, requires_grad=True)
     Values.apply(weights, v, bad).sum().backward()
     return v.grad
 

@@ -10,13 +10,12 @@ from zoo.pair import pair
     "vllm#48641",
     "the logits of all positions are computed for the last",
     operator="bmm",
-    limit="2*V*itemsize + 1 KiB",
-    contract="O(V)",
+    limit="2*M*itemsize + 1 KiB",
+    contract="O(1)",
     N=64,
-    V=256,
 )
-def logits_of_all_positions(qkv, N, V, *, bad):
-    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+def logits_of_all_positions(qkv, N, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=256)
     if bad:
         return (hidden @ head.mT)[:, :, -1:]  # guilty
     return hidden[:, :, -1:] @ head.mT
@@ -28,14 +27,13 @@ def logits_of_all_positions(qkv, N, V, *, bad):
     "tokens become rows as long as the vocabulary",
     operator="eq",
     limit="N*8 + N*d*itemsize",
-    contract="O(N)",
-    N=64,
+    contract="O(1)",
     M=256,
 )
-def one_hot_tokens(qkv, N, M, *, bad):
-    _, table, _ = qkv(1, 1, N, 32, M=M)
+def one_hot_tokens(qkv, M, *, bad):
+    _, table, _ = qkv(1, 1, 64, 32, M=M)
     table = table[0, 0]
-    ids = torch.arange(N, device=table.device)
+    ids = torch.arange(64, device=table.device)
     if bad:
         rows = ids[:, None] == torch.arange(M, device=ids.device)  # guilty
         return rows.to(table.dtype) @ table
@@ -47,12 +45,11 @@ def one_hot_tokens(qkv, N, M, *, bad):
     "trl#1980",
     "logits and labels are shifted by copying the logits",
     operator="clone",
-    limit="2*N*V*itemsize + N*8 + 1 KiB",
+    limit="2*N*M*itemsize + N*8 + 1 KiB",
     N=64,
-    V=256,
 )
-def logits_shifted_by_a_copy(qkv, N, V, *, bad):
-    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+def logits_shifted_by_a_copy(qkv, N, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=256)
     logits = (hidden @ head.mT)[0, 0]
     labels = torch.arange(N, device=logits.device)
     if bad:
@@ -66,15 +63,13 @@ def logits_shifted_by_a_copy(qkv, N, V, *, bad):
     "",
     "a loss takes all logits at once, where a chunk at a time does",
     operator="bmm",
-    limit="3*8*V*itemsize + 16*N + 1 KiB",
-    contract="O(N + V)",
+    limit="3*16*M*itemsize + 16*N + 1 KiB",
     N=64,
-    V=128,
 )
-def loss_without_chunks(qkv, N, V, *, bad):
-    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+def loss_without_chunks(qkv, N, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=128)
     labels = torch.arange(N, device=hidden.device) % 16
-    rows = N if bad else 8
+    rows = N if bad else 16
     total = torch.zeros((), device=hidden.device)
     for start in range(0, N, rows):
         logits = (hidden[0, :, start : start + rows] @ head[0].mT)[0]  # guilty

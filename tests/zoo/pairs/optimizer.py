@@ -9,13 +9,12 @@ from zoo.pair import pair
     "",
     "an update makes the temporaries of all parameters at once",
     operator="foreach_mul",
-    limit="2*C*C*itemsize + 64",
-    contract="O(C^2)",
+    limit="2*N*d*itemsize + 64",
+    contract="O(1)",
     H=8,
-    C=32,
 )
-def updates_of_all_at_once(qkv, H, C, *, bad):
-    weights, grads, _ = qkv(1, H, C, C)
+def updates_of_all_at_once(qkv, H, *, bad):
+    weights, grads, _ = qkv(1, H, 64, 32)
     weights, grads = [*weights[0]], [*grads[0]]
     if bad:
         updates = torch._foreach_mul(grads, -0.1)  # guilty
@@ -29,19 +28,18 @@ def updates_of_all_at_once(qkv, H, C, *, bad):
 @pair(
     16,
     "",
-    "the norm is that of all gradients, copied into one",
+    "the norms of rows are computed on all gradients, copied into one",
     operator="cat",
-    limit="2*C*C*itemsize + 8*L*itemsize",
-    contract="O(L + C^2)",
-    L=8,
+    limit="2*8*C*itemsize",
+    contract="O(C)",
     C=32,
 )
-def norm_of_a_copy(qkv, L, C, *, bad):
-    grads, _, _ = qkv(1, L, C, C)
+def norm_of_a_copy(qkv, C, *, bad):
+    grads, _, _ = qkv(1, 8, C, C)
     grads = [*grads[0]]
     if bad:
-        return torch.cat([grad.flatten() for grad in grads]).norm()  # guilty
-    return torch.stack([grad.norm() for grad in grads]).norm()
+        return torch.cat(grads).norm(dim=-1)  # guilty
+    return torch.cat([grad.norm(dim=-1) for grad in grads])
 
 
 @pair(
@@ -49,13 +47,12 @@ def norm_of_a_copy(qkv, L, C, *, bad):
     "",
     "the gradients of all micro steps are kept, and summed in the end",
     operator="mul",
-    limit="2*C*C*itemsize + 64",
-    contract="O(C^2)",
+    limit="2*N*d*itemsize + 64",
+    contract="O(1)",
     B=8,
-    C=32,
 )
-def gradients_kept_to_sum(qkv, B, C, *, bad):
-    x, _, _ = qkv(B, 1, C, C)
+def gradients_kept_to_sum(qkv, B, *, bad):
+    x, _, _ = qkv(B, 1, 64, 32)
     grads = []
     for one in x:
         grads.append(one * 0.5)  # guilty

@@ -28,12 +28,11 @@ def scores_widened(qkv, N, *, bad):
     "transformers#33902",
     "all logits are widened, where those of the last position are read",
     operator="to_copy",
-    limit="N*V*itemsize + 2*V*8",
+    limit="N*M*itemsize + 2*M*8",
     N=64,
-    V=512,
 )
-def logits_widened(qkv, N, V, *, bad):
-    hidden, head, _ = qkv(1, 1, N, 32, M=V)
+def logits_widened(qkv, N, *, bad):
+    hidden, head, _ = qkv(1, 1, N, 32, M=512)
     logits = (hidden @ head.mT)[0, 0]
     if bad:
         return logits.double()[-1]  # guilty
@@ -65,16 +64,15 @@ def norm_saves_wide(qkv, N, *, bad):
     "tables of positions are copied for every head",
     operator="clone",
     limit="4*H*N*d*itemsize + 4*N*d*itemsize",
-    H=8,
     N=128,
 )
-def rotary_tables_per_head(qkv, H, N, *, bad):
-    q, _, _ = qkv(1, H, N, 16)
+def rotary_tables_per_head(qkv, N, *, bad):
+    q, _, _ = qkv(1, 8, N, 16)
     at = torch.arange(N, device=q.device, dtype=q.dtype)
     turns = at[:, None] * torch.full((16,), 0.01, device=q.device)
     cos, sin = turns.cos(), turns.sin()
     if bad:
-        cos = cos.expand(1, H, N, 16).contiguous()  # guilty
-        sin = sin.expand(1, H, N, 16).contiguous()  # guilty
+        cos = cos.expand(1, 8, N, 16).contiguous()  # guilty
+        sin = sin.expand(1, 8, N, 16).contiguous()  # guilty
     first, second = q.chunk(2, dim=-1)
     return q * cos + torch.cat((-second, first), dim=-1) * sin
