@@ -20,7 +20,7 @@ def keys_copied_for_heads(qkv, M, *, bad):
         shape = (1, 2, 4, M, 32)
         k = k[:, :, None].expand(shape).reshape(1, 8, M, 32)  # guilty
         v = v[:, :, None].expand(shape).reshape(1, 8, M, 32)  # guilty
-        return (q @ k.mT).softmax(-1) @ v
+        return (q @ k.mT).softmax(-1) @ v  # guilty
     rows = q.view(1, 2, 4 * 16, 32)
     return ((rows @ k.mT).softmax(-1) @ v).view(1, 8, 16, 32)
 

@@ -36,7 +36,7 @@ def one_hot_tokens(qkv, M, *, bad):
     ids = torch.arange(64, device=table.device)
     if bad:
         rows = ids[:, None] == torch.arange(M, device=ids.device)  # guilty
-        return rows.to(table.dtype) @ table
+        return rows.to(table.dtype) @ table  # guilty
     return table[ids]
 
 
@@ -73,6 +73,7 @@ def loss_without_chunks(qkv, N, *, bad):
     total = torch.zeros((), device=hidden.device)
     for start in range(0, N, rows):
         logits = (hidden[0, :, start : start + rows] @ head[0].mT)[0]  # guilty
-        total += cross_entropy(logits, labels[start : start + rows], reduction="sum")
+        chosen = labels[start : start + rows]
+        total += cross_entropy(logits, chosen, reduction="sum")  # guilty
         del logits
     return total

@@ -23,7 +23,7 @@ def mask_never_none(qkv, N, *, bad):
     if bad:
         mask = torch.ones(N, N, dtype=torch.bool, device=q.device).tril_()  # guilty
     with sdpa_kernel(FUSED):
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=not bad)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=not bad)  # guilty
 
 
 @pair(
@@ -76,7 +76,8 @@ def block_mask_from_dense(qkv, N, *, bad):
     blocks = N // 16
     if bad:
         dense = torch.ones(N, N, dtype=torch.bool, device=q.device).tril_()  # guilty
-        return dense.view(blocks, 16, N).any(1).sum(-1).add_(15).div_(16, rounding_mode="floor")
+        columns = dense.view(blocks, 16, N).any(1)  # guilty
+        return columns.sum(-1).add_(15).div_(16, rounding_mode="floor")  # guilty
     return torch.arange(1, blocks + 1, device=q.device)
 
 

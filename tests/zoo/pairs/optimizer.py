@@ -22,7 +22,7 @@ def updates_of_all_at_once(qkv, H, *, bad):
     else:
         for weight, grad in zip(weights, grads, strict=True):
             weight.add_(grad * -0.1)
-    return torch.stack(weights[:1])
+    return weights[0]
 
 
 @pair(

@@ -52,7 +52,7 @@ def norm_saves_wide(qkv, N, *, bad):
     gain = gain[..., :1, :]
     if bad:
         wide = x.double()  # guilty
-        normed = (wide * wide.pow(2).mean(-1, keepdim=True).rsqrt()).to(x.dtype)
+        normed = (wide * wide.pow(2).mean(-1, keepdim=True).rsqrt()).to(x.dtype)  # guilty
     else:
         normed = x * x.pow(2).mean(-1, keepdim=True).rsqrt()
     return normed * gain

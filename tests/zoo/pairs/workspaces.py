@@ -36,7 +36,7 @@ def accumulator_for_each_split(qkv, M, *, bad):
     sums = grad.new_zeros(splits if bad else 1, 64, 32)  # guilty
     for split in range(splits):
         sums[split if bad else 0].add_(keys[0, 0, split])
-    return sums.sum(0) if bad else sums[0]
+    return sums.sum(0) if bad else sums[0]  # guilty
 
 
 @pair(
