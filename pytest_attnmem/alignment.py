@@ -14,7 +14,7 @@ from itertools import product
 from random import Random
 from typing import NamedTuple
 
-from .interpolation import CONFIRMING, combination, padded, through
+from .interpolation import CONFIRMING, combination, line
 from .measurement import Held
 from .polynomial import Monomial, Polynomial
 
@@ -85,10 +85,10 @@ def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
     """
     parts: list[list[Monomial]] = []
     for symbol, axis, place in zip(where.symbols, where.axes, range(len(where.axes)), strict=True):
-        line = _along(symbol, [point[place] for point in axis], [values[p] for p in axis])
-        if line is None:
+        found = line(symbol, [point[place] for point in axis], [values[p] for p in axis])
+        if found is None:
             return None
-        parts.append([*line.terms] or [()])
+        parts.append([*found.terms] or [()])
     basis = [
         Polynomial({tuple(sorted(factor for part in parts for factor in part)): Fraction(1)})
         for parts in product(*parts)
@@ -97,13 +97,6 @@ def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
     if len(basis) + (CONFIRMING if len(points) > 1 else 0) > len(points):
         return None
     return combination(basis, [where.named(p) for p in points], [values[p] for p in points])
-
-
-def _along(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    found = through(symbol, sizes, [Fraction(value) for value in values])
-    if found.degree(symbol) + 1 + CONFIRMING <= len(sizes):
-        return found
-    return padded(symbol, sizes, values)
 
 
 def aligned(runs: Sequence[Run]) -> bool:

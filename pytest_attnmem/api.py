@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -255,7 +256,11 @@ class AttnMem:
         def measured(call: Callable[[], Any]) -> Measurement:
             return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
 
-        return grow(measured, fn, sizes, metric)
+        def traced(call: Callable[[], Any]) -> Measurement:
+            with unseen():
+                return self._instrument(backend).run(call, trace=True, most=sys.maxsize)[0]
+
+        return grow(measured, fn, sizes, metric, traced)
 
     def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
         """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""

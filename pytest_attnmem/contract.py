@@ -3,48 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .errors import BudgetError, FormulaError
-from .polynomial import Monomial, Polynomial, expand
+from .polynomial import Monomial, Polynomial, degree, expand
 from .shape import ALIASES
 from .units import shown
 
 _WRITTEN = re.compile(r"\s*O\s*\((.*)\)\s*", re.DOTALL)
 
 #: What a contract may be made of, for messages.
-_GRAMMAR = "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d)"
+_GRAMMAR = (
+    "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The products of symbols that may be among the terms of a peak, or divide them."""
+    """The products of symbols that bound the terms of a peak; ``O(1)`` has the empty product."""
 
     text: str
     allowed: tuple[Monomial, ...]
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Those that it names; of others it says nothing."""
+        """The symbols that the contract names; memory must not depend on any other."""
         return frozenset(atom for monomial in self.allowed for atom, _ in monomial)
 
     def degree(self, symbol: str) -> int:
-        """The highest power of *symbol* that it allows."""
+        """Returns the highest power of *symbol* that is allowed: 0 for a symbol without a name."""
         return max(dict(monomial).get(symbol, 0) for monomial in self.allowed)
 
-    def broken_by(self, polynomial: Polynomial) -> tuple[Monomial, ...]:
-        """The terms that grow faster, largest first; a negative one lets nothing grow."""
+    def allows_all(self, symbols: Iterable[str]) -> bool:
+        """Whether the highest powers of all *symbols* are allowed together, in one product."""
+        return self._allows({symbol: self.degree(symbol) for symbol in symbols})
+
+    def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:
+        """Returns the terms that grow faster in the *varied* symbols, the largest first.
+
+        A negative term lets nothing grow.
+        """
+        symbols = {*varied} | self.symbols
         return tuple(
             monomial
-            for monomial, value in polynomial.terms.items()
-            if value > 0 and not self._allows(monomial)
+            for monomial, value in polynomial.ordered()
+            if value > 0
+            and not self._allows({symbol: degree(monomial, symbol) for symbol in symbols})
         )
 
-    def _allows(self, monomial: Monomial) -> bool:
-        powers = {
-            symbol: sum(_degree(atom, symbol) * exponent for atom, exponent in monomial)
-            for symbol in self.symbols
-        }
+    def _allows(self, powers: Mapping[str, int]) -> bool:
         return any(
             all(power <= dict(allowed).get(symbol, 0) for symbol, power in powers.items())
             for allowed in self.allowed
@@ -78,10 +86,8 @@ def parse_contract(text: str) -> Contract:
         raise BudgetError(f"cannot read contract {shown(text)}: {odd} is no power; {_GRAMMAR}")
     if any(value < 0 for value in inside.terms.values()):
         raise BudgetError(f"cannot read contract {shown(text)}: nothing is subtracted; {_GRAMMAR}")
-    if not any(allowed):
-        raise BudgetError(
-            f"contract {shown(text)} names no symbol, so there is nothing to vary; {_GRAMMAR}"
-        )
+    if not allowed:
+        raise BudgetError(f"cannot read contract {shown(text)}: it allows nothing; {_GRAMMAR}")
     return Contract(f"O({' '.join(written[1].split())})", allowed)
 
 
@@ -92,7 +98,3 @@ def _named(monomial: Monomial) -> Monomial:
         symbol = ALIASES.get(atom, atom)
         powers[symbol] = powers.get(symbol, 0) + exponent
     return tuple(sorted(powers.items()))
-
-
-def _degree(atom: str, symbol: str) -> int:
-    return Polynomial.atom(atom).degree(symbol)

@@ -16,11 +16,11 @@ from .backends import world
 from .budget import Budget, BudgetSpec, resolve
 from .errors import AttnMemError, CannotSimulate
 from .explain import explain
+from .growth_verdict import judge_growth, with_growth
 from .instrument import Instrument
 from .measure import Window, nothing_left_open, out_of_memory
 from .measurement import Measurement
 from .plan import Plan, arguments, where
-from .probe import Probe
 from .rows import Rows
 from .second_run import SecondRun, rewind
 from .settings import MARKER, Settings
@@ -174,8 +174,7 @@ class Enforcement:
             return verdict
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
-        probe = Probe(self._item, self._plan.memory, instrument)
-        return replace(verdict, growths=probe.look(budget.values, budget.metric, measured))
+        return with_growth(verdict, self._item, self._plan.memory, instrument)
 
     def _judge(
         self,
@@ -189,9 +188,7 @@ class Enforcement:
             return self._not_enforced(spec, measurement, "", cause)  # a traceback retains much
         budget = resolve(spec, shape, measurement.kinds)
         if cause is None and budget.contract is not None and measurement.unmeasured is None:
-            probe = Probe(self._item, self._plan.memory, instrument)
-            grown = probe.grow(budget.contract, budget.metric, measurement)
-            verdict = judge(measurement, budget, grown)
+            verdict = judge_growth(measurement, budget, self._item, self._plan.memory, instrument)
         elif cause is None:
             verdict = judge(measurement, budget)
         else:  # the body did not come to its end: it may be over by now, but never within

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from .alignment import Point, Sample, fit
 from .contract import Contract
 from .errors import AttnMemError, BudgetError
-from .growth import known, smaller
+from .growth import known
 from .interpolation import CONFIRMING
 from .polynomial import Polynomial
-from .probe import Probe, variable
+from .probe import Probe
 from .shape import SYMBOLS
+from .variable import variable
+from .varying import smaller
 
 if TYPE_CHECKING:
     import pytest
@@ -152,7 +154,7 @@ def _arguments(item: pytest.Item) -> dict[str, str]:
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
     values = getattr(item, "funcargs", {})
     try:
-        names = variable(item, Contract("", wanted))
+        names = variable(item, Contract("", wanted)).arguments
     except BudgetError:
         return {}
     return {

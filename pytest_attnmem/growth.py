@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,34 +12,23 @@ from . import tensors
 from .contract import Contract, parse_contract
 from .errors import AttnMemError, BudgetError, BudgetExceeded
 from .formula import Formula, parse_formula
-from .interpolation import CONFIRMING, confirmed, differences, over_grid, padded
+from .interpolation import CONFIRMING, confirmed, line, over_grid, tail
+from .judgement import (
+    Answer,
+    Judgement,
+    judge_beneath,
+    judge_fit,
+    judge_line,
+    largest_part,
+)
 from .measurement import Measurement
+from .parts import Beneath, beneath
 from .polynomial import Polynomial
 from .units import excerpt, format_size, shown
+from .varying import ENOUGH
 
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
-
-#: So many sizes tell a line from what is none, and two more points than it needs lie on it.
-ENOUGH = 2 + CONFIRMING
-
-
-class Answer(Enum):
-    """What sizes can say of a contract."""
-
-    KEPT = "kept"
-    BROKEN = "broken"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """An answer, and the line that says why."""
-
-    answer: Answer
-    reason: str
-    terms: tuple[str, ...] = ()
-    """What grows too fast, where terms are known: ``8*N^2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +42,12 @@ class Growth:
     metric: str = "peak"
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
     """Runs the largest sizes once more, to see what is held at the peak."""
+    traces: Mapping[int, Callable[[], Measurement]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Along one symbol: runs a size once more, to see every tensor."""
+    beneath: Beneath | None = field(default=None, compare=False, repr=False)
+    """The tensors of the program, those beneath the peak too, where they were looked at."""
 
     @property
     def polynomial(self) -> Polynomial | None:
@@ -67,8 +60,18 @@ class Growth:
             return found
         if len(self.sizes) == 1:
             ((symbol, sizes),) = self.sizes.items()
-            return padded(symbol, sizes, [self.peaks[size,] for size in sizes])
+            return line(symbol, sizes, [self.peaks[size,] for size in sizes])
         return None
+
+    @property
+    def settled(self) -> Growth:
+        """The largest sizes that show a form, along one symbol; all sizes if none do."""
+        ((symbol, sizes),) = self.sizes.items()
+        found = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
+        if found is None:
+            return self
+        kept = sizes[found[0] :]
+        return replace(self, sizes={symbol: kept}, peaks={(n,): self.peaks[n,] for n in kept})
 
     @property
     def formula(self) -> Formula:
@@ -90,20 +93,53 @@ class Growth:
         return self._fit().degree(symbol)
 
     def judge(self, contract: Contract) -> Judgement:
-        """Whether the contract was kept, as far as these sizes tell."""
-        fit = self.polynomial
-        if fit is not None:
-            broken = contract.broken_by(fit)
-            if broken:
-                terms = tuple(str(Polynomial({m: fit.terms[m]})) for m in broken)
-                return Judgement(Answer.BROKEN, f"{self.metric} grows as {fit}", terms)
-            return Judgement(Answer.KEPT, f"{self.metric} grows as {fit}")
-        answers = [self._along(symbol, contract) for symbol in self.sizes]
-        for wanted in (Answer.BROKEN, Answer.UNKNOWN):
-            for judgement in answers:
-                if judgement.answer is wanted:
-                    return judgement
-        return answers[0]
+        """Whether the contract was kept, as far as these sizes tell.
+
+        The peak is judged, and so are the tensors beneath it where they are known: a constant may
+        hide a matrix at these sizes, and no larger size.
+        """
+        whole = self._judge_whole(contract)
+        if whole.answer is Answer.BROKEN:
+            return whole
+        whole = replace(whole, note=self._note(contract))
+        if self.beneath is None:
+            return whole
+        kept = whole.answer is Answer.KEPT
+        below = judge_beneath(self.beneath, contract, self.metric if kept else "")
+        if below.answer is not Answer.KEPT:
+            return below
+        return whole if kept else replace(below, reason=whole.reason)
+
+    def _note(self, contract: Contract) -> str:
+        """Returns the line on a symbol of the contract that the peak does not depend on."""
+        if len(self.sizes) > 1 or not self.sizes.keys() <= contract.symbols:
+            return ""
+        ((symbol, sizes),) = self.sizes.items()
+        values = {self.peaks[size,] for size in self.settled.sizes[symbol]}
+        if len(values) > 1:
+            return ""
+        told = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
+        below = largest_part(self.beneath, contract) if self.beneath is not None else ""
+        return f"{told}; {below}" if below else told
+
+    def _judge_whole(self, contract: Contract) -> Judgement:
+        for sizes in _corners(self.sizes):
+            fit = over_grid(sizes, {at: self.peaks[at] for at in product(*sizes.values())})
+            if confirmed(fit, sizes):
+                return judge_fit(fit, contract, [*sizes], self.metric)
+        worst = min(
+            (
+                judge_line(symbol, self.sizes[symbol], values, contract, self.metric)
+                for symbol in self.sizes
+                for values in self._lines(symbol)
+            ),
+            key=lambda judged: judged.answer,
+        )
+        if worst.answer is Answer.KEPT and not contract.allows_all(self.sizes):
+            together = " and ".join(self.sizes)  # each alone is allowed, and their product is not
+            unclear = f"sizes cannot tell how {self.metric} grows with {together} together"
+            return Judgement(Answer.UNKNOWN, unclear)
+        return worst
 
     def assert_within(self, contract: str) -> None:
         """Hold it to a growth contract such as ``O(N*d)``.
@@ -112,12 +148,24 @@ class Growth:
             BudgetExceeded: it grows faster.
             BudgetError: the contract cannot be read, or the sizes cannot tell.
         """
-        judgement = self.judge(parse_contract(contract))
+        judgement = self._with_beneath().judge(parse_contract(contract))
         if judgement.answer is Answer.BROKEN:
             text = f"{judgement.reason}; the contract is {contract}\n{self}"
             raise BudgetExceeded("\n".join([text, *self._held()]))
         if judgement.answer is Answer.UNKNOWN:
             raise BudgetError(f"{judgement.reason}; the contract is {contract}")
+
+    def _with_beneath(self) -> Growth:
+        """Returns the same with the tensors beneath the peak, where the function runs again."""
+        if not self.traces or self.beneath is not None:
+            return self
+        ((symbol, sizes),) = self.sizes.items()
+        try:
+            runs = {size: self.traces[size]() for size in sizes}
+        except Exception:  # the function's own: it does not run twice
+            return self
+        peaks = {size: self.peaks[size,] for size in sizes}
+        return replace(self, beneath=beneath(symbol, runs, peaks, self.metric))
 
     def __str__(self) -> str:
         """The points, a line each."""
@@ -143,31 +191,6 @@ class Growth:
             raise BudgetError(f"no polynomial goes through {self.metric} at {self._listed()}")
         return fit
 
-    def _along(self, symbol: str, contract: Contract) -> Judgement:
-        """By differences alone: of what grows no faster than a power, the next ones are not > 0."""
-        degree = contract.degree(symbol) if symbol in contract.symbols else None
-        sizes = self.sizes[symbol]
-        if degree is None:
-            return Judgement(Answer.KEPT, "")
-        if len(sizes) < degree + 2:
-            few = f"{len(sizes)} sizes of {symbol} cannot tell; give {degree + 2 + CONFIRMING}"
-            return Judgement(Answer.UNKNOWN, few)
-        seen: list[Fraction] = []
-        for line in self._lines(symbol):
-            seen += differences(sizes, line, degree + 1)
-        power = symbol if degree == 1 else f"{symbol}^{degree}"
-        if all(value <= 0 for value in seen):
-            slower = f"no polynomial fits, and {self.metric} grows no faster than {power}"
-            return Judgement(Answer.KEPT, slower)
-        if all(value > 0 for value in seen):
-            faster = f"no polynomial fits, and {self.metric} grows faster than {power}"
-            return Judgement(Answer.BROKEN, faster)
-        return Judgement(
-            Answer.UNKNOWN,
-            f"no polynomial goes through {self.metric} at {self._listed()}: blocks or padding, most"
-            f" likely; vary {symbol} over larger sizes, and multiples of 128",
-        )
-
     def _lines(self, symbol: str) -> Iterator[list[int]]:
         """The peaks along *symbol*, for each choice of the other sizes."""
         place = [*self.sizes].index(symbol)
@@ -183,23 +206,13 @@ class Growth:
         )
 
 
-def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
-    """Sizes below *size* to vary it over, which leave padding and blocks alone where they can.
-
-    They are multiples of the largest block of 128, 64, … that leaves room for so many.
-
-    Raises:
-        BudgetError: it is too small for so many.
-    """
-    for block in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
-        steps = size // block
-        if steps > count or (steps == count and size % block):
-            # spread out, the largest about half: they cost less than one more run of the size
-            top = max(count, steps // 2)
-            chosen = sorted({block * max(1, top * (i + 1) // count) for i in range(count)})
-            if len(chosen) == count:
-                return tuple(chosen)
-    raise BudgetError(f"size {size} is too small to vary: {count} smaller ones are needed")
+def _corners(sizes: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
+    """Yields the whole grid, and of several symbols its corners of the largest sizes too."""
+    yield dict(sizes)
+    if len(sizes) > 1:
+        starts = product(*(range(len(axis) - CONFIRMING) for axis in sizes.values()))
+        for start in sorted(starts, key=sum)[1:]:
+            yield {name: axis[n:] for n, (name, axis) in zip(start, sizes.items(), strict=True)}
 
 
 def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
@@ -231,6 +244,7 @@ def grow(
     fn: Callable[..., Any],
     sizes: Mapping[str, Iterable[int]],
     metric: str,
+    trace: Callable[[Callable[[], Any]], Measurement] | None = None,
 ) -> Growth:
     """Measure ``fn(N=…)`` at each point of a grid of sizes, the largest last.
 
@@ -240,7 +254,8 @@ def grow(
     """
     made = grid(sizes)
     peaks: dict[tuple[int, ...], int] = {}
-    trace = None
+    largest: Callable[[], Measurement] | None = None
+    traces: dict[int, Callable[[], Measurement]] = {}
     for at in product(*made.values()):
         named = dict(zip(made, at, strict=True))
         listed = " ".join(f"{name}={size}" for name, size in named.items())
@@ -257,8 +272,10 @@ def grow(
             peaks[at] = known(seen, metric)
         except BudgetError as error:
             raise BudgetError(f"growth: at {listed} {error}") from None
-        trace = seen.trace
-    return Growth(made, peaks, metric, trace)
+        largest = seen.trace
+        if trace is not None and len(made) == 1:
+            traces[at[0]] = partial(trace, partial(fn, **named))
+    return Growth(made, peaks, metric, largest, traces)
 
 
 def known(measurement: Measurement, metric: str) -> int:

@@ -11,6 +11,7 @@ from .backends import BACKENDS, Backend, Opener, open_backend
 from .errors import BackendUnavailable
 from .measure import Window, pause, window
 from .measurement import Measurement
+from .timeline import MOST
 from .units import excerpt
 
 
@@ -25,7 +26,7 @@ class Instrument:
     """Whether windows keep who was alive when."""
 
     def window(
-        self, metric: str = "peak", *, trace: bool = False
+        self, metric: str = "peak", *, trace: bool = False, most: int = 0
     ) -> AbstractContextManager[Window]:
         """Measures the body of a ``with``; see :func:`~pytest_attnmem.measure.window`."""
         return window(
@@ -33,15 +34,21 @@ class Instrument:
             metric,
             workspace=self.workspace_bytes,
             trace=trace,
-            evidence=self.evidence,
+            evidence=self.evidence or bool(most),
+            most=most or MOST,
         )
 
-    def run(self, call: Callable[[], Any], *, trace: bool = False) -> tuple[Measurement, Any]:
-        """Measure one call: what was seen, and what it returned; running out of memory is seen."""
+    def run(
+        self, call: Callable[[], Any], *, trace: bool = False, most: int = 0
+    ) -> tuple[Measurement, Any]:
+        """Measure one call: what was seen, and what it returned; running out of memory is seen.
+
+        With ``most``, the measurement has a timeline that tells so many lives each on its own.
+        """
         result = opened = None
         try:
             # Reserved bytes count from an emptied cache; the other metrics do not mind.
-            with self.window("reserved", trace=trace) as opened:
+            with self.window("reserved", trace=trace, most=most) as opened:
                 result = call()
         except BaseException:
             if opened is None or opened.out_of_memory is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 from .polynomial import ONE, Polynomial
 
-#: Points beyond those that a polynomial needs, which must lie on it too.
+#: How many points a form must predict: so many may be left out of the fit, whichever they are.
 CONFIRMING = 2
 
 #: Blocks that kernels and allocators pad lengths to.
@@ -86,8 +86,36 @@ def confirmed(polynomial: Polynomial, sizes: Mapping[str, Sequence[int]]) -> boo
     )
 
 
+def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
+    """Returns the form in *symbol* through all points, if the sizes show it; else ``None``.
+
+    The form is a polynomial, or a polynomial of degree 1 or 2 and one ceiling. Sizes show a form if
+    any ``CONFIRMING`` of them may be left out and the others still determine the form: each point
+    is then predicted to the byte by others. A ceiling is shown by three sizes on each side of a
+    step; a single size beyond a step agrees with any jump.
+    """
+    found = through(symbol, sizes, [Fraction(value) for value in values])
+    if found.degree(symbol) + 1 + CONFIRMING <= len(sizes):
+        return found
+    return padded(symbol, sizes, values)
+
+
+def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int, Polynomial] | None:
+    """Returns where the largest sizes that show a form begin, and the form.
+
+    Small sizes may belong to another regime: blocks that are not full, a phase that is the largest
+    there. ``None`` if no run of the largest sizes shows a form.
+    """
+    for start in range(len(sizes) - CONFIRMING):
+        found = line(symbol, sizes[start:], values[start:])
+        if found is not None:
+            return start, found
+    return None
+
+
 def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    """A line, and a ceiling that some kernel pads to, through every point; None if none is."""
+    """Returns a line or a parabola and a ceiling through every point; ``None`` if none is shown."""
+    points = [{symbol: size} for size in sizes]
     for block in PADDINGS:
         if all(size % block == 0 for size in sizes):
             continue  # then it is a line by itself
@@ -95,12 +123,35 @@ def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomi
         for degree in (1, 2):
             basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
             basis.append(Polynomial.atom(atom))
-            if len(sizes) < len(basis) + CONFIRMING:
-                continue
-            found = combination(basis, [{symbol: size} for size in sizes], values)
-            if found is not None:
+            found = combination(basis, points, values)
+            if found is not None and shown(basis, points):
                 return found
     return None
+
+
+def shown(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
+    """Whether the points still tell *basis* apart when any ``CONFIRMING`` of them are left out."""
+    if len(points) < len(basis) + CONFIRMING:
+        return False
+    rows = [[part.value(point) for part in basis] for point in points]
+    return all(
+        _independent([row for place, row in enumerate(rows) if place not in left_out])
+        for left_out in combinations(range(len(rows)), CONFIRMING)
+    )
+
+
+def _independent(rows: Sequence[Sequence[Fraction]]) -> bool:
+    """Whether the columns of *rows* are linearly independent."""
+    left = [[*row] for row in rows]
+    for column in range(len(left[0])):
+        pivot = next((row for row in left if row[column]), None)
+        if pivot is None:
+            return False
+        left.remove(pivot)
+        for row in left:
+            factor = row[column] / pivot[column]
+            row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
+    return True
 
 
 def combination(

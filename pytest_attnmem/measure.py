@@ -17,7 +17,7 @@ from typing import Any
 
 from .backends import Backend, Gauge, Rise, Stretch, world
 from .measurement import Held, Measurement
-from .timeline import Timeline, timeline
+from .timeline import MOST, Timeline, timeline
 
 
 class _Running(threading.local):
@@ -53,6 +53,8 @@ class Window:
     workspace: int = 0
     evidence: bool = False
     """Whether to keep who was alive when, which takes memory and time."""
+    most: int = MOST
+    """How many lives of the timeline are told each on its own."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
     _started: float = field(default_factory=time.perf_counter)
@@ -116,7 +118,7 @@ class Window:
 
     def _timeline(self) -> Timeline | None:
         told = [(s.births, s.events) for s in self._stretches if s.events is not None]
-        return timeline(told) if told and len(told) == len(self._stretches) else None
+        return timeline(told, self.most) if told and len(told) == len(self._stretches) else None
 
 
 class Meter:
@@ -186,16 +188,18 @@ def window(
     workspace: int = 0,
     trace: bool = False,
     evidence: bool = False,
+    most: int = MOST,
 ) -> Iterator[Window]:
     """Measure the body of the ``with``; inside another window on the same device, a part of it.
 
     The outermost window collects garbage before it begins and keeps automatic collection off
     until it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and
     the error goes on, its frames cleared of the tensors they pinned. With ``evidence``, the
-    measurement has a timeline where the gauge can tell of births and deaths.
+    measurement has a timeline where the gauge can tell of births and deaths; the ``most`` largest
+    lives are told each on its own.
     """
     meter = _meter(backend, trace)
-    window = Window(workspace, evidence)
+    window = Window(workspace, evidence, most)
     try:
         meter.open(window, metric)
         yield window

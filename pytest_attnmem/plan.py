@@ -16,9 +16,9 @@ from .budget import BudgetSpec, parse, resolve
 from .contract import Contract
 from .errors import AttnMemError, BackendUnavailable, BudgetError
 from .instrument import Instrument
-from .probe import variable
 from .settings import FIXTURES, MARKER
 from .shape import ALIASES, SYMBOLS, Source, gather
+from .variable import variable
 
 if TYPE_CHECKING:
     import pytest

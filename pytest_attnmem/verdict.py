@@ -8,8 +8,8 @@ from enum import Enum
 
 from .budget import Budget
 from .contract import Contract
-from .errors import BudgetError
-from .growth import Answer, Growth, Judgement
+from .growth import Growth
+from .judgement import Answer
 from .measurement import Measurement
 from .units import format_distinct, format_size
 
@@ -28,7 +28,7 @@ class Verdict:
 
     outcome: Outcome
     reason: str
-    """One line; for ``over`` the first line of the failure."""
+    """One line; for ``over`` the first line of the failure, for ``within`` what it leaves open."""
     measurement: Measurement | None = None
     budget: Budget | None = None
     growths: tuple[Growth, ...] = ()
@@ -44,13 +44,16 @@ class Verdict:
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
 
-def judge(measurement: Measurement, budget: Budget, growths: Sequence[Growth] = ()) -> Verdict:
+def judge(
+    measurement: Measurement,
+    budget: Budget,
+    growths: Sequence[Growth] = (),
+    notes: Sequence[str] = (),
+) -> Verdict:
     """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does.
 
-    ``growths`` are what its contract is held to, where it has one.
-
-    Raises:
-        BudgetError: the sizes of ``growths`` cannot tell whether the contract was kept.
+    ``growths`` are what its contract is held to, where it has one, and ``notes`` say what was not
+    varied.
     """
 
     def verdict(outcome: Outcome, reason: str = "") -> Verdict:
@@ -72,7 +75,7 @@ def judge(measurement: Measurement, budget: Budget, growths: Sequence[Growth] = 
     if measurement.allocations == 0 and limit != 0:
         return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
     if limit is None:
-        return _grown(verdict, growths, budget.contract, measurement)
+        return _grown(verdict, growths, budget.contract, measurement, notes)
     allowance = budget.tolerance.allowance(limit)
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
@@ -86,22 +89,21 @@ def _grown(
     growths: Sequence[Growth],
     contract: Contract | None,
     measurement: Measurement,
+    notes: Sequence[str],
 ) -> Verdict:
     if not growths or contract is None:
         return verdict(Outcome.NOT_ENFORCED, "nothing was varied")
-    judged = sorted(((growth.judge(contract), growth) for growth in growths), key=_gravity)
+    judged = [(growth.judge(contract), growth) for growth in growths]
+    judged.sort(key=lambda pair: pair[0].answer)
     judgement, _ = judged[0]
     seen = tuple(growth for _, growth in judged)
     if judgement.answer is Answer.BROKEN:
         reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
         return replace(verdict(Outcome.OVER, reason), growths=seen)
     if judgement.answer is Answer.UNKNOWN:
-        raise BudgetError(judgement.reason)
-    return replace(verdict(Outcome.WITHIN), growths=seen)
-
-
-def _gravity(judged: tuple[Judgement, Growth]) -> int:
-    return (Answer.BROKEN, Answer.UNKNOWN, Answer.KEPT).index(judged[0].answer)
+        return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=seen)
+    said = [found.note for found, _ in judged if found.note]
+    return replace(verdict(Outcome.WITHIN, "; ".join([*said, *notes])), growths=seen)
 
 
 def not_enforced(reason: str) -> Verdict:

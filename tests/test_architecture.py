@@ -17,8 +17,8 @@ PLUGIN = frozenset(
     {
         *("baseline_session.py", "completeness.py", "forms.py", "gate.py"),
         *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
-        *("probe.py", "received.py", "reporter.py"),
-        *("rows.py", "second_run.py", "session.py", "settings.py"),
+        *("growing.py", "growth_verdict.py", "probe.py", "received.py", "reporter.py"),
+        *("rows.py", "second_run.py", "session.py", "settings.py", "variable.py"),
     }
 )
 #: Folders of files that know torch, and files that do elsewhere.

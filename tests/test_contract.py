@@ -13,7 +13,7 @@ from pytest_attnmem.polynomial import expand
         ("O(N*d)", "8*N*d + 4*N + 4*d + 99", []),
         ("O(N*d)", "12*N^2 + N*d", ["N^2"]),
         ("O(N*d)", "N*d^2", ["N*d^2"]),
-        ("O(N)", "N*d^2 + B*N", []),  # of what it does not name it says nothing
+        ("O(N)", "N*d^2 + B*N", []),  # d and B are not varied here
         ("O(N + d)", "N + d", []),
         ("O(N + d)", "N*d", ["N*d"]),
         ("O(N^2)", "N^2 + N", []),
@@ -22,14 +22,16 @@ from pytest_attnmem.polynomial import expand
         ("O(seq_len)", "N", []),
         ("O(N)", "ceil(N/32)", []),
         ("O(N)", "N*ceil(N/32)", ["N*ceil(N/32)"]),
-        ("O(d)", "ceil(N/32)*d", []),
+        ("O(d)", "ceil(N/32)*d", ["ceil(N/32)*d"]),  # N is varied, and has no name
+        ("O(1)", "N + 8", ["N"]),
+        ("O(1)", "8 - N", []),
         ("O(N)", "N - N^2", []),  # what is taken away does not grow
         (" O ( N ) ", "N^3 + N^2", ["N^3", "N^2"]),
     ],
 )
 def test_a_term_that_divides_none_of_the_contracts_breaks_it(text, peak, broken):
     contract = parse_contract(text)
-    terms = contract.broken_by(expand(peak))
+    terms = contract.broken_by(expand(peak), "N")
     assert {expand(term) for term in broken} == {
         type(expand(peak))({monomial: 1}) for monomial in terms
     }
@@ -46,7 +48,22 @@ def test_degrees(text, degrees):
     assert str(contract) == text
 
 
-GRAMMAR = "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d)"
+@pytest.mark.parametrize(
+    ("text", "together"), [("O(N*d)", True), ("O(N + d)", False), ("O(N^2 + N*d)", False)]
+)
+def test_the_highest_powers_of_symbols_may_be_allowed_together(text, together):
+    assert parse_contract(text).allows_all(["N", "d"]) is together
+
+
+def test_a_constant_contract_names_no_symbol():
+    for text in ("O(1)", "O(4)", "O(N^0)"):
+        contract = parse_contract(text)
+        assert (contract.symbols, contract.degree("N")) == (frozenset(), 0)
+
+
+GRAMMAR = (
+    "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)"
+)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +73,7 @@ GRAMMAR = "a growth contract is a sum of products of symbols, such as O(N*d), O(
         ("O(N) + 1", f"cannot read contract 'O(N) + 1'; {GRAMMAR}"),
         ("O(log2(N))", f"cannot read contract 'O(log2(N))': log2(N) is no power; {GRAMMAR}"),
         ("O(N - d)", f"cannot read contract 'O(N - d)': nothing is subtracted; {GRAMMAR}"),
-        ("O(1)", f"contract 'O(1)' names no symbol, so there is nothing to vary; {GRAMMAR}"),
+        ("O(0)", f"cannot read contract 'O(0)': it allows nothing; {GRAMMAR}"),
         (
             "O(N^d)",
             f"cannot read contract 'O(N^d)': N^d has no whole number for an exponent; {GRAMMAR}",

@@ -4,12 +4,13 @@ import math
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.contract import parse_contract
 from pytest_attnmem.errors import BudgetError, BudgetExceeded
-from pytest_attnmem.growth import Answer, Growth, grid, smaller
+from pytest_attnmem.growth import Growth, grid
+from pytest_attnmem.judgement import Answer
 
 ROUND = (256, 512, 768, 1024, 2048)
 ODD = (130, 257, 391, 500, 645, 777, 1000)
@@ -36,13 +37,17 @@ def answer(growth, contract):
         (lambda N: N * math.ceil(math.log2(N)), "O(N)", Answer.UNKNOWN),
         (lambda N: 4 * N + 4096 * math.isqrt(N), "O(N)", Answer.KEPT),  # bends the other way
         (lambda N: 4 * N + (N * 37 % 1000), "O(N)", Answer.UNKNOWN),
-        (lambda N: max(8 * N, 6000), "O(N)", Answer.UNKNOWN),
+        (lambda N: max(8 * N, 3000), "O(N)", Answer.KEPT),  # the four largest sizes show a line
+        (lambda N: max(8 * N, 6000), "O(N)", Answer.UNKNOWN),  # and three of them nothing
+        (lambda N: 4096, "O(1)", Answer.KEPT),
+        (lambda N: 4096 + 4 * N, "O(1)", Answer.BROKEN),
     ],
 )
 def test_a_contract_is_kept_or_broken_or_nobody_can_tell(peak, contract, wanted):
     assert answer(grown(peak), contract) is wanted
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**4), st.integers(0, 10**9), st.sampled_from([8, 16, 32, 64, 128]))
 def test_padding_neither_fails_an_honest_kernel_nor_hides_a_quadratic_one(slope, constant, block):
     def honest(N):
@@ -82,8 +87,8 @@ def test_what_cannot_be_told_says_what_to_vary():
     with pytest.raises(BudgetError) as error:
         growth.assert_within("O(N)")
     assert str(error.value) == (
-        "no polynomial goes through peak at N=256/512/768/1024/2048: blocks or padding, most"
-        " likely; vary N over larger sizes, and multiples of 128; the contract is O(N)"
+        "sizes cannot tell how peak grows with N: 1.5 KiB at 256, 2.9 KiB at 512, 3.4 KiB at 768,"
+        " 4.9 KiB at 1024, 8.8 KiB at 2048; the contract is O(N)"
     )
     for ask in (lambda: growth.formula, lambda: growth.degree("N")):
         with pytest.raises(BudgetError) as error:
@@ -102,31 +107,6 @@ def test_a_symbol_that_was_not_varied_has_no_degree():
     with pytest.raises(BudgetError) as error:
         grown(lambda N: N).degree("d")
     assert str(error.value) == "d was not varied, only N"
-
-
-@given(st.integers(6, 10**6))
-def test_smaller_sizes_are_smaller_distinct_and_kind_to_blocks(size):
-    chosen = smaller(size)
-    assert len(chosen) == 4
-    assert list(chosen) == sorted({*chosen})
-    assert chosen[0] >= 1
-    assert chosen[-1] < size
-    if size >= 1024:
-        assert all(value % 128 == 0 for value in chosen)
-
-
-@pytest.mark.parametrize(
-    ("size", "chosen"),
-    [(2048, (256, 512, 768, 1024)), (100, (16, 32, 48, 64)), (64, (8, 16, 24, 32))],
-)
-def test_smaller_sizes(size, chosen):
-    assert smaller(size) == chosen
-
-
-def test_a_size_that_is_too_small_to_vary_is_refused():
-    with pytest.raises(BudgetError) as error:
-        smaller(4)
-    assert str(error.value) == "size 4 is too small to vary: 4 smaller ones are needed"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def _notes(summary: Summary) -> list[str]:
     lines += [
         f"{cells.outcome(row)}  {row.name}: {excerpt(row.reason, _MAX_REASON)}"
         for row in summary.records
-        if row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and row.reason)
+        if row.outcome is Outcome.NOT_ENFORCED or (row.outcome is not Outcome.OVER and row.reason)
     ]
     return lines
 

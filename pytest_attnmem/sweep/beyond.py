@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import BudgetError
-from ..growth import ENOUGH, Growth
+from ..growth import Growth
+from ..varying import ENOUGH
 from .case import Case
 from .memory import Seen
 

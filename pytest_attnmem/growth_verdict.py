@@ -1,0 +1,63 @@
+"""Holding a test to a growth contract, and telling how a test grows that is over a formula."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .budget import Budget
+from .contract import Contract
+from .errors import AttnMemError
+from .growing import Growing, Unclear
+from .measurement import Measurement
+from .probe import Probe
+from .variable import variable
+from .verdict import Outcome, Verdict, judge
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .api import AttnMem
+    from .instrument import Instrument
+
+
+def judge_growth(
+    measured: Measurement,
+    budget: Budget,
+    item: pytest.Item,
+    memory: AttnMem,
+    instrument: Instrument,
+) -> Verdict:
+    """Returns the verdict on a budget that has a contract.
+
+    Raises:
+        AttnMemError: the test does not run at other sizes.
+    """
+    bare = judge(measured, budget)
+    contract, value = budget.contract, measured.value(budget.metric)
+    if contract is None or bare.outcome is Outcome.OVER or value is None:
+        return bare  # out of memory, or not measured: there is nothing to vary
+    probe = Probe(item, memory, instrument)
+    try:
+        growing = Growing(probe, variable(item, contract), budget.metric, measured)
+        grown = growing.judged_by(contract)
+    except Unclear as doubt:
+        return replace(bare, outcome=Outcome.NOT_ENFORCED, reason=str(doubt))
+    return judge(measured, budget, grown.growths, grown.notes)
+
+
+def with_growth(
+    verdict: Verdict, item: pytest.Item, memory: AttnMem, instrument: Instrument
+) -> Verdict:
+    """Returns the verdict with how the test grows in the symbols of its budget, where it varies."""
+    measured, budget = verdict.measurement, verdict.budget
+    if measured is None or budget is None:
+        return verdict
+    symbols = sorted(budget.values)
+    named = Contract("", tuple(((symbol, 1),) for symbol in symbols))
+    probe = Probe(item, memory, instrument)
+    try:
+        growing = Growing(probe, variable(item, named), budget.metric, measured)
+        return replace(verdict, growths=growing.explaining(symbols))
+    except AttnMemError:  # an explanation must not be what fails a test
+        return verdict

@@ -1,0 +1,110 @@
+"""What sizes say of a growth contract, along one symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .contract import Contract
+from .interpolation import CONFIRMING, differences, tail
+from .measurement import Held
+from .parts import Beneath
+from .polynomial import Polynomial
+from .units import format_size
+
+
+class Answer(IntEnum):
+    """What sizes can say of a contract; of several answers the smallest counts."""
+
+    BROKEN = 0
+    UNKNOWN = 1
+    KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An answer, and the line that says why."""
+
+    answer: Answer
+    reason: str
+    terms: tuple[str, ...] = ()
+    """What grows too fast, where terms are known: ``8*N^2``."""
+    note: str = ""
+    """What a reader must know of a contract that is kept."""
+    held: Held | None = None
+    """The tensor beneath the peak that breaks the contract."""
+
+
+def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: str) -> Judgement:
+    """Returns the answer for a known form."""
+    broken = contract.broken_by(fit, varied)
+    found = (
+        f"{what} grows as {fit}"
+        if any(fit.degree(name) for name in varied)
+        else (f"{what} does not depend on {' or '.join(varied)}")
+    )
+    if not broken:
+        return Judgement(Answer.KEPT, found)
+    terms = tuple(str(Polynomial({monomial: fit.terms[monomial]})) for monomial in broken)
+    return Judgement(Answer.BROKEN, found, terms)
+
+
+def judge_line(
+    symbol: str, sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str
+) -> Judgement:
+    """Returns the answer for bytes at growing *sizes* of *symbol*.
+
+    A form that the largest sizes show counts. Without one, the differences between neighbours may
+    tell: of bytes that grow no faster than a power, the next divided differences are not above 0.
+    """
+    settled = tail(symbol, sizes, values)
+    if settled is not None:
+        start, fit = settled
+        judged = judge_fit(fit, contract, (symbol,), what)
+        since = f" where {symbol} >= {sizes[start]}" if start else ""
+        return Judgement(judged.answer, judged.reason + since, judged.terms)
+    degree = contract.degree(symbol)
+    if len(sizes) < degree + 2:
+        few = f"{len(sizes)} sizes of {symbol} cannot tell; give {degree + 2 + CONFIRMING}"
+        return Judgement(Answer.UNKNOWN, few)
+    seen = differences(sizes, values, degree + 1)
+    power = symbol if degree == 1 else f"{symbol}^{degree}"
+    faster = f"faster than {power}" if degree else f"with {symbol}"
+    slower = f"no faster than {power}" if degree else f"with no {symbol}"
+    if all(value <= 0 for value in seen):
+        return Judgement(Answer.KEPT, f"no polynomial fits, and {what} grows {slower}")
+    if all(value > 0 for value in seen):
+        return Judgement(Answer.BROKEN, f"no polynomial fits, and {what} grows {faster}")
+    points = ", ".join(
+        f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
+    )
+    unclear = f"sizes cannot tell how {what} grows with {symbol}: {points}"
+    return Judgement(Answer.UNKNOWN, unclear)
+
+
+def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
+    """Returns the worst answer of all parts; *peak* is the metric that hides them, or empty."""
+    hidden = f", beneath the {peak}," if peak else ""
+    judged = [
+        (judge_line(beneath.symbol, beneath.sizes, values, contract, place(held) + hidden), held)
+        for held, values in beneath.parts
+    ]
+    if not judged:  # no tensor is left at the end, say
+        return Judgement(Answer.KEPT, "")
+    worst, held = min(judged, key=lambda pair: (pair[0].answer, not pair[0].terms))
+    return Judgement(worst.answer, worst.reason, worst.terms, held=held)
+
+
+def largest_part(beneath: Beneath, contract: Contract) -> str:
+    """Returns the line on the largest part that depends on the symbol; empty if no part does."""
+    for held, values in beneath.parts:
+        if len({*values}) > 1:
+            judged = judge_line(beneath.symbol, beneath.sizes, values, contract, place(held))
+            return f"beneath it {judged.reason}"
+    return ""
+
+
+def place(held: Held) -> str:
+    """Returns the operator of a tensor and its line: ``mul at attn.py:31``."""
+    return f"{held.op} at {held.where}" if held.where else held.op

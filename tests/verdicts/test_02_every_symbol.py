@@ -1,0 +1,165 @@
+"""A contract varies every symbol that is an argument of the test, named or not."""
+
+import pytest
+
+BACKENDS = pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+HEAD = """
+import pytest, torch
+budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize
+"""
+
+
+@BACKENDS
+def test_a_symbol_without_a_name_must_not_matter(suite, backend):
+    suite.write(f"""{HEAD}
+@budget("O(N)")
+@sizes(("B", "N"), [(8, 64)])
+def test_cube(qkv, B, N):
+    torch.empty(B * B * B, N)
+
+@budget("O(B*N)")
+@sizes(("B", "N"), [(8, 64)])
+def test_named(qkv, B, N):
+    torch.empty(B, N)
+
+@budget("O(N)")
+@sizes(("batch_size", "N"), [(8, 64)])
+def test_by_another_name(batch_size, N):
+    torch.empty(batch_size, N)
+
+@budget("O(N)")
+@sizes(("B", "N"), [(8, 64), (1, 64)])
+def test_unused(B, N):
+    torch.empty(64, N)
+""")
+    ran = suite.run(f"--attnmem-backend={backend}")
+    over = f"on {backend}; the contract is O(N)"
+    assert ran.outcome("test_cube[8-64]") == (
+        f"over: no polynomial fits, and peak grows with B {over}"
+    )
+    assert ran.outcome("test_named[8-64]") == "within"
+    assert ran.outcome("test_by_another_name[8-64]") == f"over: peak grows as 256*B {over}"
+    assert ran.outcome("test_unused[8-64]") == ran.outcome("test_unused[1-64]") == "within"
+
+
+@BACKENDS
+def test_o_of_1_is_what_must_not_grow(suite, backend):
+    suite.write(f"""{HEAD}
+kept = []
+
+@budget("O(1)", metric="retained")
+@sizes("N", [64])
+def test_leak(N):
+    kept.append(torch.empty(N))
+
+@budget("O(1)", metric="retained")
+@sizes("N", [64])
+def test_nothing(N):
+    torch.empty(N)
+
+@budget("O(1)")
+@sizes("N", [64])
+def test_constant(N):
+    torch.empty(64)
+
+@budget("O(1)")
+def test_no_argument():
+    torch.empty(64)
+""")
+    ran = suite.run(f"--attnmem-backend={backend}")
+    assert ran.outcome("test_leak[64]", metric="retained") == (
+        f"over: retained grows as 4*N on {backend}; the contract is O(1)"
+    )
+    assert ran.outcome("test_nothing[64]", metric="retained") == "within"
+    assert ran.outcome("test_constant[64]") == "within"
+    assert (
+        "memory_budget: contract O(1) needs an argument of the test to vary: a symbol such as B, H,"
+        " N or d; write @pytest.mark.parametrize('N', [2048]) and take N   test_suite.py:22"
+    ) in ran.text
+
+
+@BACKENDS
+def test_a_sum_does_not_allow_the_product(suite, backend):
+    suite.write(f"""{HEAD}
+@budget("O(N + d)")
+@sizes(("N", "d"), [(64, 16)])
+def test_product(N, d):
+    torch.empty(N, d)
+
+@budget("O(N + d)")
+@sizes(("N", "d"), [(64, 16)])
+def test_sum(N, d):
+    torch.empty(N), torch.empty(d)
+
+@budget("O(N*d)")
+@sizes(("N", "d"), [(64, 16)])
+def test_allowed(N, d):
+    torch.empty(N, d)
+""")
+    ran = suite.run(f"--attnmem-backend={backend}")
+    assert ran.outcome("test_product[64-16]") == (
+        f"over: peak grows as 4*N*d on {backend}; the contract is O(N + d)"
+    )
+    assert ran.outcome("test_sum[64-16]") == ran.outcome("test_allowed[64-16]") == "within"
+
+
+def test_a_symbol_that_cannot_be_varied_is_told(suite):
+    suite.write(f"""{HEAD}
+@pytest.fixture
+def weights(d):
+    return torch.ones(d, d)
+
+@budget("O(N*d)")
+@sizes(("N", "d"), [(64, 16)])
+def test_fixture(weights, N, d):
+    torch.empty(N, d)
+
+@budget("O(N)")
+@sizes(("H", "N"), [(7, 64)])
+def test_rejected(H, N):
+    assert H == 7
+    torch.empty(N)
+
+@budget("O(N)")
+@sizes(("M", "N"), [(None, 64)])
+def test_no_size(M, N):
+    torch.empty(N)
+""")
+    ran = suite.run()
+    assert ran.outcome("test_fixture[64-16]") == (
+        "within: d was not varied: the fixture 'weights' takes it too, and is made once"
+    )
+    assert ran.outcome("test_rejected[7-64]") == (
+        "within: H was not varied: the test raised AssertionError: assert 14 == 7 at H=14, where"
+        " its growth is looked at; let it take other sizes"
+    )
+    assert ran.outcome("test_no_size[None-64]") == "within"
+
+
+def test_query_heads_are_varied_in_multiples_and_others_as_far_as_they_go(suite):
+    suite.write(f"""{HEAD}
+@budget("O(H*N + Hkv*N)")
+@sizes(("H", "Hkv", "N"), [(4, 2, 64)])
+def test_grouped(H, Hkv, N):
+    assert H % Hkv == 0
+    torch.empty(H, N), torch.empty(Hkv, N)
+""")
+    reason = suite.run().outcome("test_grouped[4-2-64]")
+    assert reason.startswith("within: Hkv was not varied: the test raised AssertionError")
+
+
+@pytest.mark.parametrize(
+    ("contract", "argument", "meant"), [("O(n)", "N", "N"), ("O(Hvk)", "Hkv", "Hkv")]
+)
+def test_a_slip_in_a_name_is_told(suite, contract, argument, meant):
+    suite.write(f"""{HEAD}
+@budget({contract!r})
+@sizes({argument!r}, [64])
+def test_it({argument}):
+    torch.empty({argument})
+""")
+    symbol = contract[2:-1]
+    assert suite.run().outcome("test_it[64]") == (
+        f"not enforced: memory_budget: contract {contract} varies {symbol}, and the test takes"
+        f" {meant}; did you mean {meant}?   test_suite.py:5"
+    )
