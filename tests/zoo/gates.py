@@ -87,6 +87,7 @@ def session(folder: Path, file: str, variant: str, backend: str, *options: str) 
                 file,
                 "-s",
                 "-p", "no:cacheprovider",
+                "-p", "no:hypothesispytest",
                 "--import-mode=importlib",
                 f"--attnmem-backend={backend}",
                 "--attnmem-json=rows.json",
