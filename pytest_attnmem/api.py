@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from . import inputs
-from .attribution import Exceeded, attributed, wanted
+from .attribution import Exceeded
 from .backends import world
 from .budget import BudgetSpec, resolve
 from .closed_form import Derived
@@ -19,21 +18,16 @@ from .comparison import Comparison, Ratio, Saving, hold
 from .derive import derive
 from .errors import BudgetError
 from .growth import Growth, grow
+from .holding import Gate, Holding, Keeper
 from .instrument import Instrument, ready
 from .limits import caller, device_facts, is_size, limit_of
 from .measure import unseen
 from .measurement import METRICS, Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
-from .verdict import Verdict, judge
+from .verdict import Verdict, judge, judge_unfinished
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
-
-#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
-#: that counts.
-Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
-#: The same with what else is known of the region: what it needed before.
-Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
 
 
 class AttnMem:
@@ -51,27 +45,21 @@ class AttnMem:
     ) -> None:
         self._instrument = instrument
         self._sources = [*sources]
-        self._keep = keep
-        self._gate = gate
-        self._strict = strict
-        self._explain = explain
-        self._enforcing = enforcing
+        self._holding = Holding(keep, gate, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []
         """Those that were made, entered or not."""
-        self.exceeded: list[Exceeded] = []
-        """What was over, for whoever can run the test once more."""
+        self.exceeded: list[Exceeded] = self._holding.exceeded
+        """Each limit that was not kept, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
+        self._sizes: inputs.Resized = {}  # likewise
 
     def __repr__(self) -> str:
         return "<attnmem>"
 
     @property
     def computes(self) -> bool:
-        """Whether tensors have values here; if not, a test may skip what it says of them.
-
-        False on the null device, and where a run is simulated.
-        """
+        """Whether tensors have values: not on the null device, nor where a run is simulated."""
         return self._instrument(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -79,29 +67,32 @@ class AttnMem:
         backend = self._instrument(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
-        try:
-            bound = inspect.signature(inputs.qkv).bind(*args, **kwargs)
-        except TypeError as error:
-            raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+        arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
         with world(backend):
-            tensors = inputs.qkv(*args, **kwargs)
-        self._sources.append(Source("qkv", inputs.shape_of(bound.arguments)))
+            tensors = inputs.qkv(**arguments)
+        self._sources.append(inputs.shape_of(arguments))
         return tensors
 
     def learn(self, source: Source) -> None:
         """Take in symbols that became known."""
         self._sources.append(source)
 
+    @property
+    def input_sizes(self) -> Mapping[str, int]:
+        """The sizes that ``qkv`` was called with."""
+        return inputs.sizes_of(self._sources)
+
     @contextmanager
-    def rehearsal(self) -> Iterator[dict[str, Measurement]]:
-        """Measure what the regions of a test hold, and leave no trace of it; nothing raises."""
+    def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+        """Measure what the regions of a test hold, of inputs at other ``sizes`` perhaps, and leave
+        no trace of it; nothing raises."""
         sources, regions = len(self._sources), len(self.regions)
-        self._traced = {}
+        self._traced, self._sizes = {}, sizes or {}
         self._names.clear()
         try:
             yield self._traced
         finally:
-            self._traced = None
+            self._traced, self._sizes = None, {}
             self._names.clear()
             del self._sources[sources:], self.regions[regions:]
 
@@ -170,8 +161,10 @@ class AttnMem:
         spec = limit_of("region", limit, options, symbols)
         instrument = self._instrument(backend)
 
-        def judged(unique: str, measurement: Measurement) -> Verdict | None:
-            return self._judge_region(unique, measurement, spec, instrument)
+        def judged(
+            unique: str, measurement: Measurement, error: BaseException | None
+        ) -> Verdict | None:
+            return self._judge_region(unique, measurement, spec, instrument, error)
 
         region = Region(self._unique(name), instrument, instrument.window(metric), judged)
         self.regions.append(region)
@@ -201,7 +194,7 @@ class AttnMem:
         spec = limit_of("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(self._unique(name), verdict, measurement, shape) or verdict
+        return self._conclude(self._unique(name), verdict, measurement, shape)
 
     def compare(
         self,
@@ -230,7 +223,7 @@ class AttnMem:
         shape = self.shape()
         bound = (max_ratio, min_saving)
         verdict = hold(measured, reference, bound, metric, caller(), shape)
-        verdict = self._conclude(self._unique("compare"), verdict, measured, shape) or verdict
+        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
     def growth(
@@ -267,38 +260,35 @@ class AttnMem:
         return derive(fn, *shapes, **options)
 
     def _judge_region(
-        self, name: str, measurement: Measurement, spec: BudgetSpec, instrument: Instrument
+        self,
+        name: str,
+        measurement: Measurement,
+        spec: BudgetSpec,
+        instrument: Instrument,
+        error: BaseException | None,
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
-        verdict = None
-        if spec.limits or measurement.out_of_memory is not None:
-            verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(name, verdict, measurement, shape, instrument)
+        if error is not None:
+            if not spec.limits:
+                return None
+            why = f"the region was left by {type(error).__name__}"
+            verdict = judge_unfinished(measurement, spec, shape, why)
+            return self._holding.note(name, verdict, measurement, shape, instrument)
+        if not spec.limits and measurement.out_of_memory is None:
+            return self._holding.conclude(name, None, measurement, shape, instrument)
+        budget = resolve(spec, shape, measurement.kinds)
+        verdict = judge(measurement, budget)
+        return self._holding.conclude(name, verdict, measurement, shape, instrument)
 
     def _conclude(
-        self,
-        name: str,
-        verdict: Verdict | None,
-        measurement: Measurement,
-        shape: AttentionShape,
-        instrument: Instrument | None = None,
-    ) -> Verdict | None:
-        if self._traced is not None or not self._enforcing:
+        self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
+    ) -> Verdict:
+        if self._traced is not None:
             return verdict
-        if self._gate is not None:
-            verdict = self._gate(name, verdict, measurement)
-        if verdict is not None and wanted(self._explain, verdict):
-            verdict = attributed(verdict, measurement.trace)
-        if self._keep is not None:
-            verdict = self._keep(name, verdict, measurement, shape) or verdict
-        if verdict is not None and verdict.fails(self._strict):
-            exceeded = Exceeded(name, verdict, shape.symbols, instrument)
-            self.exceeded.append(exceeded)
-            raise exceeded.error
-        return verdict
+        return self._holding.conclude(name, verdict, measurement, shape) or verdict
 
     def _unique(self, name: str) -> str:
         self._names[name] = number = self._names[name] + 1

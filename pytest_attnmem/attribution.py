@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from .errors import AttnMemError, BudgetExceeded
+from .errors import AttnMemError, BudgetExceeded, causes
 from .explain import explain
 from .instrument import Instrument
 from .measurement import Measurement
+from .shape import AttentionShape
 from .timeline import ITSELF
 from .units import format_size
 from .verdict import Outcome, Verdict, with_held
@@ -20,13 +22,20 @@ class Exceeded:
 
     name: str
     verdict: Verdict
-    symbols: Mapping[str, int]
+    shape: AttentionShape
     instrument: Instrument | None
     """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
     error: BudgetExceeded = field(init=False)
+    told: bool = False
+    """Whether a report has the error, such as a subtest's."""
 
     def __post_init__(self) -> None:
         self.error = BudgetExceeded(self._text())
+
+    @property
+    def listed(self) -> bool:
+        """Whether the error lists what was held."""
+        return bool(self.verdict.measurement and self.verdict.measurement.held)
 
     def attribute(self, trace: Callable[[], Measurement]) -> None:
         """Tell the error, already raised, what was held at the peak."""
@@ -37,8 +46,12 @@ class Exceeded:
         self.verdict = verdict
         self.error.args = (self._text(),)
 
+    def explains(self, raised: BaseException | None) -> bool:
+        """Whether ``raised`` is the error, or has it among what it was raised from."""
+        return any(error is self.error for error in causes(raised))
+
     def _text(self) -> str:
-        return f"{self.name}: {explain(self.verdict, self.symbols)}"
+        return f"{self.name}: {explain(self.verdict, self.shape)}"
 
 
 def wanted(explain: str, verdict: Verdict) -> bool:
@@ -61,7 +74,8 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         return verdict
     if measured.held or measured.left:  # known from the run itself
         at_end = verdict.budget is not None and verdict.budget.metric == "retained"
-        return with_held(verdict, replace(measured, held=measured.left) if at_end else measured)
+        known = replace(measured, held=measured.left) if at_end else measured
+        return with_held(verdict, _traced_too(known, trace, at_end))
     try:
         traced = (trace or _untraceable)()
     except AttnMemError as error:
@@ -78,6 +92,21 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         return with_held(verdict, replace(traced, held=held, held_note=note))
     note = " ".join(f"what was held is not known: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
+
+
+def _traced_too(
+    known: Measurement, trace: Callable[[], Measurement] | None, at_end: bool
+) -> Measurement:
+    """The measurement with what a second run tells of the same tensors; if it has the same."""
+    try:
+        traced = (trace or _untraceable)()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return known
+    told = traced.left if at_end else traced.held
+    same = Counter(one.origin for one in told) == Counter(one.origin for one in known.held)
+    return replace(known, held=told) if same else known
 
 
 def of_second_run(traced: Measurement, note: str = "") -> Measurement:
@@ -106,6 +135,11 @@ def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
         return ""
     if all_of_it > seen:
         unseen = format_size(all_of_it - seen)
+        if metric == "retained":
+            return (
+                f"and {unseen} that the second run did not keep: state of first use, most likely;"
+                " warmup=1 leaves it out"
+            )
         return (
             f"and {unseen} that the second run did not account for (scratch inside kernels, most"
             " likely)"

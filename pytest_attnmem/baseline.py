@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from .tolerance import NONE, Tolerance
-from .units import format_distinct
+from .units import format_distinct, format_size
 
 #: What a device of its own measures varies a little: the first number is of it, the second of the
 #: smallest that is worth a look.
@@ -52,7 +52,7 @@ class Entry:
     formula: str = ""
     """The same in the symbols that are the test's arguments, where they could be varied."""
     held: tuple[str, ...] = ()
-    """The tensors that were alive, in symbols: ``softmax float32 B·H·N·N``."""
+    """The tensors that were alive, by kind: ``2 × float32 [B, H, N, N] softmax, attn.py in f``."""
 
 
 Entries = Mapping[Key, Entry]
@@ -99,7 +99,8 @@ def compare(nbytes: int, entry: Entry | None, tolerance: Tolerance) -> State:
 
 def regression(metric: str, nbytes: int, entry: Entry, place: str, tolerance: Tolerance) -> str:
     """A regression in words: ``peak 76.5 MiB is 12.0 MiB over its baseline 64.5 MiB (+18.6%)``."""
-    value, excess, before = format_distinct(nbytes, nbytes - entry.nbytes, entry.nbytes)
+    value, before = format_distinct(nbytes, entry.nbytes)
+    excess = format_size(nbytes - entry.nbytes)
     allowed = f" with tolerance {tolerance}" if tolerance != NONE else ""
     return (
         f"{metric} {value} is {excess} over its baseline {before}"

@@ -1,124 +1,175 @@
-"""What a regression consists of: the difference of two closed forms, and the tensors that are new.
+"""What a regression consists of: the difference of two closed forms, and the tensors that are more.
 
-``+4*B*H*N^2: one more float32 B·H·N·N tensor, masked_fill at attn.py:14``
+``+4*B*H*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:14``
+
+Nothing is told that is not proved: tensors that are more, tensors that are fewer, and what kernels
+need outside tensors add up to the bytes that are more, to the byte.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from math import prod
+from typing import NamedTuple
 
-from . import tensors
 from .baseline import Entry
 from .errors import FormulaError
+from .groups import ROLES
+from .kinds import Form, Kind, Known, kind, kinds
 from .measurement import Held
-from .polynomial import ONE, Monomial, Polynomial, expand, times
+from .polynomial import Polynomial, expand
+from .units import format_size
 
-#: As many are remembered, and named of one kind.
-_REMEMBERED = 16
-_NAMED = 3
+#: As many forms of tensors are told, and lines of one.
+_TOLD = 3
 _WORDS = ("no", "one", "two", "three", "four")
 
 
-def labels(held: Sequence[Held], symbols: Mapping[str, int]) -> tuple[str, ...]:
-    """The largest tensors without what changes with sizes or lines: ``softmax float32 B·H·N·N``."""
-    return tuple(_label(tensor, symbols) for tensor in held[:_REMEMBERED])
+class Difference(NamedTuple):
+    """What there is more of than in an entry."""
+
+    text: str
+    """One line; empty where nothing is proved."""
+    more: tuple[Held, ...] = ()
+    """The tensors themselves, where it is proved which they are."""
 
 
 def difference(
     entry: Entry,
-    now: Polynomial,
+    nbytes: int,
+    form: Polynomial | None,
     sizes: Mapping[str, int],
     held: Sequence[Held],
     symbols: Mapping[str, int],
-) -> str:
-    """What there is more of than in ``entry``, in one line; empty where its form is of no use.
+) -> Difference:
+    """Returns what there is more of than in ``entry``.
 
-    ``sizes`` are the test's own of what the forms are in, ``symbols`` all that are known of it,
-    and ``held`` is what is alive at the peak now.
+    ``form`` is what ``nbytes`` are in the symbols of ``sizes``, the test's own; ``symbols`` are all
+    that are known of it, and ``held`` is what is alive at the peak now.
     """
+    before = kinds(entry.held, symbols)
+    change = _change(entry, form, sizes, before is not None)
+    if before is None:
+        return Difference(change)
+    forms, grown = _Forms(held, before), nbytes - entry.nbytes
+    told, outside = [*forms.told()], grown - forms.grown
+    if not told or 2 * abs(outside) > grown:
+        return Difference(change)
+    if outside:
+        way = "more" if outside > 0 else "less"
+        told.append(f"and {format_size(abs(outside))} {way} outside tensors")
+    return Difference(f"{change or f'+{format_size(grown)}'}: {'; '.join(told)}", forms.more())
+
+
+class _Forms:
+    """Tensors by what they are, against those of before."""
+
+    def __init__(self, held: Sequence[Held], before: Known) -> None:
+        self._now: dict[Kind, list[Held]] = {}
+        for tensor in held:
+            self._now.setdefault(kind(tensor), []).append(tensor)
+        self._before = before.counts
+        self._dims = {**before.dims}
+        self._change: Counter[Form] = Counter()
+        for known, tensors in self._now.items():
+            self._change[known.form] += len(tensors)
+            if tensors[0].dims:
+                self._dims[known.form] = ", ".join(tensors[0].dims)
+        for known, count in self._before.items():
+            self._change[known.form] -= count
+
+    @property
+    def grown(self) -> int:
+        """By how many bytes there are more of them."""
+        return sum(count * nbytes for (_, _, nbytes), count in self._change.items())
+
+    def told(self) -> Iterator[str]:
+        """What there is more of, and then what there is less of, the largest first."""
+        changed = sorted(
+            ((form, count) for form, count in self._change.items() if count),
+            key=lambda one: (one[1] < 0, -abs(one[1]) * one[0][2]),
+        )
+        for form, count in changed[:_TOLD]:
+            yield _counted(count, self._called(form), self._origin(form, count))
+        if len(changed) > _TOLD:
+            others = len(changed) - _TOLD
+            yield f"and {others} other shape{'' if others == 1 else 's'}"
+
+    def more(self) -> tuple[Held, ...]:
+        """The tensors that there are more of, where it is known which they are."""
+        return tuple(
+            tensor
+            for form, count in self._change.items()
+            if count > 0
+            for tensor in self._fresh(form, count)
+        )
+
+    def _fresh(self, form: Form, count: int) -> list[Held]:
+        """As many tensors as there are more of that form; none where it could be others.
+
+        What is made elsewhere than before, in the place of others, is not more.
+        """
+        found: list[Held] = []
+        for known, tensors in self._now.items():
+            rise = len(tensors) - self._before[known]
+            if known.form != form or rise <= 0:
+                continue
+            if rise < len(tensors) and len({one.where for one in tensors}) > 1:
+                return []
+            found += tensors[:rise]
+        return found if len(found) == count else []
+
+    def _called(self, form: Form) -> str:
+        dtype, shape, nbytes = form
+        if not dtype:
+            return f"block of {format_size(nbytes)}"
+        return f"{dtype} [{self._dims.get(form, ', '.join(map(str, shape)))}]"
+
+    def _origin(self, form: Form, count: int) -> str:
+        fresh = self._fresh(form, count) if count > 0 else []
+        places = dict.fromkeys(ROLES.get(one.role, f"{one.op} at {one.where}") for one in fresh)
+        listed = [*places][:_TOLD]
+        return ", ".join(listed) + (
+            f" and {len(places) - _TOLD} more lines" * (len(places) > _TOLD)
+        )
+
+
+def _counted(count: int, called: str, origin: str) -> str:
+    number = abs(count)
+    word = _WORDS[number] if number < len(_WORDS) else f"{number:,}"
+    way = "more" if count > 0 else "less" if number == 1 else "fewer"
+    return f"{word} {way} {called}" + (f", {origin}" if origin else "")
+
+
+def _change(entry: Entry, now: Polynomial | None, sizes: Mapping[str, int], counted: bool) -> str:
+    """Returns the difference of two forms, ``+4*B*H*N^2``; empty where one is of no use."""
+    if now is None:
+        return ""
     try:
         before = expand(entry.formula)
         if before.value(sizes) != entry.nbytes:
             return ""
-        change, varied = _change(before, now, sizes)
+        # Entries without counts may lack a symbol that no form was found in.
+        if not counted and {*before.atoms} != {*now.atoms}:
+            return ""
+        change = _simpler(before, now, sizes)
     except (FormulaError, ValueError, ArithmeticError):  # written by hand
         return ""
     text = str(change)
     if not change.terms:
         return ""
-    text = text if text.startswith("-") else f"+{text}"
-    fresh = [*_fresh(held, entry.held, symbols)]
-    named = [*_named(change, fresh, varied, symbols)]
-    return f"{text}: {'; '.join(named)}" if named else text
+    return text if text.startswith("-") else f"+{text}"
 
 
-def _change(
-    before: Polynomial, now: Polynomial, sizes: Mapping[str, int]
-) -> tuple[Polynomial, dict[str, int]]:
-    """The difference, and the sizes of what it is in.
+def _simpler(before: Polynomial, now: Polynomial, sizes: Mapping[str, int]) -> Polynomial:
+    """Returns the difference, at the size of a symbol where that makes it simpler.
 
-    A symbol that only one of them is in may be one that the other could not be varied in: then
-    the difference is simpler at its size.
+    A symbol that only one of them is in may be one that the other could not be varied in.
     """
-    both = {name: (before.degree(name), now.degree(name)) for name in sizes}
-    varied = {name: size for name, size in sizes.items() if any(both[name])}
-    settled = {name: size for name, size in varied.items() if not all(both[name])}
+    settled = {
+        name: size
+        for name, size in sizes.items()
+        if bool(before.degree(name)) != bool(now.degree(name))
+    }
     plain, simpler = now - before, expand(str(now), settled) - expand(str(before), settled)
-    if len(simpler.terms) >= len(plain.terms):
-        return plain, varied
-    return simpler, {name: size for name, size in varied.items() if name not in settled}
-
-
-def _label(tensor: Held, symbols: Mapping[str, int]) -> str:
-    written = tensors.dimensions(tensor.shape, symbols) or str([*tensor.shape])
-    return f"{tensor.op} {tensor.dtype} {written}"
-
-
-def _fresh(
-    held: Sequence[Held], before: Sequence[str], symbols: Mapping[str, int]
-) -> Iterator[Held]:
-    """Those that the entry does not have."""
-    known = Counter(before)
-    for tensor in held:
-        label = _label(tensor, symbols)
-        if known[label]:
-            known[label] -= 1
-        else:
-            yield tensor
-
-
-def _named(
-    change: Polynomial, fresh: Sequence[Held], sizes: Mapping[str, int], symbols: Mapping[str, int]
-) -> Iterator[str]:
-    """For each term that came, the first kind of new tensors that it is the bytes of."""
-    for monomial, coefficient in change.ordered():
-        alike: dict[tuple[str, str], list[Held]] = {}
-        for tensor in fresh:
-            written = tensors.dimensions(tensor.shape, symbols)
-            if written and _monomial(written, sizes) == monomial != ONE:
-                alike.setdefault((tensor.dtype, written), []).append(tensor)
-        for (dtype, written), group in alike.items():
-            size = prod(sizes[symbol] ** power for symbol, power in monomial)
-            count = coefficient / Fraction(group[0].nbytes, size)
-            if count.denominator == 1 and count > 0:
-                yield _more(int(count), f"{dtype} {written}", group)
-                break
-
-
-def _monomial(written: str, sizes: Mapping[str, int]) -> Monomial:
-    """``B·H·N·N`` in those symbols that were varied: ``N^2``."""
-    monomial = ONE
-    for name in written.split("·"):
-        if name in sizes:
-            monomial = times(monomial, ((name, 1),))
-    return monomial
-
-
-def _more(count: int, kind: str, group: Sequence[Held]) -> str:
-    word = _WORDS[count] if count < len(_WORDS) else str(count)
-    plural = "" if count == 1 else "s"
-    places = ", ".join(f"{one.op} at {one.where}" for one in group[: min(count, _NAMED)])
-    return f"{word} more {kind} tensor{plural}, {places}"
+    return plain if len(simpler.terms) >= len(plain.terms) else simpler

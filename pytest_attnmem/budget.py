@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from .arithmetic import MAX_BITS
@@ -16,6 +16,7 @@ from .formula import Formula, parse_formula
 from .measurement import METRICS
 from .model import MemoryModel, evaluate
 from .shape import ALIASES, SYMBOLS, AttentionShape, itemsize_of
+from .suggestion import closest, did_you_mean, product
 from .tolerance import NONE, Tolerance, parse_tolerance
 from .units import format_exact, parse_size, shown
 
@@ -29,7 +30,9 @@ _KIND = re.compile(r"sm\d{2,3}|[a-z]+")
 #: Device kinds as they are written most; a backend of one's own may have others.
 _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
-_SIZE = re.compile(r"\s*[-+]?[\d.,_]+\s*[A-Za-z]*\s*")
+_SIZE = re.compile(r"\s*[-+]?[\d.,_]+(?:[eE][-+]?\d+)?\s*([A-Za-z]*)\s*")
+#: What is a unit after a number, though it is a product of symbols as well; 2BN is a formula.
+_UNITS = ("", "B", "M", "MB")
 _MAX_NAME = 64
 #: Why there is nothing to hold a measurement to where no marker and no function was given a limit.
 NO_LIMIT = "no limit was given"
@@ -114,7 +117,7 @@ def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec
     try:
         inspect.signature(memory_budget).bind(*arguments, **keywords)
     except TypeError as error:
-        raise BudgetError(f"memory_budget takes one limit and keywords: {error}") from error
+        raise BudgetError(f"expected one limit and keywords: {error}") from error
     return memory_budget(*arguments, **keywords)
 
 
@@ -166,12 +169,22 @@ def _evaluate(
         raise
     except Exception as error:  # the user's own code: its fault is one line of their report
         raise BudgetError(f"budget {name} raised {shown(error, 200)}") from error
+    if hint := _as_int(value):
+        raise BudgetError(f"budget {name} returned {hint}")
     if not isinstance(value, int) or isinstance(value, bool) or value < 0 or value >> MAX_BITS:
         raise BudgetError(
             f"budget {name} returned {shown(value)}; expected whole bytes, an int >= 0 and"
             f" < 2**{MAX_BITS}"
         )
     return value, frozenset(shape.symbols)
+
+
+def _as_int(value: Any) -> str:
+    """Return ``the float 12288.0; wrap it in int(...)`` for whole bytes of another type."""
+    other = isinstance(value, Real) and not isinstance(value, int)
+    if not other or not (0 <= value < 1 << MAX_BITS and value % 1 == 0):  # nan is neither
+        return ""
+    return f"the {type(value).__name__} {shown(value)}; wrap it in int(...)"
 
 
 def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
@@ -191,9 +204,9 @@ def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
 def _check_kind(kind: object) -> None:
     word = kind if isinstance(kind, str) else ""
     known = _KIND.fullmatch(word)
-    close = ["cuda"] if word == "gpu" else difflib.get_close_matches(word, _KINDS, 1, 0.7)
+    close = "cuda" if word == "gpu" else closest(word, _KINDS, 0.7)
     if not known or (close and word not in _KINDS):
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f"; did you mean {close!r}?" if close else ""
         raise BudgetError(
             f"unknown device kind {shown(kind)} in the budget; expected cuda, sm90 (a compute"
             f" capability), cpu, another device type or default{hint}"
@@ -204,7 +217,8 @@ def _parse_limit(limit: object) -> Limit:
     if isinstance(limit, str):
         if is_contract(limit):
             return parse_contract(limit)
-        if _SIZE.fullmatch(limit):
+        size = _SIZE.fullmatch(limit)
+        if size and (size[1] in _UNITS or not product(size[1])):
             return parse_size(limit)
         formula = parse_formula(limit)
         return formula if formula.symbols else formula.evaluate({})
@@ -223,6 +237,8 @@ def _parse_limit(limit: object) -> Limit:
         raise BudgetError("a kernel's model has two budgets; write MODEL.forward or MODEL.training")
     if callable(limit):
         return limit
+    if hint := _as_int(limit):
+        raise BudgetError(f"cannot read limit: {hint}")
     raise BudgetError(
         f"cannot read limit {shown(limit)} ({type(limit).__name__}); expected a size"
         " ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a callable or a"
@@ -249,6 +265,8 @@ def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -
     for name, value in symbols.items():
         if name == "dtype":
             itemsize_of(value)
+        elif hint := _as_int(value):
+            raise BudgetError(f"symbol {name} in the marker is {hint}")
         elif not isinstance(value, int):
             raise BudgetError(f"symbol {name}={shown(value)} in the marker is not a whole number")
         elif abs(value) >> MAX_BITS:
@@ -272,9 +290,7 @@ def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> 
     ]
     for name in symbols:
         if name not in read:
-            close = difflib.get_close_matches(name, [*options, *sorted(read)], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
             raise BudgetError(
                 f"unknown keyword {shown(name)}: the limit reads no such symbol, and the options"
-                f" are limit, {', '.join(options)}{hint}"
+                f" are limit, {', '.join(options)}{did_you_mean(name, {*options, *read})}"
             )

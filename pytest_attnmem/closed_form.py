@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .alignment import Birth, Point, Program, Run, Sample, aligned, fit, peak, sample
-from .errors import BudgetError
+from .errors import BudgetError, SizesError
 from .formula import Formula, parse_formula
 from .interpolation import CONFIRMING
 from .measurement import Held
 from .polynomial import Polynomial, largest
+from .units import shown
 
 #: Sizes to run a program at, by symbol: multiples of what kernels pad to, and never 1, for which
 #: many an operator finds a shorter way.
@@ -110,7 +111,7 @@ def closed_form(
     Raises:
         BudgetError: sizes that are too few, or a peak that no polynomial goes through.
     """
-    where = sample(_sizes(symbols, sizes or {}))
+    where = sample(_sizes(symbols, {} if sizes is None else sizes))
     runs = {point: program(where.named(point)) for point in where.points}
     alone = _derived(where, {point: _tensors_alone(run) for point, run in runs.items()})
     if not scratch:
@@ -123,6 +124,7 @@ def _sizes(
     symbols: Iterable[str], given: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
     names = [*dict.fromkeys(symbols)]
+    _check_sizes(given)
     if odd := [name for name in given if name not in names]:
         raise BudgetError(
             f"sizes are given for {', '.join(odd)}, and no shape has that symbol; the shapes have"
@@ -143,6 +145,16 @@ def _sizes(
     return made
 
 
+def _check_sizes(given: object) -> None:
+    accepted = "write whole numbers >= 1 and < 2**40, as in sizes={'N': [512, 1024, 1536, 2048]}"
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise BudgetError(f"sizes={shown(given)} is not a dict of symbols; {accepted}")
+    for name, values in given.items():
+        listed = isinstance(values, (list, tuple, range)) and len(values) <= 100
+        if not listed or not all(type(size) is int and 1 <= size < 1 << 40 for size in values):
+            raise BudgetError(f"cannot read sizes of {name}, {shown(values)}; {accepted}")
+
+
 def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
     if aligned([*runs.values()]):
         candidates = _live_sets(where, runs)
@@ -155,9 +167,9 @@ def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
             f"{symbol}={'/'.join(str(p[place]) for p in axis)}"
             for place, (symbol, axis) in enumerate(zip(where.symbols, where.axes, strict=True))
         )
-        raise BudgetError(
+        raise SizesError(
             f"no polynomial goes through the peak at {tried}: blocks or a branch on a size, most"
-            " likely; give sizes that avoid them, as in sizes={'N': [512, 1024, 1536, 2048]}"
+            " likely; give sizes that avoid them"
         )
     return _written([Candidate(found, (), "")], "interpolated")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from .arithmetic import MAX_BITS
@@ -11,15 +10,15 @@ from .budget import Budget, parse, resolve
 from .errors import BudgetError
 from .measurement import Measurement
 from .shape import AttentionShape
-from .tolerance import parse_tolerance
-from .units import excerpt, format_size, shown
-from .verdict import Verdict, judge
+from .tolerance import parse_share, parse_tolerance
+from .units import excerpt, format_distinct, format_size, shown
+from .verdict import Outcome, Verdict, judge
 
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
 
 #: What ``max_ratio`` and ``min_saving`` may be.
-Ratio = int | float | Fraction
+Ratio = int | float | Fraction | str
 Saving = int | float | str
 
 
@@ -58,7 +57,23 @@ def hold(
         absent = f"the base {problem}"
         return judge(new, Budget(None, where=where, metric=metric, absent=absent))
     limit, text = _bound(before, *bound, shape)
-    return judge(new, Budget(limit, text, where=where, metric=metric))
+    verdict = judge(new, Budget(limit, text, where=where, metric=metric))
+    value = new.value(metric)
+    if verdict.outcome is not Outcome.OVER or new.out_of_memory is not None or value is None:
+        return verdict
+    return replace(verdict, reason=f"{_over(value, before, limit, metric, text)} on {new.place}")
+
+
+def _over(value: int, base: int, limit: int, metric: str, allowed: str) -> str:
+    """``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
+    new, most = format_distinct(value, limit)
+    ratio = f" is {_times(value, base)} of base" if base > 0 else " is over base"
+    return f"{metric} of new, {new},{ratio}; allowed {most}, {allowed}"
+
+
+def _times(value: int, base: int) -> str:
+    hundredths = (value * 200 // base + 1) // 2  # rounded to the nearest
+    return f"{hundredths // 100:,}.{hundredths % 100:02}x"
 
 
 def _problem(base: Measurement, metric: str) -> str:
@@ -74,26 +89,16 @@ def _problem(base: Measurement, metric: str) -> str:
 
 
 def _bound(
-    base: int,
-    max_ratio: float | Fraction | None,
-    min_saving: int | str | float | None,
-    shape: AttentionShape,
+    base: int, max_ratio: Ratio | None, min_saving: Saving | None, shape: AttentionShape
 ) -> tuple[int, str]:
-    """The most that may be needed where ``base`` was, and how that came about."""
+    """Return the most that ``new`` may need where ``base`` is known, and the limit in words."""
     if max_ratio is None and min_saving is None:
         max_ratio = 1
     limits: list[tuple[int, str]] = []
     if max_ratio is not None:
-        if isinstance(max_ratio, bool) or not isinstance(max_ratio, (int, float, Fraction)):
-            raise BudgetError(f"max_ratio={shown(max_ratio)} is not a number")
-        fine = isinstance(max_ratio, Fraction) and max_ratio.denominator >> MAX_BITS
-        if fine or not 0 <= max_ratio < 2**63:
-            raise BudgetError(
-                f"max_ratio={shown(max_ratio)} is not a ratio; expected 0 or more, below 2**63"
-            )
-        # 0.1 is what was meant, not its binary; and numpy's floats have a repr of their own.
-        ratio = Fraction(str(float(max_ratio)) if isinstance(max_ratio, float) else max_ratio)
-        limits.append((int(base * ratio), f"{max_ratio}x base {format_size(base)}"))
+        ratio = _ratio(max_ratio)
+        times = f"{max_ratio.strip()} of" if isinstance(max_ratio, str) else f"{max_ratio}x"
+        limits.append((int(base * ratio), f"{times} base {format_size(base)}"))
     if min_saving is not None:
         saving = _saving(base, min_saving, shape)
         if saving > max(base, 0):
@@ -105,7 +110,30 @@ def _bound(
     return min(limits)
 
 
-def _saving(base: int, saving: int | str | float, shape: AttentionShape) -> int:
-    with suppress(BudgetError):  # left before a limit is read: its error is then the only one
-        return parse_tolerance(saving).allowance(base)
-    return resolve(parse((saving,), {}), shape, ()).limit_bytes or 0
+def _ratio(written: Ratio) -> Fraction:
+    """Return the ratio that a number or ``"50%"`` names, exactly."""
+    refused = f"max_ratio={shown(written)} is not a ratio"
+    share = parse_share(written) if isinstance(written, str) and len(written) <= 64 else None
+    if share is not None:
+        return share
+    if isinstance(written, bool) or not isinstance(written, (int, float, Fraction)):
+        raise BudgetError(f"{refused}; write a number (0.5) or a percentage ('50%')")
+    fine = isinstance(written, Fraction) and written.denominator >> MAX_BITS
+    if fine or not 0 <= written < 2**63:
+        raise BudgetError(f"{refused}; expected 0 or more, below 2**63")
+    # 0.1 is what was meant, not its binary; and numpy's floats have a repr of their own.
+    return Fraction(str(float(written)) if isinstance(written, float) else written)
+
+
+def _saving(base: int, saving: Saving, shape: AttentionShape) -> int:
+    """Return the bytes that a share of base, a size or a formula names."""
+    share = isinstance(saving, str) and ("%" in saving or parse_share(saving) is not None)
+    if share or isinstance(saving, (int, float)):
+        return parse_tolerance(saving, "min_saving").allowance(base)
+    found = resolve(parse((saving,), {}), shape, ()).limit_bytes
+    if found is None:
+        raise BudgetError(
+            f"min_saving={shown(saving)} is no number of bytes; write a share of base ('40%'), a"
+            " size or a formula"
+        )
+    return found

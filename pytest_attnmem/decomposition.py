@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
+from .groups import ROLES
 from .measurement import Held
-from .shape import SYMBOLS
-from .tensors import dimensions
+from .polynomial import Polynomial, expand
 
 #: What a component is called that is none of the program's tensors.
 WORKSPACES: Final = "workspaces, forward and backward"
@@ -40,29 +40,13 @@ class Component:
     count: int
     """How many tensors it is."""
     growth: str
-    """``O(B·H·N²)``, as its largest tensor; empty where no symbol's size is in it."""
+    """``O(B·H·N²)``, its term of the highest degree; empty where no symbol is in it."""
     formula: str
     """Its bytes, as a budget is written; a number where its tensors have no symbols for sizes."""
 
 
-class _Tensor(NamedTuple):
-    held: Held
-    dims: tuple[str, ...]
-    """``("B", "H", "N", "d")``; empty where its sizes are none of the symbols'."""
-
-    @property
-    def monomial(self) -> str:
-        """``B*H*N^2``."""
-        return "*".join(
-            name if times == 1 else f"{name}^{times}"
-            for name in SYMBOLS
-            if (times := self.dims.count(name))
-        )
-
-
 def decompose(
     alive: Mapping[str, Iterable[Held]],
-    symbols: Mapping[str, int],
     *,
     peak_bytes: int | None = None,
     workspace_bytes: int = 0,
@@ -71,15 +55,14 @@ def decompose(
 
     ``alive`` has the tensors at the peak by the stage that made them: ``inputs``, ``warm-up`` (and
     other stages that begin so), ``copies``, ``forward``, ``upstream gradient``, ``backward``; or
-    ``""`` where that is not known, and the operator alone tells. Within a stage they are in the
-    order of their making. ``symbols`` give sizes their names, but for sizes of 1. With
-    ``peak_bytes``, which counts the ``workspace_bytes`` in, what is missing to it is a component.
+    ``""`` where that is not known, and the operator alone names them. Within a stage they are in
+    the order of their making. With ``peak_bytes``, which counts the ``workspace_bytes`` in, what
+    is missing to it is a component.
     """
-    telling = {name: size for name, size in symbols.items() if size != 1}
-    parts: dict[str, list[_Tensor]] = {}
+    parts: dict[str, list[Held]] = {}
     for stage, tensors in alive.items():
-        placed = [_placed(held, telling) for held in tensors]
-        placed = [_as_its_output(tensor, placed) for tensor in placed]
+        given = [*tensors]
+        placed = [_as_its_output(tensor, given) for tensor in given]
         last = _last_weights(placed)
         for tensor in placed:
             name = _name(stage, tensor, tensor is last)
@@ -93,56 +76,53 @@ def decompose(
     return tuple(sorted(components, key=lambda part: -part.nbytes))
 
 
-def _placed(held: Held, symbols: Mapping[str, int]) -> _Tensor:
-    text = dimensions(held.shape, symbols)
-    return _Tensor(held, tuple(text.split("·")) if text else ())
-
-
-def _as_its_output(tensor: _Tensor, others: Iterable[_Tensor]) -> _Tensor:
+def _as_its_output(tensor: Held, others: Iterable[Held]) -> Held:
     """Scratch that is as large as what its operator makes grows as that does."""
     if not _scratch(tensor):
         return tensor
     for other in others:
-        same = other.held.nbytes == tensor.held.nbytes and other.dims
-        if same and tensor.held.op == f"{other.held.op} {_SCRATCH_MARK}":
-            return _Tensor(replace(tensor.held, shape=other.held.shape), other.dims)
+        same = other.nbytes == tensor.nbytes and other.dims
+        if same and tensor.op == f"{other.op} {_SCRATCH_MARK}":
+            return replace(tensor, shape=other.shape, dims=other.dims)
     return tensor
 
 
-def _last_weights(tensors: Iterable[_Tensor]) -> _Tensor | None:
+def _last_weights(tensors: Iterable[Held]) -> Held | None:
     """Of the score matrices that a forward pass keeps, the one that softmax ended in."""
     weights = [
         tensor
         for tensor in tensors
         if _lengths(tensor) == 2 and not _wide(tensor) and not _scratch(tensor)
     ]
-    named = [tensor for tensor in weights if "softmax" in tensor.held.op]
-    divided = [tensor for tensor in weights if tensor.held.op == "div"]
+    named = [tensor for tensor in weights if "softmax" in tensor.op]
+    divided = [tensor for tensor in weights if tensor.op == "div"]
     return (named or divided)[-1] if named or divided else None
 
 
-def _lengths(tensor: _Tensor) -> int:
+def _lengths(tensor: Held) -> int:
     return sum(name in _LENGTHS for name in tensor.dims)
 
 
-def _wide(tensor: _Tensor) -> bool:
+def _wide(tensor: Held) -> bool:
     return not _WIDTHS.isdisjoint(tensor.dims)
 
 
-def _scratch(tensor: _Tensor) -> bool:
-    return tensor.held.op.endswith(_SCRATCH_MARK)
+def _scratch(tensor: Held) -> bool:
+    return tensor.op.endswith(_SCRATCH_MARK)
 
 
-def _is_mask(stage: str, tensor: _Tensor) -> bool:
+def _is_mask(stage: str, tensor: Held) -> bool:
     if _lengths(tensor) != 2 or _wide(tensor):
         return False
-    return stage == "inputs" or tensor.held.dtype == "bool" or len(tensor.held.shape) == 2
+    return stage == "inputs" or tensor.dtype == "bool" or len(tensor.shape) == 2
 
 
-def _name(stage: str, tensor: _Tensor, last: bool) -> str:
-    lengths, wide = _lengths(tensor), _wide(tensor)
+def _name(stage: str, tensor: Held, last: bool) -> str:
     if _scratch(tensor):
         return SCRATCH
+    if not stage:
+        return _made_by(tensor)
+    lengths, wide = _lengths(tensor), _wide(tensor)
     if _is_mask(stage, tensor):
         return "mask"
     if stage.startswith("warm-up"):
@@ -155,27 +135,44 @@ def _name(stage: str, tensor: _Tensor, last: bool) -> str:
     if lengths == 2 and not wide:
         return "probabilities" if last else "scores"
     if lengths == 1 and wide:
-        return "output" if stage else "output and gradients"
+        return "output"
     return "rows: maxima, sums" if lengths == 1 else "other tensors"
 
 
-def _component(name: str, tensors: list[_Tensor]) -> Component:
-    nbytes = sum(tensor.held.nbytes for tensor in tensors)
-    largest = max(tensors, key=lambda tensor: (tensor.held.nbytes, tensor.monomial))
-    product = largest.monomial.replace("*", "·").replace("^", "").translate(_SUPERSCRIPTS)
-    growth = f"O({product})" if product else ""
-    factors: Counter[str] = Counter()
+def _made_by(tensor: Held) -> str:
+    """``softmax [B, H, N, N]``, or the role of the tensor."""
+    if tensor.role in ROLES:
+        return ROLES[tensor.role]
+    if not tensor.dtype:
+        return tensor.op
+    return f"{tensor.op} [{', '.join(tensor.dims or map(str, tensor.shape))}]"
+
+
+def _component(name: str, tensors: list[Held]) -> Component:
+    total, rest = Polynomial.constant(0), 0
     for tensor in tensors:
-        itemsize, rest = divmod(tensor.held.nbytes, math.prod(tensor.held.shape) or 1)
-        if tensor.monomial and not rest:
-            factors[tensor.monomial] += itemsize
+        size = _elements(tensor)
+        itemsize, odd = divmod(tensor.nbytes, math.prod(tensor.shape) or 1)
+        if size is None or odd:
+            rest += tensor.nbytes
         else:
-            factors[""] += tensor.held.nbytes
-    terms = [
-        "*".join(part for part in (str(factor) if factor > 1 else "", monomial) if part) or "1"
-        for monomial, factor in factors.items()
-    ]
-    return Component(name, nbytes, len(tensors), growth, " + ".join(terms))
+            total = total + size.scaled(itemsize)
+    grown = [monomial for monomial, _ in total.ordered() if monomial]
+    text = str(Polynomial({grown[0]: Fraction(1)})) if grown else ""
+    product = text.replace("*", "·").replace("^", "").translate(_SUPERSCRIPTS)
+    formula = str(total + Polynomial.constant(rest))
+    nbytes = sum(tensor.nbytes for tensor in tensors)
+    return Component(name, nbytes, len(tensors), f"O({product})" if product else "", formula)
+
+
+def _elements(tensor: Held) -> Polynomial | None:
+    """How many elements it has, in symbols; ``None`` where its dimensions are not known."""
+    if not tensor.dims:
+        return None
+    total = Polynomial.constant(1)
+    for dim in tensor.dims:
+        total = total * expand(dim)
+    return total
 
 
 def _flat(name: str, nbytes: int, count: int) -> Component:

@@ -34,10 +34,8 @@ def derive(
         CannotSimulate: ``fn`` asks for values, or for an operator that there is no model of.
     """
     if not callable(fn):
-        raise BudgetError(
-            f"derive takes a function and the shapes of its arguments; got {shown(fn)}"
-        )
-    kind, _, profile = backend.partition(":")
+        raise BudgetError(f"expected a function and the shapes of its arguments, got {shown(fn)}")
+    kind, _, profile = backend.partition(":") if isinstance(backend, str) else ("", "", "")
     if kind != "simulated":
         raise BudgetError(
             f"derive runs simulated, not on {shown(backend)}; growth(fn, N=[…]) fits what another"

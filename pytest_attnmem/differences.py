@@ -18,20 +18,22 @@ class Fate(Enum):
 
     BROKEN = "now over"
     UNPROVEN = "no longer measured"
+    REMOVED = "removed"
+    """Measured before, and in the newer session not at all."""
     GREW = "grew"
     ALLOWED = "grew within the tolerance"
     SHRANK = "shrank"
     PROVEN = "now measured"
     ADDED = "added"
-    REMOVED = "removed"
+    FORGOTTEN = "removed unmeasured"
     ELSEWHERE = "measured elsewhere"
     """On another backend or device: numbers that say nothing of each other."""
     SAME = "unchanged"
 
 
-_FAILS = frozenset({Fate.BROKEN, Fate.UNPROVEN, Fate.GREW})
+_FAILS = frozenset({Fate.BROKEN, Fate.UNPROVEN, Fate.GREW, Fate.REMOVED})
 #: Neither says anything of what the code needs now.
-_APART = frozenset({Fate.ADDED, Fate.REMOVED, Fate.ELSEWHERE})
+_APART = frozenset({Fate.ADDED, Fate.FORGOTTEN, Fate.ELSEWHERE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Differences:
 
     @property
     def compared(self) -> int:
-        """Tests that are in both, in one place."""
+        """Tests that are in both, in one place, and those that are gone."""
         return sum(change.fate not in _APART for change in self.changes)
 
     def count(self, fate: Fate) -> int:
@@ -105,7 +107,7 @@ def differences(old: Session, new: Session, tolerance: Tolerance) -> Differences
         for key in before.keys() & after.keys()
     ]
     changes += _alone(before, after)
-    if before and not any(change.fails or change.delta is not None for change in changes):
+    if before and not any(_compares(change) for change in changes):
         there, here = (", ".join(sorted({*_places(rows)})) or "nowhere" for rows in (before, after))
         raise AttnMemError(
             "nothing can be compared: no test was measured in one place in both sessions (in the"
@@ -114,10 +116,15 @@ def differences(old: Session, new: Session, tolerance: Tolerance) -> Differences
     return Differences(tuple(sorted(changes, key=_order)), tolerance)
 
 
+def _compares(change: Change) -> bool:
+    """Whether it says something of one test in both sessions."""
+    return change.new is not None and (change.fails or change.delta is not None)
+
+
 def is_measured(row: Record) -> bool:
     """Whether its number is to be believed."""
     unproven = row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and bool(row.reason))
-    return row.value is not None and not unproven
+    return row.value is not None and not unproven and not row.out_of_memory
 
 
 _Key = tuple[str, str, str, str]
@@ -147,10 +154,10 @@ def _places(rows: Mapping[_Key, Record]) -> Iterator[str]:
 def _fate(old: Record, new: Record, tolerance: Tolerance) -> Fate:
     if not is_measured(old):
         return Fate.PROVEN if is_measured(new) else Fate.SAME
+    if new.fails and not old.fails:
+        return Fate.BROKEN
     if not is_measured(new):
         return Fate.UNPROVEN
-    if new.outcome is Outcome.OVER and old.outcome is not Outcome.OVER:
-        return Fate.BROKEN
     before, after = old.value or 0, new.value or 0
     if after > before + tolerance.allowance(before):
         return Fate.GREW
@@ -175,7 +182,8 @@ def _alone(before: Mapping[_Key, Record], after: Mapping[_Key, Record]) -> Itera
             yield Change(Fate.UNPROVEN, old, row)
         else:
             yield Change(Fate.PROVEN if is_measured(row) else Fate.SAME, old, row)
-    yield from (Change(Fate.REMOVED, old, None) for others in gone.values() for old in others)
+    for old in (old for others in gone.values() for old in others):
+        yield Change(Fate.REMOVED if is_measured(old) else Fate.FORGOTTEN, old, None)
 
 
 def _order(change: Change) -> tuple[int, int, str, str]:

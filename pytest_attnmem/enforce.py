@@ -11,21 +11,24 @@ from functools import partial
 import pytest
 
 from . import errors
-from .attribution import attributed, of_second_run, wanted
+from .attribution import attributed, wanted
 from .backends import world
 from .budget import Budget, BudgetSpec, resolve
 from .errors import AttnMemError, CannotSimulate
 from .explain import explain
 from .growth_verdict import judge_growth, with_growth
 from .instrument import Instrument
-from .measure import Window, nothing_left_open, out_of_memory
+from .measure import nothing_left_open, out_of_memory
 from .measurement import Measurement
+from .parts import Parts
 from .plan import Plan, arguments, where
-from .rows import Rows
-from .second_run import SecondRun, rewind
+from .rows import STOPS, Rows, stopped
+from .second_run import SecondRun, kept_by_unittest, rewind
 from .settings import MARKER, Settings
 from .shape import AttentionShape, Source
+from .traced_runs import TracedRuns
 from .verdict import Outcome, Verdict, judge, not_enforced
+from .window import Window
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -47,6 +50,7 @@ class Enforcement:
         self._strict = settings.strict
         self._explain = settings.explain
         self._over = False
+        self._parts = Parts(plan.memory, rows)
 
     def run(self) -> Generator[None, object, object]:
         """Run the test's body, at the ``yield``, inside a window for each of its budgets.
@@ -64,11 +68,9 @@ class Enforcement:
                 for spec, instrument in self._plan.budgets:
                     windows.append(stack.enter_context(instrument.window(spec.metric)))
                 result = yield
-        except (KeyboardInterrupt, SystemExit, pytest.exit.Exception):
-            raise
         except BaseException as raised:
             error = raised
-        self._conclude(windows, error)
+        self.conclude(windows, error)
         return result
 
     def _warm_up(self) -> None:
@@ -79,23 +81,47 @@ class Enforcement:
                 self._item.runtest()
                 rewind(self._item)
 
-    def _conclude(self, windows: list[Window], error: BaseException | None) -> None:
-        cause = error or _kept_by_unittest(self._item)
+    def conclude(self, windows: list[Window], error: BaseException | None) -> None:
+        """Keep the rows that the body has earned, and raise what became of it.
+
+        Raises:
+            BudgetExceeded: it was over, and no error of its own says so.
+        """
+        cause = error or kept_by_unittest(self._item)
+        if isinstance(cause, STOPS):  # nothing is to run again
+            self._explain = "off"
         measurements = [self._measurement(opened, cause) for opened in windows]
-        second = SecondRun(self._item, self._plan.memory, failed=cause is not None)
-        if self._explain != "off" and cause is not None:
-            self._explain_regions(second)
+        if cause is None:
+            measurements = self._unpinned(measurements)
+        second = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
+        abandoned = self._parts.abandoned()
+        if self._explain != "off":
+            self._parts.explain(second)
         texts = self._judge_all(measurements, cause, second)
         if cause is None:
-            texts += self._unentered()
+            texts += [*self._parts.unentered(), *(abandoned if self._strict else [])]
+        caught = self._parts.caught(cause)
+        texts += [str(exceeded.error) for exceeded in caught]
+        self._over |= any(exceeded.verdict.outcome is Outcome.OVER for exceeded in caught)
         if self._explain == "all" and cause is None:
-            self._explain_the_rest(second)
+            self._parts.explain_the_rest(second)
         if self._explain != "off" and cause is None:
             self._derive(second)
-        text = "\n".join(texts)
+        skipped = bool(caught) and isinstance(cause, pytest.skip.Exception)
         ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
-        if text and (error is None or ran_out):
-            if cause is not error and ran_out:
+        self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
+
+    def _raise(
+        self,
+        text: str,
+        error: BaseException | None,
+        cause: BaseException | None,
+        *,
+        in_place: bool,
+    ) -> None:
+        """Fail the test with ``text``, or with its own error unless ``text`` is in its place."""
+        if text and (error is None or in_place) and not isinstance(error, STOPS):
+            if cause is not error and in_place:
                 self._item._excinfo = None  # type: ignore[attr-defined]
             elif cause is not error:  # what unittest keeps will be reported in place of ours
                 self._item.add_report_section("call", "memory budget", text)
@@ -113,14 +139,15 @@ class Enforcement:
         self,
         measurements: list[Measurement | None],
         cause: BaseException | None,
-        second: SecondRun,
+        second: TracedRuns,
     ) -> list[str]:
         """Keep a row for each budget; the texts of those that fail the test."""
         failures = []
+        listed = not any(over.error is cause and over.listed for over in self._plan.memory.exceeded)
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
             self._rows.keep("", verdict, None, AttentionShape({}))
-            return [explain(verdict, {})] if self._strict and cause is None else []
+            return [explain(verdict, AttentionShape({}))] if self._strict and cause is None else []
         for place, (spec, instrument) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
             if self._plan.default and measurement is not None and not measurement.allocations:
@@ -139,12 +166,12 @@ class Enforcement:
                 verdict = attributed(verdict, partial(second.whole, instrument))
             if over and self._explain != "off":
                 compared = self._rows.gate.difference("", verdict, self._plan.memory, instrument)
-                verdict = compared or self._grown(verdict, instrument, cause)
+                verdict = compared or self._grown(verdict, instrument, cause, shape)
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER
             if verdict.outcome is Outcome.OVER or (unproven and not failures):
-                failures.append(explain(verdict, shape.symbols))
+                failures.append(explain(verdict, shape, listed=listed))
         return failures
 
     def _held(
@@ -166,7 +193,11 @@ class Enforcement:
         return replace(held, budget=replace(held.budget, where=self._place(spec)))
 
     def _grown(
-        self, verdict: Verdict, instrument: Instrument, cause: BaseException | None
+        self,
+        verdict: Verdict,
+        instrument: Instrument,
+        cause: BaseException | None,
+        shape: AttentionShape,
     ) -> Verdict:
         """The verdict with how the test grows in the symbols of its budget, where it varies."""
         measured, budget = verdict.measurement, verdict.budget
@@ -174,7 +205,8 @@ class Enforcement:
             return verdict
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
-        return with_growth(verdict, self._item, self._plan.memory, instrument)
+        symbols = {shape.source(name) for name in budget.values}
+        return with_growth(verdict, symbols, self._item, self._plan.memory, instrument)
 
     def _judge(
         self,
@@ -227,49 +259,33 @@ class Enforcement:
                 return replace(measurement, out_of_memory=asked)
         return measurement
 
+    def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
+        """The same, retained as a second run has it where an import pinned tensors in the first.
+
+        What no import pinned is retained all the same: it stays alive though it is no garbage.
+        """
+        again = SecondRun(self._item, self._plan.memory, failed=False)
+        settled = [*measurements]
+        for place, seen in enumerate(measurements):
+            spec, instrument = self._plan.budgets[place]
+            if spec.metric == "retained" and seen is not None and seen.pinned_bytes:
+                with suppress(AttnMemError):
+                    settled[place] = again.unpinned(seen, instrument)
+        return settled
+
     def _shape(self, spec: BudgetSpec, measurement: Measurement | None) -> AttentionShape:
         if measurement is None:
             return AttentionShape({})
         device = Source(f"the {measurement.backend} backend", measurement.symbols)
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
 
-    def _unentered(self) -> list[str]:
-        """The texts of regions that were made and never entered, each a row; they fail the test."""
-        unentered = [region.name for region in self._plan.memory.regions if not region.entered]
-        for name in unentered:
-            verdict = not_enforced("the region was never entered")
-            self._rows.keep(name, verdict, None, AttentionShape({}))
-        return [f"region {name!r} was never entered; use it in a 'with'" for name in unentered]
-
-    def _explain_regions(self, second: SecondRun) -> None:
-        """Tell the errors that regions raised what was held: only the whole test can run again."""
-        for exceeded in self._plan.memory.exceeded:
-            instrument = exceeded.instrument
-            if exceeded.verdict.outcome is Outcome.OVER and instrument is not None:
-                exceeded.attribute(partial(second.region, exceeded.name, instrument))
-                memory, told = self._plan.memory, exceeded.verdict
-                exceeded.become(
-                    self._rows.gate.difference(exceeded.name, told, memory, instrument) or told
-                )
-                shape = AttentionShape(exceeded.symbols)
-                self._rows.keep(exceeded.name, exceeded.verdict, None, shape, again=True)
-
-    def _derive(self, second: SecondRun) -> None:
+    def _derive(self, second: TracedRuns) -> None:
         """Find the closed forms of what the baseline is going to have."""
         regions = self._plan.memory.regions
         used = [instrument for _, instrument in self._plan.budgets]
         used += [region.instrument for region in regions]
         if used:
             self._rows.gate.derive(self._plan.memory, used[0], second)
-
-    def _explain_the_rest(self, second: SecondRun) -> None:
-        """Tell the rows of regions that were not over who held memory in them."""
-        for region in [*self._plan.memory.regions]:
-            seen = region.measurement
-            if seen is not None and not seen.held and seen.unmeasured is None:
-                with suppress(AttnMemError):
-                    traced = second.region(region.name, region.instrument)
-                    self._rows.tell(region.name, of_second_run(traced))
 
 
 def _why(cause: BaseException | None) -> str:
@@ -279,10 +295,6 @@ def _why(cause: BaseException | None) -> str:
         return f"xfailed: {' '.join(str(cause.msg).split())}"
     if isinstance(cause, CannotSimulate):
         return str(cause)
+    if isinstance(cause, STOPS):
+        return stopped(cause)
     return f"the test failed: {type(cause).__name__}"
-
-
-def _kept_by_unittest(item: pytest.Item) -> BaseException | None:
-    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
-    kept = getattr(item, "_excinfo", None)
-    return kept[-1].value if kept else None

@@ -1,5 +1,9 @@
 """The errors this package raises on purpose."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
 
 class AttnMemError(Exception):
     """Base of every error this package raises on purpose; its text is one line for the user."""
@@ -17,6 +21,14 @@ class BudgetError(AttnMemError, ValueError):
     """A memory budget that is not a valid one."""
 
 
+class SizesError(BudgetError):
+    """Sizes at which a program cannot be looked at; each place says how it is given others."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}, as in sizes={{'N': [512, 1024, 1536, 2048]}}")
+        self.problem = problem
+
+
 class BackendUnavailable(AttnMemError):
     """A measuring backend that cannot run on this machine."""
 
@@ -29,3 +41,21 @@ class BudgetExceeded(AttnMemError, AssertionError):
     """The verdict on a measurement that broke its promise; an assertion, not a mistake."""
 
     __module__ = "pytest_attnmem"  # where users import it from, and what failures call it
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields ``error``, then each error that it was raised from, or that it groups."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        found = waiting.pop(0)
+        if found is not None and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__cause__, found.__context__, *_grouped(found)]
+
+
+def _grouped(error: BaseException) -> Iterator[BaseException]:
+    """Yields the members of an exception group, on Python 3.10 as well."""
+    members = getattr(error, "exceptions", ())
+    if isinstance(members, tuple):
+        yield from (member for member in members if isinstance(member, BaseException))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 
-from . import tensors
+from . import expression, tensors
 from .errors import FormulaError
+from .expression import Node
 from .formula import parse_formula
+from .shape import AttentionShape
 from .verdict import Outcome, Verdict
 
 
-def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
+def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> str:
     """The failure text: the verdict, the budget and who holds memory at the peak.
 
-    ``symbols`` are the test's, for telling which of them a tensor's sizes are.
+    ``shape`` is the test's; ``listed`` is false where tensors are told elsewhere.
     """
     unproven = verdict.outcome is Outcome.NOT_ENFORCED
     lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
@@ -30,10 +32,10 @@ def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
         parts = (budget.text, values, budget.where)
         if any(parts):
             lines.append("  budget    " + "   ".join(part for part in parts if part))
-        lines += _grows(verdict, budget.text)
-    if measurement is not None:
+        lines += _grows(verdict, budget.text, shape)
+    if measurement is not None and listed:
         at_end = budget is not None and budget.metric == "retained"
-        lines += tensors.lines(measurement.held, symbols, "end" if at_end else "peak")
+        lines += tensors.lines(measurement.held, "end" if at_end else "peak", verdict.more)
         if measurement.held_note:
             lines.append(f"  {measurement.held_note}")
     if verdict.hint:
@@ -41,15 +43,24 @@ def explain(verdict: Verdict, symbols: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-def _grows(verdict: Verdict, budget: str) -> Iterator[str]:
-    """How the measurement grows, and how the formula that it is held to does."""
+def _grows(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
+    """How the measurement grows, and how the formula that it is held to does.
+
+    A symbol that has no value of its own grows with the one that it is by default, as M with N.
+    """
     for growth in verdict.growths:
         (symbol,) = growth.sizes
         found = growth.polynomial
-        with suppress(FormulaError):
-            degree = parse_formula(budget).degree(symbol)
+        with suppress(FormulaError, ArithmeticError):
+            degree = expression.degree(_told(budget, shape), symbol)
             if found is not None:
                 yield f"  grows     as {found}; the budget as {_power(symbol, degree)}"
+
+
+def _told(budget: str, shape: AttentionShape) -> Node:
+    """The formula in the symbols that have values of their own."""
+    tree = parse_formula(budget).tree
+    return expression.rename(tree, {name: shape.source(name) for name in expression.symbols(tree)})
 
 
 def _power(symbol: str, degree: int | Fraction) -> str:

@@ -110,6 +110,20 @@ def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
     return made if symbols(made) else Number(evaluate(made, {}))
 
 
+def rename(node: Node, names: Mapping[str, str]) -> Node:
+    """Return *node* with these symbols under other names."""
+    match node:
+        case Symbol(name):
+            return Symbol(names.get(name, name))
+        case Negation(operand):
+            return Negation(rename(operand, names))
+        case Binary(operator, left, right):
+            return Binary(operator, rename(left, names), rename(right, names))
+        case Call(function, arguments):
+            return Call(function, tuple(rename(argument, names) for argument in arguments))
+    return node
+
+
 def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
     """Return the value of *node*; raises ArithmeticError naming the part that has none."""
     numbers = [evaluate(operand, values) for operand in operands(node)]

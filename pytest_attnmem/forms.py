@@ -36,7 +36,7 @@ class _Axis(NamedTuple):
 
     runs: Mapping[int, Mapping[Row, int]]
     terms: int
-    """How many terms a form has along it."""
+    """How many terms a form has along it; 0 where there is none."""
 
 
 class Forms:
@@ -47,7 +47,7 @@ class Forms:
     def __init__(self, item: pytest.Item, memory: AttnMem, instrument: Instrument) -> None:
         self._probe = Probe(item, memory, instrument)
         self._upward = not instrument.backend.computes
-        self._names = _arguments(item)
+        self._names = sized_arguments(item)
         self._own = {symbol: item.funcargs[name] for symbol, name in self._names.items()}  # type: ignore[attr-defined]
 
     @property
@@ -58,8 +58,8 @@ class Forms:
     def fit(self, rows: Mapping[Row, int]) -> dict[Row, Polynomial]:
         """The form of each row that has one; ``rows`` are the bytes at the test's own sizes."""
         axes = {symbol: axis for symbol in self._own if (axis := self._axis(symbol, rows))}
-        if not axes:
-            return {}
+        if not axes or not all(axis.terms for axis in axes.values()):
+            return {}  # a form in the other symbols would hold at this one's size alone
         base = tuple(self._own[symbol] for symbol in axes)
         lines = tuple(
             tuple((*base[:place], size, *base[place + 1 :]) for size in axis.runs)
@@ -85,7 +85,7 @@ class Forms:
         return found
 
     def _axis(self, symbol: str, rows: Mapping[Row, int]) -> _Axis | None:
-        """The rows at each size of that symbol; ``None`` where none has a form along it."""
+        """The rows at each size of that symbol; ``None`` where it cannot be varied."""
         own = self._own[symbol]
         runs = {own: dict(rows)}
         try:
@@ -101,7 +101,7 @@ class Forms:
             }
             form = fit(line, values) if len(values) == len(runs) else None
             terms = max(terms, len(form.terms) if form is not None else 0)
-        return _Axis(dict(sorted(runs.items())), terms) if terms else None
+        return _Axis(dict(sorted(runs.items())), terms)
 
     def _sizes(self, own: int) -> tuple[int, ...]:
         try:  # and never 1, for which many an operator finds a shorter way
@@ -149,7 +149,7 @@ def _is_sum(form: Polynomial) -> bool:
     )
 
 
-def _arguments(item: pytest.Item) -> dict[str, str]:
+def sized_arguments(item: pytest.Item) -> dict[str, str]:
     """Symbol → the argument of the test that is its size, and goes to the test alone."""
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
     values = getattr(item, "funcargs", {})

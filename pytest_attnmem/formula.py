@@ -6,11 +6,11 @@ nothing in a formula is ever executed, and its length, depth and values are boun
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from . import arithmetic, expression
 from .errors import FormulaError, SizeError
@@ -25,6 +25,7 @@ from .expression import (
     Number,
     Symbol,
 )
+from .tokens import Token, side_by_side, tokens, with_products, without_exponent
 from .units import excerpt, parse_size
 
 #: Pytest shows where the test called, and not our frames below it.
@@ -39,19 +40,6 @@ _GRAMMAR: Final = (
     "numbers and sizes like 64 MiB"
 )
 _OPERAND: Final = "a number, a symbol or '('"
-# A size takes every unit that parse_size has something to say about, except B: where B is a
-# symbol too, 2 B could be read both as two bytes and as a forgotten 2*B.
-_TOKEN: Final = re.compile(
-    r"""[ \t\r\n]*(?:
-      (?P<size>   [0-9]+(?:\.[0-9]+)?[ \t\r\n]*[KMGTkmgt][Ii]?[Bb](?![A-Za-z0-9_]) )
-    | (?P<number> [0-9]+(?:\.[0-9]+)? )
-    | (?P<name>   [A-Za-z_][A-Za-z0-9_]* )
-    | (?P<sign>   \*\* | // | [-+*/^(),] )
-    | (?P<end>    \Z )
-    | (?P<other>  . ) )""",
-    re.VERBOSE | re.DOTALL,
-)
-
 
 _NO_VALUES: Final[Mapping[str, int | Fraction]] = MappingProxyType({})
 
@@ -146,24 +134,12 @@ def _unreadable(text: str) -> str:
     return f'cannot read formula "{excerpt(text, _SHOWN)}"'
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    column: int
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or "other"
-        yield _Token(kind, match[kind], match.start(kind) + 1)
-
-
 class _Parser:
     """A precedence-climbing parser, which counts its own nesting instead of overflowing."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = tuple(_tokens(text))
+        self._tokens = tuple(tokens(text))
         self._index = 0
         self._depth = 0
 
@@ -177,10 +153,10 @@ class _Parser:
         return tree
 
     @property
-    def _token(self) -> _Token:
+    def _token(self) -> Token:
         return self._tokens[self._index]
 
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         token = self._token
         self._index += 1
         return token
@@ -209,35 +185,35 @@ class _Parser:
     def _operand(self) -> Node:
         token = self._next()
         match token:
-            case _Token("size" | "number"):
+            case Token("size" | "number"):
                 return self._number(token)
-            case _Token("name", name) if name in FUNCTIONS:
+            case Token("name", name) if name in FUNCTIONS:
                 return self._call(token)
-            case _Token("name", name) if not name.startswith("_"):
+            case Token("name", name) if not name.startswith("_"):
                 if self._token.text == "(":
                     self._refuse_token(token, f"one of {' '.join(FUNCTIONS)} before '('")
                 return Symbol(name)
-            case _Token("sign", "-"):
+            case Token("sign", "-"):
                 return Negation(self._nested(PREFIX_RANK))
-            case _Token("sign", "+"):
+            case Token("sign", "+"):
                 return self._nested(PREFIX_RANK)
-            case _Token("sign", "("):
+            case Token("sign", "("):
                 node = self._nested(0)
                 self._require(")", f"{self._operator_expected()} or ')'")
                 return node
         self._refuse_token(token, _OPERAND)
 
-    def _number(self, token: _Token) -> Node:
+    def _number(self, token: Token) -> Node:
         try:
             if token.kind == "number":
-                return Number(arithmetic.bounded(Fraction(token.text)))
+                return Number(arithmetic.bounded(Fraction(token.text.replace("_", ""))))
             return Number(Fraction(parse_size(re.sub(r"[ \t\r\n]+", " ", token.text))))
         except SizeError as error:
             self._refuse(token, str(error))
         except ArithmeticError as error:
             self._refuse(token, f"{excerpt(token.text)} {error}; write fewer digits")
 
-    def _call(self, token: _Token) -> Node:
+    def _call(self, token: Token) -> Node:
         self._require("(", f"'(' after {token.text}")
         arguments = [self._nested(0)]
         while self._token.text == ",":
@@ -258,17 +234,25 @@ class _Parser:
             self._refuse_token(token, expected)
 
     def _operator_expected(self) -> str:
-        number, name = self._tokens[self._index - 1], self._token
-        if number.kind != "number" or name.kind != "name":
+        """Return the words for a missing operator, with the whole formula as it must be meant."""
+        before, found = self._tokens[self._index - 1], self._token
+        if exponent := without_exponent(before, found):
+            return f"an operator; a number has no exponent, write {exponent}"
+        if not side_by_side(before, found):
             return "an operator"
-        bytes_ = f" ({number.text} alone is in bytes)" if name.text == "B" else ""
-        return f"an operator, as in {number.text}*{excerpt(name.text)}{bytes_}"
+        written = with_products(self._text, self._tokens)
+        try:
+            parse_formula(written)
+        except FormulaError:  # something else is wrong as well
+            written = f"{before.text}*{excerpt(found.text)}"
+        bytes_ = f" ({before.text} alone is in bytes)" if found.text == "B" else ""
+        return f"an operator, as in {excerpt(written, _SHOWN)}{bytes_}"
 
-    def _refuse_token(self, token: _Token, expected: str) -> NoReturn:
+    def _refuse_token(self, token: Token, expected: str) -> NoReturn:
         found = "the end" if token.kind == "end" else f"'{excerpt(token.text)}'"
         self._refuse(token, f"found {found}, expected {expected}; {_GRAMMAR}")
 
-    def _refuse(self, token: _Token, reason: str) -> NoReturn:
+    def _refuse(self, token: Token, reason: str) -> NoReturn:
         # What an operand's own parser raised has been said in the reason.
         raise FormulaError(
             f"{_unreadable(self._text)} at column {token.column}: {reason}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .api import AttnMem
     from .forms import Row
     from .instrument import Instrument
-    from .second_run import SecondRun
+    from .traced_runs import TracedRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +127,20 @@ class Gate:
         measured = self._measured.get((region, metric))
         if verdict.hint != _IF_MEANT or measured is None or measured.entry is None:
             return None
-        if verdict.measurement is None or not measured.entry.formula:
+        if verdict.measurement is None or not (measured.entry.formula or measured.entry.held):
             return verdict
         from .baseline_difference import difference
         from .forms import Forms
 
-        forms = Forms(self._item, memory, instrument)
-        row = (region, metric)
-        form = forms.fit({row: measured.made.nbytes}).get(row)
-        if form is None:
-            return verdict
+        forms, row = Forms(self._item, memory, instrument), (region, metric)
+        nbytes, form = measured.made.nbytes, None
+        if measured.entry.formula:
+            form = forms.fit({row: nbytes}).get(row)
         held, symbols = verdict.measurement.held, _symbols(memory)
-        told = difference(measured.entry, form, forms.sizes, held, symbols)
-        return replace(verdict, change=told)
+        found = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
+        return replace(verdict, change=found.text, more=found.more)
 
-    def derive(self, memory: AttnMem, instrument: Instrument, second: SecondRun) -> None:
+    def derive(self, memory: AttnMem, instrument: Instrument, second: TracedRuns) -> None:
         """Find the closed forms of what is going to be written, where there is one."""
         rows = {
             row: measured
@@ -151,20 +150,20 @@ class Gate:
         }
         if not rows:
             return
-        from .baseline_difference import labels
         from .forms import Forms
+        from .kinds import labels
 
         forms = Forms(self._item, memory, instrument)
         found = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
-        symbols = _symbols(memory) if found else {}
-        for (region, metric), form in found.items():
+        for (region, metric), measured in rows.items():
             try:
                 traced = second.region(region, instrument) if region else second.whole(instrument)
                 held = traced.left if metric == "retained" else traced.held
             except AttnMemError:
                 held = ()
-            measured = rows[region, metric]
-            made = replace(measured.made, formula=str(form), held=labels(held, symbols))
+            form = found.get((region, metric))
+            formula = "" if form is None else str(form)
+            made = replace(measured.made, formula=formula, held=labels(held))
             self._measured[region, metric] = replace(measured, made=made)
 
     def _measure(
@@ -173,6 +172,8 @@ class Gate:
         """What is to be told of it, unless the numbers are not to be taken for the truth."""
         value = measurement.value(metric)
         if self._baseline is None or value is None or measurement.unmeasured is not None:
+            return None
+        if metric == "retained" and measurement.pinned_bytes:
             return None
         absent = verdict.budget.absent if verdict and verdict.budget else ""
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import combinations, islice, product
 from typing import NamedTuple
 
+from .beneath import Beneath, beneath
 from .contract import Contract
 from .errors import AttnMemError, BudgetError
 from .growth import Growth, known
 from .judgement import Answer
 from .measurement import Measurement
-from .parts import Beneath, beneath
 from .probe import Probe, listed
 from .units import format_size, shown
 from .variable import Variable

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from . import tensors
+from .beneath import Beneath, beneath
 from .contract import Contract, parse_contract
 from .errors import AttnMemError, BudgetError, BudgetExceeded
 from .formula import Formula, parse_formula
@@ -22,7 +23,6 @@ from .judgement import (
     largest_part,
 )
 from .measurement import Measurement
-from .parts import Beneath, beneath
 from .polynomial import Polynomial
 from .units import excerpt, format_size, shown
 from .varying import ENOUGH
@@ -179,9 +179,8 @@ class Growth:
         """Who held memory at the largest sizes, if that can be seen."""
         if self.trace is None or self.metric == "retained":
             return []
-        sizes = {name: values[-1] for name, values in self.sizes.items()}
         try:
-            return tensors.lines(self.trace().held, sizes, "peak")
+            return tensors.lines(self.trace().held, "peak")
         except Exception as error:  # the program's own: it does not run twice
             return [f"  what was held is not known: {excerpt(str(error), 160)}"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,17 @@ def judge_growth(
 
 
 def with_growth(
-    verdict: Verdict, item: pytest.Item, memory: AttnMem, instrument: Instrument
+    verdict: Verdict,
+    symbols: Iterable[str],
+    item: pytest.Item,
+    memory: AttnMem,
+    instrument: Instrument,
 ) -> Verdict:
-    """Returns the verdict with how the test grows in the symbols of its budget, where it varies."""
+    """Returns the verdict with how the test grows in *symbols* of its budget, where it varies."""
     measured, budget = verdict.measurement, verdict.budget
-    if measured is None or budget is None:
+    symbols = sorted(symbols)
+    if measured is None or budget is None or not symbols:
         return verdict
-    symbols = sorted(budget.values)
     named = Contract("", tuple(((symbol, 1),) for symbol in symbols))
     probe = Probe(item, memory, instrument)
     try:

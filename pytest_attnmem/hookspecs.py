@@ -29,4 +29,7 @@ def pytest_attnmem_device_profiles() -> Iterable[DeviceProfile]:  # type: ignore
 
 @pytest.hookspec
 def pytest_attnmem_record(item: pytest.Item, record: Record) -> None:
-    """Called for each row as it is made, in the process that runs the test."""
+    """Called for each row as it is made, in the process that runs the test.
+
+    It is not known by then whether the test is an expected failure, ``record.expected``.
+    """

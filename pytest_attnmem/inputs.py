@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .errors import BudgetError
 from .measure import pause
+from .shape import ALIASES, DEFAULTS, Source
+from .suggestion import closest
 from .units import shown
 
 if TYPE_CHECKING:
@@ -15,12 +20,33 @@ if TYPE_CHECKING:
 #: Pytest shows where the test called, and not our frames below it.
 __tracebackhide__ = True
 
+P = ParamSpec("P")
+R = TypeVar("R")
+#: Where symbols are from that a call fixed, and which they are.
+_LABEL = "qkv"
+_SIZES = ("B", "H", "N", "d", "Hkv", "M", "dv")
+
+#: Symbol → the size that a test gives it, and another to make inputs of.
+Resized = Mapping[str, tuple[int, int]]
+
 #: Names of the field that torch does not have.
 _SHORT = MappingProxyType(
     {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 )
 
 
+def _by_symbol(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function, taking the field's other names of symbols as well."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        return function(**read_arguments(args, kwargs))  # type: ignore[call-arg]
+
+    return called
+
+
+@_by_symbol
 def qkv(
     B: int,
     H: int,
@@ -37,8 +63,9 @@ def qkv(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Normal random q [B, H, N, d], k [B, Hkv, M, d] and v [B, Hkv, M, dv], the same each time.
 
-    ``Hkv`` is ``H``, ``M`` is ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made
-    inside a window they are not counted, nor is their death.
+    The field's other names of symbols, ``seq_len``, are taken as well. ``Hkv`` is ``H``, ``M`` is
+    ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made inside a window they are not
+    counted, nor is their death.
 
     Raises:
         BudgetError: a size that is not a positive whole number, heads that do not divide, or a
@@ -56,6 +83,16 @@ def qkv(
             )
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
+    if not isinstance(requires_grad, bool):
+        raise BudgetError(f"qkv needs requires_grad to be a bool, got {shown(requires_grad)}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise BudgetError(f"qkv needs seed to be an int >= 0 and < 2**64, got {shown(seed)}")
+    try:
+        torch.device("cpu" if device is None else str(device))
+    except (RuntimeError, ValueError):
+        raise BudgetError(
+            f"qkv needs a device such as 'cuda:0' or 'cpu', got {shown(device)}"
+        ) from None
     with pause() as keep:
         generator = torch.Generator(device or "cpu").manual_seed(seed)
 
@@ -69,6 +106,35 @@ def qkv(
         return make(H, N, d), make(Hkv, M, d), make(Hkv, M, dv)
 
 
+def read_arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of :func:`qkv` by symbol, where ``seq_len`` does for ``N``.
+
+    Raises:
+        BudgetError: a keyword is unknown, two mean the same, or one that must be given is not.
+    """
+    signature = inspect.signature(qkv)
+    known = signature.parameters
+    found: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    if unknown := [name for name in keywords if name not in known and name not in ALIASES]:
+        meant = [close for name in unknown if (close := closest(name, {*known, *ALIASES}))]
+        hint = f"; did you mean {', '.join(meant)}?" if meant else ""
+        raise BudgetError(
+            f"qkv has no keyword {', '.join(map(shown, unknown))}; it takes {', '.join(known)}, and"
+            f" names such as batch, heads, seq_len and head_dim{hint}"
+        )
+    for name, value in keywords.items():
+        symbol = name if name in known else ALIASES[name]
+        other = names.setdefault(symbol, name)
+        if other != name:
+            raise BudgetError(f"qkv got {symbol} twice, as {other} and as {name}; leave one out")
+        found[symbol] = value
+    try:
+        return dict(signature.bind(*args, **found).arguments)
+    except TypeError as error:
+        raise BudgetError(f"qkv takes B, H, N, d and keywords: {error}") from None
+
+
 def dtype_of(
     dtype: torch.dtype | str | None, what: str = "qkv", *, floating_only: bool = True
 ) -> torch.dtype:
@@ -80,7 +146,8 @@ def dtype_of(
     import torch
 
     named = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else dtype
-    found = getattr(torch, named, None) if isinstance(named, str) else named or torch.float32
+    found = getattr(torch, named, None) if isinstance(named, str) else named
+    found = torch.float32 if named is None else found
     if not isinstance(found, torch.dtype) or (floating_only and not found.is_floating_point):
         kind = "a floating dtype" if floating_only else "a dtype"
         raise BudgetError(
@@ -89,8 +156,25 @@ def dtype_of(
     return found
 
 
-def shape_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def resized(arguments: Mapping[str, Any], sizes: Resized) -> dict[str, Any]:
+    """Returns the arguments of :func:`qkv` with another size for each symbol of ``sizes``."""
+    others = {s: other for s, (own, other) in sizes.items() if arguments.get(s) == own}
+    return {**arguments, **others}
+
+
+def shape_of(arguments: dict[str, Any]) -> Source:
     """The symbols that a call of :func:`qkv` with these arguments fixes."""
-    names = ("B", "H", "N", "d", "Hkv", "M", "dv", "dtype")
+    names = (*_SIZES, "dtype")
     known = {name: arguments[name] for name in names if arguments.get(name) is not None}
-    return {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    values = {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known
+    return Source(_LABEL, values, frozenset(DEFAULTS) - known.keys())
+
+
+def sizes_of(sources: Iterable[Source]) -> dict[str, int]:
+    """Returns the sizes that all calls of :func:`qkv` among these were given."""
+    found: dict[str, set[Any]] = {}
+    for source in sources:
+        for symbol in _SIZES if source.label == _LABEL else ():
+            if symbol not in source.assumed:
+                found.setdefault(symbol, set()).add(source.values[symbol])
+    return {symbol: one for symbol, sizes in found.items() for one in sizes if len(sizes) == 1}

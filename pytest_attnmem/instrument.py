@@ -9,10 +9,11 @@ from typing import Any
 
 from .backends import BACKENDS, Backend, Opener, open_backend
 from .errors import BackendUnavailable
-from .measure import Window, pause, window
+from .measure import pause, window
 from .measurement import Measurement
 from .timeline import MOST
 from .units import excerpt
+from .window import Window
 
 
 @dataclass(frozen=True, slots=True)

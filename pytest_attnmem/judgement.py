@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from .beneath import Beneath
 from .contract import Contract
 from .interpolation import CONFIRMING, differences, tail
 from .measurement import Held
-from .parts import Beneath
 from .polynomial import Polynomial
 from .units import format_size
 

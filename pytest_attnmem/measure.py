@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-from .backends import Backend, Gauge, Rise, Stretch, world
-from .measurement import Held, Measurement
-from .timeline import MOST, Timeline, timeline
+from .backends import Backend, Gauge, world
+from .errors import causes
+from .timeline import MOST
+from .window import Window
 
 
 class _Running(threading.local):
@@ -30,103 +29,13 @@ class _Running(threading.local):
 _RUNNING = _Running()
 
 
-@dataclass(slots=True)
-class _Total:
-    """A rise over stretches, one after another."""
-
-    high: int = 0
-    level: int = 0
-    known: bool = True
-
-    def add(self, rise: Rise | None) -> None:
-        if rise is None:
-            self.known = False
-            return
-        self.high = max(self.high, self.level + rise.high)
-        self.level += rise.net
-
-
-@dataclass(slots=True, eq=False)
-class Window:
-    """A measurement in the making; ``measurement`` is there once it has ended."""
-
-    workspace: int = 0
-    evidence: bool = False
-    """Whether to keep who was alive when, which takes memory and time."""
-    most: int = MOST
-    """How many lives of the timeline are told each on its own."""
-    measurement: Measurement | None = None
-    out_of_memory: str | None = None
-    _started: float = field(default_factory=time.perf_counter)
-    _requested: _Total = field(default_factory=_Total)
-    _allocated: _Total = field(default_factory=_Total)
-    _reserved: _Total = field(default_factory=_Total)
-    _allocations: int = 0
-    _problem: str | None = None
-    _missing: str = ""
-    _held: tuple[Held, ...] = ()
-    _left: tuple[Held, ...] = ()
-    _births: int | None = None
-    _stretches: list[Stretch] = field(default_factory=list)
-
-    def add(self, stretch: Stretch) -> None:
-        """Take in what the gauge saw next."""
-        before = self._requested.high
-        self._requested.add(stretch.requested)
-        if self._births is None:
-            self._births = stretch.births
-        if self._requested.high > before:
-            self._held = self._own(stretch.held)
-        self._left = self._own(stretch.left)
-        self._allocated.add(stretch.allocated)
-        self._reserved.add(stretch.reserved)
-        self._allocations += stretch.allocations
-        self._problem = self._problem or stretch.problem
-        self._missing = self._missing or stretch.missing
-        self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
-        if self.evidence:
-            self._stretches.append(stretch)
-
-    def _own(self, tensors: Iterable[tuple[int, Held]]) -> tuple[Held, ...]:
-        """Those born in this window, largest first."""
-        own = (held for birth, held in tensors if birth >= (self._births or 0))
-        return tuple(sorted(own, key=lambda held: -held.nbytes))
-
-    def close(self, backend: Backend) -> None:
-        """Write the measurement."""
-        requested, allocated, reserved = self._requested, self._allocated, self._reserved
-        self.measurement = Measurement(
-            backend=backend.name,
-            device=backend.device,
-            peak_bytes=requested.high if requested.known else None,
-            allocated_bytes=allocated.high if allocated.known else None,
-            reserved_bytes=reserved.high if reserved.known else None,
-            retained_bytes=requested.level if requested.known else None,
-            allocations=self._allocations,
-            workspace_bytes=self.workspace,
-            duration_s=time.perf_counter() - self._started,
-            kinds=backend.kinds,
-            symbols=backend.symbols,
-            unmeasured=self._problem,
-            missing=self._missing,
-            out_of_memory=self.out_of_memory,
-            held=self._held,
-            left=self._left,
-            timeline=self._timeline(),
-            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot is not None),
-        )
-
-    def _timeline(self) -> Timeline | None:
-        told = [(s.births, s.events) for s in self._stretches if s.events is not None]
-        return timeline(told, self.most) if told and len(told) == len(self._stretches) else None
-
-
 class Meter:
     """The windows that are open on one backend, innermost last, and the gauge they share."""
 
-    def __init__(self, backend: Backend, gauge: Gauge) -> None:
+    def __init__(self, backend: Backend, gauge: Gauge, traced: bool) -> None:
         self.backend = backend
         self.gauge = gauge
+        self.traced = traced
         self.collecting = gc.isenabled()
         self.world = ExitStack()
         """Where programs run that the backend measures."""
@@ -148,12 +57,26 @@ class Meter:
         if window in self._windows:
             self._cut()
             self._windows.remove(window)
-            window.close(self.backend)
+            window.close(self.backend, self._pinned(window))
             if self._windows:
                 self.gauge.start()
             else:
                 self._inputs.clear()
         return not self._windows
+
+    def _pinned(self, window: Window) -> int:
+        """How much of what is alive an import of torch may pin: its frames are cyclic garbage.
+
+        The outermost window has ended and can collect that; in an inner one it may be all.
+        """
+        if window.level <= 0 or not window.imported:
+            return 0
+        if self._windows:
+            return window.level
+        self.gauge.start()
+        gc.collect()
+        freed = self.gauge.stop().requested
+        return max(-freed.net, 0) if freed is not None else window.level
 
     @property
     def windows(self) -> list[Window]:
@@ -199,10 +122,12 @@ def window(
     lives are told each on its own.
     """
     meter = _meter(backend, trace)
-    window = Window(workspace, evidence, most)
+    window = Window(workspace, evidence, most, meter.traced)
     try:
         meter.open(window, metric)
         yield window
+    except GeneratorExit:  # left open until now, when the interpreter may be ending
+        raise
     except BaseException as error:
         window.out_of_memory = out_of_memory(backend, error)
         if window.out_of_memory is not None:
@@ -229,14 +154,8 @@ def nothing_left_open() -> Iterator[None]:
 
 def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
     """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        asked = backend.out_of_memory(error)
-        if asked is not None:
-            return asked
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return None
+    told = (backend.out_of_memory(found) for found in causes(error))
+    return next((asked for asked in told if asked is not None), None)
 
 
 def _meter(backend: Backend, trace: bool) -> Meter:
@@ -244,7 +163,7 @@ def _meter(backend: Backend, trace: bool) -> Meter:
     for meter in _RUNNING.meters:
         if (meter.backend.name, meter.backend.device) == (backend.name, backend.device):
             return meter
-    meter = Meter(backend, backend.tracer() if trace else backend.gauge())
+    meter = Meter(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
     gc.disable()
     meter.world.enter_context(world(backend))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .lives import Lives
     from .timeline import Timeline
 
 METRICS = ("peak", "allocated", "reserved", "retained")
@@ -25,6 +26,18 @@ class Held:
     """The innermost line outside torch and this package: ``attn.py:31``."""
     function: str = ""
     """The function that line is in."""
+    module: str = ""
+    """The ``nn.Module`` that ran, as its root names it: ``blocks.2.attention``."""
+    role: str = ""
+    """``parameter``, ``gradient`` (of a parameter) or ``optimizer`` (made by one); else empty."""
+    dims: tuple[str, ...] = ()
+    """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
+    prove it; else empty."""
+
+    @property
+    def origin(self) -> Held:
+        """The tensor without what only a traced run knows of it."""
+        return replace(self, module="", role="", dims=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,10 @@ class Measurement:
     """What formulas may read of the device, such as ``threads``."""
     unmeasured: str | None = None
     """Why these numbers must not be taken for the truth."""
+    imported: str = ""
+    """The module of torch whose import in the window may have pinned some of what is retained."""
+    pinned_bytes: int = 0
+    """How much of it at most: garbage that a collection frees."""
     missing: str = ""
     """Why a number is ``None``."""
     out_of_memory: str | None = None
@@ -65,6 +82,8 @@ class Measurement:
     """The tensors alive at the end, likewise."""
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
     """Who was alive when, where that was looked up."""
+    lives: Lives | None = field(default=None, compare=False, repr=False)
+    """All that were born, where the run was traced."""
     snapshots: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What the allocator told of each stretch of the window, likewise."""
     held_note: str = ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,21 +108,55 @@ def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
         AttnMemError: a marker cannot be read; the text says where it is.
     """
     found: dict[str, tuple[BudgetSpec, Any]] = {}
-    for node, mark in item.iter_markers_with_node(MARKER):
+    places: dict[tuple[str, object], BudgetSpec] = {}
+    for node, mark, place in _markers(item):
         try:
             spec = parse(mark.args, mark.kwargs)
             backend_name(spec)
         except AttnMemError as error:
-            place = where(item, node, str(mark.kwargs.get("metric", "peak")))
-            raise type(error)(f"{MARKER}: {error}   {place}") from error
-        closest, _ = found.setdefault(spec.metric, (spec, node))
-        if spec.limits and not closest.limits and closest.symbols:
+            line = where(item, node, str(mark.kwargs.get("metric", "peak")))
+            raise type(error)(f"{MARKER}: {error}   {line}") from error
+        closest, own = found.setdefault(spec.metric, (spec, node))
+        if spec.limits and not closest.limits:
+            given = ", ".join(closest.symbols)
             raise BudgetError(
-                f"{MARKER}: {', '.join(closest.symbols)} without a limit hides the limit"
+                f"{MARKER}: {f'{given} ' if given else 'a marker '}without a limit hides the limit"
                 f" {spec.text!r} of {where(item, node, spec.metric)}; markers do not merge, so"
-                f" give the limit too   {where(item, found[spec.metric][1], spec.metric)}"
+                f" give the limit too   {where(item, own, spec.metric)}"
+            )
+        other = places.setdefault((spec.metric, place), spec)
+        if other is not spec:
+            raise BudgetError(
+                f"{MARKER}: two markers of metric {spec.metric!r} in one place,"
+                f" {other.text or 'no limit'!r} and {spec.text or 'no limit'!r}; keep one"
+                f"   {where(item, node, spec.metric)}"
             )
     return found
+
+
+def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
+    """Yields what has a marker, the marker, and the place that it is written in; closest first.
+
+    Pytest has those of one function or class in the order of writing, a base class's before its
+    subclass's and a function's before those of its parameter set.
+    """
+    own = [*getattr(getattr(item, "callspec", None), "marks", ())]
+    for node, group in groupby(item.iter_markers_with_node(MARKER), key=itemgetter(0)):
+        defined = getattr(node, "obj", None)
+        owners = [*getattr(defined, "__mro__", (defined,))]
+        known = {id(mark): place for place, o in enumerate(owners, 1) for mark in _written_on(o)}
+        known |= {id(mark): 0 for mark in own}
+        late = len(owners) + 1  # added while the session runs
+        ranked = [(known.get(id(mark), late), mark) for _, mark in group]
+        for rank, mark in sorted(ranked, key=itemgetter(0)):
+            yield node, mark, (id(node), rank) if 0 < rank < late else id(mark)
+
+
+def _written_on(owner: object) -> Iterator[Any]:
+    """Yields the markers of a function, a class or a module itself."""
+    marks = getattr(owner, "__dict__", {}).get("pytestmark", ())
+    for mark in marks if isinstance(marks, (list, tuple)) else [marks]:
+        yield getattr(mark, "mark", mark)
 
 
 def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:

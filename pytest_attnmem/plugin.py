@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import hookspecs
+from .backend_option import asked_backend, check_device, offered_openers
 from .errors import AttnMemError
 from .fixtures import PLAN, SESSION, attnmem, qkv
+from .received import has_rows
 from .reporter import Reporter, Worker
 from .session import Session
 from .settings import (
     MARKER,
     add_options,
-    asked_backend,
     read_settings,
     wants_baseline,
     wants_measuring,
@@ -24,7 +25,6 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .backends import Opener
     from .plan import Plan
 
 __all__ = ["attnmem", "qkv"]
@@ -66,18 +66,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and see that the options make sense."""
     config.addinivalue_line("markers", MARKER_LINE)
-    openers: dict[str, Opener] = {}
     try:
-        if offered := config.hook.pytest_attnmem_device_profiles():
-            from .backends import knowing
-            from .profiles import offered_profiles
-
-            openers |= knowing(offered_profiles(offered))
-        for found in config.hook.pytest_attnmem_register_backends():
-            from .backends import registered
-
-            openers |= registered(found)
-        settings = read_settings(config, openers)
+        settings = read_settings(config)
+        openers = offered_openers(config, settings.backend)
         session = config.stash[SESSION] = Session(settings, openers)
         if wants_baseline(config, settings):
             from .baseline_session import BaselineSession
@@ -93,16 +84,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(NullSession(config), "attnmem-null")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist starts workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a device that is not there, once, where every test would."""
+    try:
+        check_device(session.config, session.config.stash[SESSION].openers)
+    except AttnMemError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Undo what was done to the process."""
     if SESSION in config.stash:
         config.stash[SESSION].collector.thaw()
-
-
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say so where nothing is enforced."""
-    disabled = config.stash[SESSION].settings.disable
-    return "attnmem: disabled, budgets are not enforced" if disabled else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -127,11 +121,44 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if item.stash.get(MARKS, 0) != _marks(item):  # a fixture added one
         plan = _plan(item, session)
     if plan is None:
-        return (yield)
+        return (yield from _unplanned(item, session))
     from .enforce import Enforcement
     from .rows import Rows
 
     return (yield from Enforcement(item, plan, Rows(item), session.settings).run())
+
+
+def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
+    """Run a body without a budget; it may ask for a fixture of ours by name, and measure."""
+    result: object = None
+    error: BaseException | None = None
+    try:
+        result = yield
+    except BaseException as raised:
+        if PLAN not in item.stash:
+            raise
+        error = raised
+    if PLAN in item.stash:
+        from .enforce import Enforcement
+        from .rows import Rows
+
+        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude([], error)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Send the rows of a test in which the session is stopped."""
+    try:
+        return (yield)
+    except (KeyboardInterrupt, pytest.exit.Exception) as stop:
+        marked = item.get_closest_marker(MARKER) is not None
+        disabled = item.config.stash[SESSION].settings.disable
+        if has_rows(item.user_properties) or (marked and not disabled):
+            from .rows import Rows
+
+            Rows(item).stop(stop)
+        raise
 
 
 @pytest.hookimpl(wrapper=True)
@@ -180,7 +207,7 @@ def _marks(item: pytest.Item) -> int:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep a row for a marked test that never came to its body."""
+    """Keep a row for a marked test that never came to its body, and know expected failures."""
     report = yield
     marked = item.get_closest_marker(MARKER) is not None
     disabled = item.config.stash[SESSION].settings.disable
@@ -191,4 +218,11 @@ def pytest_runtest_makereport(
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         Rows(item).keep_unmeasured(reason)
+    if PLAN in item.stash and report.failed and call.excinfo is not None:
+        for exceeded in item.stash[PLAN].memory.exceeded:
+            exceeded.told |= exceeded.explains(call.excinfo.value)
+    if has_rows(item.user_properties):
+        from .rows import Rows
+
+        Rows(item).expect(report)
     return report

@@ -52,7 +52,7 @@ class Probe:
             AttnMemError: the test does not run with them.
         """
         opened = None
-        with untold(self._item), self._memory.rehearsal() as regions, _given(self._item, sizes):
+        with untold(self._item), self._memory.rehearsal() as regions, given(self._item, sizes):
             try:
                 rewind(self._item)
                 # Reserved bytes count from an emptied cache; the other metrics do not mind.
@@ -82,7 +82,7 @@ def listed(sizes: Mapping[str, int]) -> str:
 
 
 @contextmanager
-def _given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
     """With other values for arguments of the test."""
     before = {name: item.funcargs[name] for name in sizes}
     item.funcargs.update(sizes)

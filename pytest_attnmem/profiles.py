@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from .errors import BackendUnavailable
+from .suggestion import closest
 from .units import shown
 
 _KIB: Final = 1 << 10
@@ -93,7 +94,19 @@ def find_profile(name: str, more: Iterable[DeviceProfile] = ()) -> DeviceProfile
         if _plain(profile.name) == _plain(name):
             return profile
     known = ", ".join(profiles)
-    raise BackendUnavailable(f"unknown device {name!r}; expected one of {known}")
+    raise BackendUnavailable(
+        f"unknown device {shown(name)}; expected one of {known}{_meant(name, profiles)}"
+    )
+
+
+def _meant(name: str, profiles: Iterable[str]) -> str:
+    """Return the end of a message, ``; did you mean A100-40GB or A100-80GB?``, or nothing."""
+    asked, plain = _plain(name), {_plain(profile): profile for profile in profiles}
+    found = [profile for known, profile in plain.items() if len(asked) > 1 and asked in known]
+    found = found or [profile for known, profile in plain.items() if known in asked]
+    if not found and (close := closest(asked, plain, 0.75)):
+        found = [plain[close]]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def offered_profiles(found: Iterable[object]) -> tuple[DeviceProfile, ...]:

@@ -17,6 +17,11 @@ PROPERTY = "attnmem"
 IF_IT_DIES = "attnmem_if_it_dies"
 
 
+def has_rows(properties: list[tuple[str, object]]) -> bool:
+    """Whether there is a row among a report's user properties, or a test's."""
+    return any(name == PROPERTY for name, _ in properties)
+
+
 class Received:
     """Keeps the rows of each test once it can have no more, or its process has died in it."""
 
@@ -35,7 +40,7 @@ class Received:
             self._begun[key] = told
         elif report.when == "teardown":
             self._begun.pop(key, None)
-            if any(name == PROPERTY for name, _ in told):
+            if has_rows(told):
                 self._rows[key] = self._after_death(report.nodeid, _read(told))
         elif str(report.when) == "???":  # as pytest-xdist tells that a worker has died
             node: Any = getattr(report, "node", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from sys import float_info
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -48,8 +49,17 @@ class Record:
     """The test: its file from the rootdir, and its line."""
     timeline: Timeline | None = None
     """Who was alive when, where a report or an artifact was asked for that shows it."""
+    out_of_memory: str = ""
+    """What was asked for when memory ran out; then no size is that of the whole body."""
+    expected: bool = False
+    """The test failed as it was expected to (``xfail``), so that this fails nothing."""
     growth: tuple[Mapping[str, Any], ...] = ()
     """What was measured at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is over, and nobody expected it to be."""
+        return self.outcome is Outcome.OVER and not self.expected
 
     @property
     def value(self) -> int | None:
@@ -98,6 +108,7 @@ def record(
     if measurement is not None:
         made = {name: getattr(measurement, name) for name in _MEASURED}
         made["reason"] = measurement.unmeasured or ""
+        made["out_of_memory"] = measurement.out_of_memory or ""
     if verdict is not None:
         made |= {"outcome": verdict.outcome, "reason": verdict.reason}
         made["growth"] = tuple(map(_growth, verdict.growths))
@@ -156,13 +167,17 @@ def _is_int(value: object) -> bool:
 _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "str": lambda value: isinstance(value, str),
+        "bool": lambda value: isinstance(value, bool),
         "int": _is_int,
         "int | None": lambda value: value is None or _is_int(value),
-        "float": lambda value: isinstance(value, (int, float)),
+        "float": lambda value: (
+            isinstance(value, float) or (_is_int(value) and abs(value) <= float_info.max)
+        ),
         "Mapping[str, int]": lambda value: (
             isinstance(value, dict) and all(map(_is_int, value.values()))
         ),
         "tuple[int, ...]": lambda value: all(map(_is_int, value)),
+        "tuple[str, ...]": lambda value: all(isinstance(part, str) for part in value),
     }
 )
 
@@ -191,7 +206,9 @@ def _checked(made: _Made) -> _Made:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {name: getattr(held, name) for name in Held.__slots__}
-    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape)}
+    traced = {name: data.pop(name) for name in ("module", "role", "dims")}
+    known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
+    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape), **known}
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
@@ -203,6 +220,9 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
             data["op"],
             data["where"],
             data.get("function", ""),
+            data.get("module", ""),
+            data.get("role", ""),
+            tuple(data.get("dims", ())),
         )
     )
 

@@ -8,9 +8,9 @@ from types import TracebackType
 
 from .errors import BudgetError
 from .instrument import Instrument
-from .measure import Window
 from .measurement import Measurement
 from .verdict import Verdict
+from .window import Window
 
 
 class Region:
@@ -21,13 +21,14 @@ class Region:
         name: str,
         instrument: Instrument,
         window: AbstractContextManager[Window],
-        judge: Callable[[str, Measurement], Verdict | None],
+        judge: Callable[[str, Measurement, BaseException | None], Verdict | None],
     ) -> None:
         self.name = name
         self.instrument = instrument
         self.measurement: Measurement | None = None
         self.verdict: Verdict | None = None
         self.entered = False
+        self.ended = False
         self._window = window
         self._judge = judge
 
@@ -49,10 +50,21 @@ class Region:
         traceback: TracebackType | None,
     ) -> None:
         __tracebackhide__ = True
+        if self.ended:  # with its test
+            return
+        self.ended = True
         try:
             self._window.__exit__(kind, error, traceback)
         finally:
             self.measurement = self._opened.measurement
-            ran_out = self._opened.out_of_memory is not None
-            if self.measurement is not None and (error is None or ran_out):
-                self.verdict = self._judge(self.name, self.measurement)
+            if self.measurement is not None:
+                ran_out = self._opened.out_of_memory is not None
+                self.verdict = self._judge(self.name, self.measurement, None if ran_out else error)
+
+    def abandon(self) -> bool:
+        """End the region without a verdict; whether it was open, as in a generator that is left."""
+        if self.ended or not self.entered:
+            return False
+        self.ended = True
+        self._window.__exit__(None, None, None)
+        return True

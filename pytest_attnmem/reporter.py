@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .fixtures import SESSION
-from .received import PROPERTY, Received
+from .received import Received, has_rows
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from .session import Session
+
+
+#: How many tests a line names.
+_NAMED = 3
 
 
 class Worker:
@@ -42,7 +46,8 @@ class Reporter:
         self._config = config
         self._session = session
         self._received = Received(session)
-        self._problem = ""
+        self._problems: list[str] = []
+        """Why the session fails though no test did."""
 
     @pytest.hookimpl(tryfirst=True)  # before JUnit's file takes over what is for a page
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -50,7 +55,7 @@ class Reporter:
         if report.failed:
             self._session.failed.add(report.nodeid)
         self._received.take(report)
-        if any(name == PROPERTY for name, _ in report.user_properties):
+        if has_rows(report.user_properties):
             from .rows import without_timelines
 
             report.user_properties = without_timelines(report.user_properties)
@@ -68,44 +73,47 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Under strict, fail the session for budgets of tests that were skipped."""
-        result = yield
-        if self._session.settings.strict and self._session.records:
-            from .verdict import Outcome
+        """Fail the session for a test that is over, or under strict unproven, and did not fail."""
+        try:
+            return (yield)
+        finally:  # of a session that is stopped as well
+            if self._session.records:
+                from .summary import over, unproven
 
-            unproven = {
-                nodeid
-                for (_, nodeid), rows in self._session.rows.items()
-                if nodeid not in self._session.failed
-                and any(row.outcome is Outcome.NOT_ENFORCED for row in rows)
-            }
-            session.testsfailed += len(unproven)
-            if unproven:
-                tests = "test was" if len(unproven) == 1 else "tests were"
-                self._problem = f"attnmem: {len(unproven)} {tests} not enforced (--attnmem-strict)"
-        return result
+                rows, failed = self._session.rows, self._session.failed
+                if tests := over(rows, failed):
+                    more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
+                    names = f"{', '.join(tests[:_NAMED])}{more}"
+                    self._fail(session, tests, f"over a budget and did not fail: {names}")
+                if self._session.settings.strict and (tests := unproven(rows, failed)):
+                    self._fail(session, tests, "not enforced (--attnmem-strict)")
+
+    def _fail(self, session: pytest.Session, tests: list[str], told: str) -> None:
+        session.testsfailed += len(tests)
+        count = "1 test was" if len(tests) == 1 else f"{len(tests)} tests were"
+        self._problems.append(f"{count} {told}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the files that were asked for."""
         self._session.write_traces()
         self._session.write_reports()
         passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if self._session.problems and session.exitstatus in passed:
+        if (self._session.problems or self._problems) and session.exitstatus in passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the line or the table, where there is anything to tell."""
         if self._session.records:
             self._print(terminalreporter)
-        for problem in self._session.problems:
+        for problem in [*self._session.problems, *self._problems]:
             terminalreporter.write_line(f"attnmem: {problem}", red=True)
-        if self._problem:
-            terminalreporter.write_line(self._problem, red=True)
+        if self._session.settings.disable:
+            terminalreporter.write_line("attnmem: disabled, budgets are not enforced")
         if self._session.settings.github:
             self._annotate(terminalreporter)
 
     def _print(self, terminalreporter: Any) -> None:
-        from .report.terminal import render_line, render_table
+        from .report.terminal import render_line, render_reasons, render_table
         from .summary import summarise
 
         summary = summarise(self._session.records)
@@ -115,6 +123,9 @@ class Reporter:
                 terminalreporter.write_line(line)
         line = render_line(summary, hint=not self._session.settings.report)
         terminalreporter.write_line(line)
+        if not self._session.settings.report:
+            for line in render_reasons(summary):
+                terminalreporter.write_line(line)
 
     def _annotate(self, terminalreporter: Any) -> None:
         from .report.github import workflow_commands

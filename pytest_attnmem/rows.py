@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,6 +19,9 @@ from .received import IF_IT_DIES, PROPERTY
 from .record import Record, from_dict, record, to_dict
 from .shape import AttentionShape
 from .verdict import Outcome, Verdict, not_enforced
+
+#: What ends a session in the middle of a test, which then has no report.
+STOPS = (KeyboardInterrupt, pytest.exit.Exception)
 
 #: By region and metric.
 _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()
@@ -77,21 +80,40 @@ class Rows:
             self.keep("", not_enforced(reason), None, AttentionShape({}))
 
     def announce(self, budgets: Iterable[BudgetSpec]) -> None:
-        """Tell of a test before it begins, for the case that its process dies in it.
-
-        That is one more report of a setup that passed, which is nothing to those who count tests.
-        """
+        """Tell of a test before it begins, for the case that its process dies in it."""
         item, told = self._item, [*self._item.user_properties]
         verdict = not_enforced("the process that ran it died")
         for spec in budgets:
             held_to = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
             row = record(own_nodeid(item), "", held_to, None, {}, _where(item))
             told.append((IF_IT_DIES, json.dumps(to_dict(row))))
-        begun = pytest.TestReport(
-            item.nodeid, item.location, {}, "passed", None, "setup", user_properties=told
-        )
         if len(told) > len(item.user_properties):
-            item.ihook.pytest_runtest_logreport(report=begun)
+            self._report("setup", told)
+
+    def expect(self, report: pytest.TestReport) -> None:
+        """Tell the rows whether their test failed as it was expected to, as ``report`` has it."""
+        expected = report.skipped and hasattr(report, "wasxfail")
+        if report.when == "teardown" and not expected:  # it says nothing of the body
+            return
+        for key, (_, text) in [*self._written.items()]:
+            row = replace(from_dict(json.loads(text)), expected=expected)
+            before, after = self._written[key], (PROPERTY, json.dumps(to_dict(row)))
+            for properties in (self._item.user_properties, report.user_properties):
+                properties[:] = [after if told == before else told for told in properties]
+            self._written[key] = after
+
+    def stop(self, error: BaseException) -> None:
+        """Send the rows of a test in which the session is stopped: it will have no report."""
+        self.keep_unmeasured(stopped(error))
+        self._report("teardown", [*self._item.user_properties])
+
+    def _report(self, when: Literal["setup", "teardown"], told: list[tuple[str, object]]) -> None:
+        """Report a phase that passed, which is nothing to those who count tests."""
+        item = self._item
+        report = pytest.TestReport(
+            item.nodeid, item.location, {}, "passed", None, when, user_properties=told
+        )
+        item.ihook.pytest_runtest_logreport(report=report)
 
     def _write(self, row: Record) -> None:
         properties, key = self._item.user_properties, (row.region, row.metric)
@@ -99,6 +121,12 @@ class Rows:
             properties.remove(self._written[key])
         self._written[key] = (PROPERTY, json.dumps(to_dict(row)))
         properties.append(self._written[key])
+
+
+def stopped(error: BaseException) -> str:
+    """Why a test has no verdict whose session was stopped."""
+    why = str(getattr(error, "msg", None) or type(error).__name__)
+    return f"the session was stopped: {' '.join(why.split())}"
 
 
 def _without_result(verdict: Verdict) -> Verdict:

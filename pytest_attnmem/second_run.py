@@ -13,6 +13,7 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import IsolatedAsyncioTestCase
 
@@ -24,6 +25,7 @@ from .measurement import Measurement
 
 if TYPE_CHECKING:
     from .api import AttnMem
+    from .inputs import Resized
     from .instrument import Instrument
 
 
@@ -39,17 +41,29 @@ def rewind(item: pytest.Item) -> None:
         instance._asyncioRunner = None  # type: ignore[attr-defined]
 
 
+def kept_by_unittest(item: pytest.Item) -> BaseException | None:
+    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
+    kept = getattr(item, "_excinfo", None)
+    return kept[-1].value if kept else None
+
+
 #: Fixtures from which a test reads what it printed; it will look for it again.
 _READERS = ("capsys", "capfd", "capteesys")
 
 
 class SecondRun:
-    """Made when first asked for, and once; regions and checks in it do not raise."""
+    """Made when first asked for, and once; regions and checks in it do not raise.
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
+    ``sizes`` are those of inputs to make in another size: symbol → own and other.
+    """
+
+    def __init__(
+        self, item: pytest.Item, memory: AttnMem, failed: bool, sizes: Resized | None = None
+    ) -> None:
         self._item = item
         self._memory = memory
         self._failed = failed
+        self._sizes = sizes
         self._whole: dict[str, Measurement] = {}
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
@@ -79,17 +93,27 @@ class SecondRun:
             raise AttnMemError(f"the second run did not come to region {name!r}")
         return self._regions[name]
 
-    def _run(self, instrument: Instrument) -> None:
+    def unpinned(self, seen: Measurement, instrument: Instrument) -> Measurement:
+        """What was ``seen``, retained as this run has it, which imports nothing any more.
+
+        Raises:
+            AttnMemError: this run failed where the first did not; the text says how.
+        """
+        self._run(instrument, trace=False)
+        again = self.whole(instrument).retained_bytes
+        if again is None or seen.retained_bytes is None:
+            return seen
+        kept = max(again, seen.retained_bytes - seen.pinned_bytes)
+        return replace(seen, retained_bytes=kept, pinned_bytes=0)
+
+    def _run(self, instrument: Instrument, *, trace: bool = True) -> None:
         opened = None
-        with untold(self._item), self._memory.rehearsal() as regions:
+        with untold(self._item), self._memory.rehearsal(self._sizes) as regions:
             try:
                 rewind(self._item)
-                with instrument.window(trace=True) as opened:
+                with instrument.window(trace=trace) as opened:
                     self._item.runtest()
-                if kept := getattr(
-                    self._item, "_excinfo", None
-                ):  # as unittest's tests do not raise
-                    self._error = kept[-1].value
+                self._error = kept_by_unittest(self._item)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # sys.exit and a task's cancelling are no verdict either

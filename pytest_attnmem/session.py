@@ -39,7 +39,8 @@ class Session:
         """What could not be written, in its order; it fails the session."""
         self.baseline: Baseline | None = None
         """What is to be compared with, where there is something."""
-        self._openers = openers
+        self.openers = openers
+        """Of backends that plugins add."""
         self._instruments: dict[str, Instrument | BackendUnavailable] = {}
 
     @property
@@ -106,7 +107,7 @@ class Session:
 
         if name not in self._instruments:
             try:
-                openers = {**BACKENDS, **self._openers}
+                openers = {**BACKENDS, **self.openers}
                 self._instruments[name] = ready(name, openers, evidence=self.settings.evidence)
             except BackendUnavailable as error:
                 self._instruments[name] = BackendUnavailable(str(error))  # and no frames

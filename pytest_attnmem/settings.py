@@ -16,7 +16,6 @@ from .errors import AttnMemError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .backends import Opener
     from .budget import BudgetSpec
     from .tolerance import Tolerance
 
@@ -171,19 +170,13 @@ def add_options(parser: pytest.Parser) -> None:
         parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
 
 
-def asked_backend(config: pytest.Config) -> str:
-    """The backend's name as it was given, before conftests are loaded and may add others."""
-    given = getattr(config.known_args_namespace, "attnmem_backend", None)
-    return str(given or config.getini("attnmem_backend") or "")
-
-
-def read_settings(config: pytest.Config, openers: Mapping[str, Opener]) -> Settings:
-    """The values in force; ``openers`` are of backends besides our own.
+def read_settings(config: pytest.Config) -> Settings:
+    """Return the values in force, but for whether there is such a backend.
 
     Raises:
         AttnMemError: a value is not one of the option's.
     """
-    values = {option.name: _value(config, option, openers) for option in OPTIONS}
+    values = {option.name: _value(config, option) for option in OPTIONS}
     if values["strict"] and values["disable"]:
         raise AttnMemError(
             "attnmem: strict and disable contradict each other; strict fails what is not enforced"
@@ -211,13 +204,15 @@ def _check_files(values: Mapping[str, Any], usual: Path) -> None:
                 )
 
 
-def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener]) -> Any:
+def _value(config: pytest.Config, option: Option) -> Any:
     value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), "--attnmem-"
     if value is None:
         value, base, source = _ini(config, option), config.rootpath, "attnmem_"
     if value is None or value == "":
         return option.default
     source += option.name
+    if value == []:  # what argparse makes of --attnmem-tolerance=--
+        raise AttnMemError(f"{source} has no value; write one in place of --")
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
     try:
@@ -237,10 +232,6 @@ def _value(config: pytest.Config, option: Option, openers: Mapping[str, Opener])
             return parse_tolerance(value)
         if option.name == "default":
             return _for_every_test(value)
-        if option.name == "backend" and value != option.default:
-            from .backends import BACKENDS, check_name
-
-            check_name(value, {**BACKENDS, **openers})
     except AttnMemError as error:
         raise AttnMemError(f"{source}: {error}") from error
     return value

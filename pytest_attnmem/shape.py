@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -10,6 +9,7 @@ from types import MappingProxyType
 
 from .arithmetic import MAX_BITS
 from .errors import BudgetError
+from .suggestion import closest, did_you_mean, product
 from .units import shown
 
 #: Pytest shows where the test called, and not our frames below it.
@@ -89,6 +89,8 @@ class Source:
 
     label: str
     values: Mapping[str, object]
+    assumed: frozenset[str] = frozenset()
+    """The names in ``values`` that nobody gave, as M where ``qkv`` makes it N."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class AttentionShape:
 
     symbols: Mapping[str, int]
     conflicts: Mapping[str, str] = field(default_factory=dict)
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """Symbol → the one that it has its value from, of those that nobody gave: ``M`` → ``N``."""
 
     def __getitem__(self, name: str) -> int:
         """The value of a symbol, by its own name or by one of the field's (``heads``)."""
@@ -132,18 +136,25 @@ class AttentionShape:
         which = f"symbol {quoted} has" if len(missing) == 1 else f"symbols {quoted} have"
         keywords = ", ".join("dtype=…" if name == "itemsize" else f"{name}=…" for name in missing)
         first, others = missing[0], {*SYMBOLS, *self.symbols} - {*missing}
-        close = [name for name in sorted(others) if name.lower() == first.lower()]
-        close = close or difflib.get_close_matches(first, sorted(others), 1, 0.75)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        together = product(first) if first not in SYMBOLS else ""
+        hint = f"; did you mean {together}?" if together else did_you_mean(first, others, 0.75)
         return (
             f"{which} no value (known: {known}); pass {keywords} with the limit, name a test"
             f" argument so, or make the inputs with the fixture qkv{hint}"
         )
 
+    def source(self, name: str) -> str:
+        """The symbol that a name has its value from: ``N`` of ``seq_len``, and of an assumed M."""
+        symbol = name if name in SYMBOLS else ALIASES.get(name, name)
+        return self.assumed.get(symbol, symbol)
+
     def __getattr__(self, name: str) -> int:
         """The value of a symbol, as an attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
+        sizes = [size for size in dir(type(self)) if size.endswith("_bytes")]
+        if name not in self.symbols and (size := closest(name, sizes, 0.75)):
+            raise BudgetError(f"a shape has no attribute {name!r}; did you mean {size!r}?")
         return self[name]
 
     @property
@@ -185,12 +196,19 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
     is read: it matters only where used.
     """
     found: dict[str, tuple[int, str]] = {}
+    given: set[str] = set()
     conflicts: dict[str, str] = {}
     for source in sources:
         for name, value in source.values.items():
             symbol, number = _symbol(name, value)
             if number is None:
                 continue
+            if isinstance(value, bool) and symbol in SYMBOLS:
+                conflicts[symbol] = (
+                    f"symbol {symbol!r} has no size: {name}={value} from {source.label}; give a"
+                    " whole number"
+                )
+            given |= {symbol} - source.assumed
             here = f"{name}={value}" if symbol == name else f"{symbol}={number} ({name}={value})"
             known = found.setdefault(symbol, (number, f"{here} from {source.label}"))
             if known[0] != number:
@@ -205,7 +223,8 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
                 conflicts[name] = conflicts[other]
     order = {name: place for place, name in enumerate(SYMBOLS)}
     names = sorted(symbols, key=lambda name: (order.get(name, len(order)), name))
-    return AttentionShape({name: symbols[name] for name in names}, conflicts)
+    assumed = {name: other for name, other in DEFAULTS.items() if name not in given}
+    return AttentionShape({name: symbols[name] for name in names}, conflicts, assumed)
 
 
 def _symbol(name: str, value: object) -> tuple[str, int | None]:

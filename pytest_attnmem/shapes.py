@@ -37,9 +37,7 @@ def parse_shapes(shapes: Sequence[Any]) -> tuple[Any, ...]:
     """
     parsed = tuple(_parse(shape) if isinstance(shape, str) else shape for shape in shapes)
     if not any(isinstance(argument, Argument) for argument in parsed):
-        raise BudgetError(
-            "derive needs the shape of each tensor argument: derive(fn, 'B H N d', 'B H M d', …)"
-        )
+        raise BudgetError("each tensor argument needs a shape, such as 'B H N d' 'B H M d'")
     return parsed
 
 

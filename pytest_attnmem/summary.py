@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from .baseline import State
 from .record import Record
 from .verdict import Outcome
+
+Rows = Mapping[tuple[str, str], list[Record]]
+"""By process and test."""
+
+_ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +31,37 @@ class Summary:
         return sum(row.outcome is not None for row in self.records)
 
     def count(self, outcome: Outcome) -> int:
-        """Rows that ended so."""
-        return sum(row.outcome is outcome for row in self.records)
+        """Rows that ended so, without the expected failures."""
+        return sum(row.outcome is outcome and not _expected(row) for row in self.records)
+
+    @property
+    def expected(self) -> int:
+        """Rows that are over in a test that was expected to fail, and did."""
+        return sum(_expected(row) for row in self.records)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of the budgets → how many; expected failures only where there are some."""
+        counts = {outcome.value: self.count(outcome) for outcome in _ORDER}
+        if self.expected:
+            counts["expected failure" + "s" * (self.expected > 1)] = self.expected
+        return counts
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why budgets were not enforced → how many, the most frequent first."""
+        unproven = (row for row in self.records if row.outcome is Outcome.NOT_ENFORCED)
+        return dict(Counter(row.reason for row in unproven).most_common())
 
     @property
     def states(self) -> dict[str, int]:
-        """How rows compare with the baseline → how many do; empty where there is none."""
+        """How rows compare with the baseline → how many do; empty where there is none.
+
+        An expected failure is counted as such, and not as a regression.
+        """
         counts = {state.value: 0 for state in State}
         for row in self.records:
-            if row.baseline_state:
+            if row.baseline_state and not _expected(row):
                 counts[row.baseline_state] = counts.get(row.baseline_state, 0) + 1
         return {state: count for state, count in counts.items() if count}
 
@@ -63,16 +91,35 @@ def summarise(records: Iterable[Record]) -> Summary:
     return Summary(tuple(sorted(records, key=lambda row: (row.nodeid, row.region))))
 
 
+def over(rows: Rows, failed: Collection[str]) -> list[str]:
+    """The tests that are over a budget, though they are neither failed nor expected to fail."""
+    return _tests(rows, failed, lambda row: row.fails)
+
+
+def unproven(rows: Rows, failed: Collection[str]) -> list[str]:
+    """The tests that have a budget which was not enforced, and did not fail."""
+    return _tests(rows, failed, lambda row: row.outcome is Outcome.NOT_ENFORCED)
+
+
+def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) -> list[str]:
+    found = (nodeid for (_, nodeid), own in rows.items() if any(map(fits, own)))
+    return [nodeid for nodeid in dict.fromkeys(found) if nodeid not in failed]
+
+
+def _expected(row: Record) -> bool:
+    return row.outcome is Outcome.OVER and row.expected
+
+
 def share(row: Record) -> Fraction | None:
-    """Used part of the budget, exactly."""
-    if row.value is None or not row.limit_bytes:
+    """Used part of the budget, exactly; ``None`` where memory ran out before it was known."""
+    if row.value is None or not row.limit_bytes or row.out_of_memory:
         return None
     return Fraction(row.value, row.limit_bytes)
 
 
 def _rank(row: Record) -> tuple[int, Fraction | float, str]:
-    order = {Outcome.OVER: 0, Outcome.WITHIN: 1, Outcome.NOT_ENFORCED: 2, None: 3}
+    order = {Outcome.OVER: 0, Outcome.WITHIN: 2, Outcome.NOT_ENFORCED: 3, None: 4}
     used: Fraction | float = share(row) or Fraction(0)
-    if row.value and row.limit_bytes == 0:
+    if row.out_of_memory or (row.value and row.limit_bytes == 0):
         used = math.inf
-    return order[row.outcome], -used, row.name
+    return order[row.outcome] + _expected(row), -used, row.name

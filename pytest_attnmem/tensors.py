@@ -1,78 +1,87 @@
-"""Tensors that are held, in words: a line each, their sizes in the symbols of the test."""
+"""Tensors that are held, in words: a line for each group of equal ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from .groups import ROLES, Group, apart
 from .measurement import Held
-from .shape import DEFAULTS, SYMBOLS
+from .symbolic import product
 from .units import format_size
 
 #: A longer list says no more than its largest entries.
 _SHOWN = 10
 
+#: Bytes that a line sorts by, the tensors in it, and its cells.
+_Row = tuple[int, int, tuple[str, ...]]
 
-def lines(held: tuple[Held, ...], symbols: Mapping[str, int], moment: str) -> list[str]:
-    """The largest of them, as they are at that ``moment``, under a line that counts them."""
+
+def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[str]:
+    """Returns the tensors held at that ``moment``, the largest groups first, under a title.
+
+    ``more`` are those of them that a baseline does not have; they come first.
+    """
     if not held:
         return []
-    plural = "" if len(held) == 1 else "s"
-    shown = held[:_SHOWN]
-    rows = [
-        (
-            format_size(tensor.nbytes),
-            f"{list(tensor.shape)} {tensor.dtype}" if tensor.dtype else "",
-            tensor.op,
-            tensor.where,
-            f"in {tensor.function}" if tensor.function else "",
-            dimensions(tensor.shape, symbols),
-        )
-        for tensor in shown
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    lines = [f"  held at the {moment} ({len(held)} tensor{plural}):"]
-    for row in rows:
-        cells = [row[0].rjust(widths[0])]
-        cells += [cell.ljust(width) for cell, width in zip(row[1:5], widths[1:], strict=True)]
-        meaning = f"  ← {row[5]}" if row[5] else ""
-        lines.append(("    " + "  ".join(cells) + meaning).rstrip())
-    if len(held) > _SHOWN:
-        rest = sum(tensor.nbytes for tensor in held[_SHOWN:])
-        lines.append(f"    and {len(held) - _SHOWN} more, {format_size(rest)} together")
+    new = Counter(more)
+    others = []
+    for tensor in held:
+        if new[tensor]:
+            new[tensor] -= 1
+        else:
+            others.append(tensor)
+    if not more:
+        return [f"  held at the {moment} ({_many(held)}):", *_listed(held)]
+    rest = [f"  held at the {moment} besides ({_many(others)}):", *_listed(others)]
+    title = f"  held at the {moment} and not in the baseline ({_many(more)}):"
+    return [title, *_listed(more), *(rest if others else [])]
+
+
+def _many(held: Sequence[Held]) -> str:
+    return f"{len(held)} tensor{'' if len(held) == 1 else 's'}"
+
+
+def _listed(held: Sequence[Held]) -> list[str]:
+    rows = sorted(_rows(held), key=lambda row: -row[0])
+    shown, rest = rows[:_SHOWN], rows[_SHOWN:]
+    table = [cells for _, _, cells in shown if len(cells) > 2]
+    columns = range(max(map(len, table), default=0))
+    widths = [max(len(cells[column]) for cells in table) for column in columns]
+    amount = max((len(cells[0]) for _, _, cells in shown), default=0)
+    lines = []
+    for _, _, (first, *others) in shown:
+        padded = [cell.ljust(width) for cell, width in zip(others, widths[1:], strict=False)]
+        plain = others if len(others) == 1 else padded
+        lines.append(("    " + "  ".join([first.rjust(amount), *plain])).rstrip())
+    if rest:
+        number = sum(count for _, count, _ in rest)
+        together = format_size(sum(nbytes for nbytes, _, _ in rest))
+        lines.append(f"    and {number} more, {together} together")
     return lines
 
 
-def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> str:
-    """``B·H·N·N`` for [1, 8, 2048, 2048]; empty when a size is none of the symbols'.
+def _rows(held: Sequence[Held]) -> Iterator[_Row]:
+    groups, roles = apart(held)
+    several = any(group.held.module for group in groups)
+    for group in groups:
+        yield group.nbytes, group.count, _cells(group, several)
+    for role, tensors in roles.items():
+        nbytes = sum(tensor.nbytes for tensor in tensors)
+        told = f"{ROLES[role]}: {_many(tensors)}"
+        yield nbytes, len(tensors), (format_size(nbytes), told)
 
-    Sizes are read left to right and symbols come in their usual order, so that the batch is not
-    taken for the heads where both are 1. A 1 that is no symbol's turn is a 1.
-    """
-    order = [
-        name
-        for name in SYMBOLS
-        if name in symbols
-        and name != "itemsize"
-        and symbols[name] != symbols.get(DEFAULTS.get(name, ""))
-    ]
-    sizes = [*shape]
-    names: list[str] = []
-    start = 0
-    for heads in ("H", "Hkv"):  # a batched matrix product has them in one with the batch
-        both = (symbols.get("B", 1), symbols.get(heads, 1))
-        if not names and len(sizes) == 3 and min(both) > 1 and sizes[0] == both[0] * both[1]:
-            names += ["B", heads]
-            start = order.index(heads) + 1
-            del sizes[0]
-    for size in sizes:
-        matching = [place for place, name in enumerate(order) if symbols[name] == size]
-        coming = [place for place in matching if place >= start]
-        if size == 1 and not coming:
-            names.append("1")
-            continue
-        if not matching:
-            return ""
-        place = coming[0] if coming else matching[-1]
-        names.append(order[place])
-        start = place + 1
-    return "·".join(names) if set(names) != {"1"} else ""
+
+def _cells(group: Group, modules: bool) -> tuple[str, ...]:
+    held = group.held
+    size = format_size(held.nbytes)
+    meaning = product(held.dims)
+    return (
+        f"{group.count} × {size}" if group.count > 1 else size,
+        f"{list(held.shape)} {held.dtype}" if held.dtype else "",
+        held.op,
+        held.where,
+        f"in {held.function}" if held.function else "",
+        *([held.module] if modules else []),
+        f"← {meaning}" if meaning else "",
+    )

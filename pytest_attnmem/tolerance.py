@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import NoReturn
 
-from .arithmetic import MAX_BITS
 from .errors import BudgetError, SizeError
 from .units import format_exact, parse_size, shown
 
@@ -16,6 +16,7 @@ __tracebackhide__ = True
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _FRACTION = re.compile(r"0?\.[0-9]+|0")
+_BARE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _ACCEPTED = "write a fraction (0.05), a percentage ('5%'), a size ('1 MiB') or both ('2%+1MiB')"
 
 
@@ -41,39 +42,53 @@ class Tolerance:
 NONE = Tolerance()
 
 
-def parse_tolerance(value: object) -> Tolerance:
-    """Read ``0.05``, ``"5%"``, ``"1 MiB"``, ``"2%+1MiB"`` or a number of bytes.
+def parse_share(text: str) -> Fraction | None:
+    """Return the share that ``"5%"`` or ``"0.05"`` names; ``None`` for other text."""
+    if percent := _PERCENT.fullmatch(text.strip()):
+        return Fraction(percent[1]) / 100
+    return Fraction(text.strip()) if _FRACTION.fullmatch(text.strip()) else None
+
+
+def parse_tolerance(value: object, name: str = "tolerance") -> Tolerance:
+    """Return the tolerance that ``0``, ``0.05``, ``"5%"``, ``"1 MiB"`` or ``"2%+1MiB"`` names.
 
     Raises:
-        BudgetError: anything else.
+        BudgetError: anything else, and a bare 5, which could be percent or bytes; the text calls
+            the option *name*.
     """
+    refused = f"cannot read {name} {shown(value)}"
     if isinstance(value, Tolerance):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << MAX_BITS:
-        return Tolerance(nbytes=value)
-    if isinstance(value, float) and 0 <= value < 1:
-        return Tolerance(
-            share=Fraction(str(float(value)))
-        )  # 0.05 is what was meant, not its binary
     if isinstance(value, str) and len(value) <= 64:
-        return _parse_text(value)
-    raise BudgetError(f"cannot read tolerance {shown(value)}; {_ACCEPTED}")
+        return _parse_text(value, refused)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if 0 <= value < 1:  # 0.05 is what was meant, not its binary
+            return Tolerance(share=Fraction(str(float(value))))
+        if 1 <= value < 10**15:
+            exact = Fraction(str(value))
+            _refuse_bare(refused, str(exact if exact.denominator == 1 else value))
+    raise BudgetError(f"{refused}; {_ACCEPTED}")
 
 
-def _parse_text(text: str) -> Tolerance:
+def _refuse_bare(refused: str, number: str) -> NoReturn:
+    in_bytes = "" if "." in number else f" or '{number} B'"
+    raise BudgetError(f"{refused}: {number} has no unit; write '{number}%'{in_bytes}")
+
+
+def _parse_text(text: str, refused: str) -> Tolerance:
     shares: list[Fraction] = []
     sizes: list[int] = []
     for part in map(str.strip, text.split("+")):
-        percent = _PERCENT.fullmatch(part)
+        share = parse_share(part)
         try:
-            if percent:
-                shares.append(Fraction(percent[1]) / 100)
-            elif _FRACTION.fullmatch(part):
-                shares.append(Fraction(part))
+            if share is not None:
+                shares.append(share)
+            elif _BARE.fullmatch(part):
+                _refuse_bare(refused, part)
             else:
                 sizes.append(parse_size(part))
         except SizeError as error:
-            raise BudgetError(f"cannot read tolerance {shown(text)}; {_ACCEPTED}") from error
+            raise BudgetError(f"{refused}; {_ACCEPTED}") from error
     if len(shares) > 1 or len(sizes) > 1:
-        raise BudgetError(f"cannot read tolerance {shown(text)}: it has two of a kind; {_ACCEPTED}")
+        raise BudgetError(f"{refused}: it has two of a kind; {_ACCEPTED}")
     return Tolerance(sum(shares, Fraction(0)), sum(sizes))

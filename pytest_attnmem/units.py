@@ -11,7 +11,9 @@ from .errors import SizeError
 __tracebackhide__ = True
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-_SIZE: Final = re.compile(r" *(-?)([0-9]+(?:\.[0-9]+)?)(?: *([A-Za-z]+))? *")
+_SIZE: Final = re.compile(
+    r" *(-?)([0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?)(e[-+]?[0-9]{1,2})?(?: *([A-Za-z]+))? *", re.IGNORECASE
+)
 _AMBIGUOUS: Final = re.compile(r"[KMGT]B", re.IGNORECASE)
 _MAX_LENGTH: Final = 64
 _ACCEPTED: Final = f"write a number and one of {', '.join(_UNITS)}, as in '64 MiB'"
@@ -41,10 +43,10 @@ def shown(value: object, limit: int = _MAX_LENGTH) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that *text* names: ``64 MiB``, ``1.5 GiB``, or ``1024`` for plain bytes.
+    """Return the bytes that *text* names: ``64 MiB``, ``1.5 GiB``, ``1_024 B``; or ``0``.
 
-    The units are B, KiB, MiB, GiB and TiB, spelled exactly so. Raises SizeError for any other
-    text, and for a size that is negative or not a whole number of bytes.
+    The units are B, KiB, MiB, GiB and TiB, in any case. Raises SizeError for any other text, for
+    a number without a unit, and for a size that is negative or not a whole number of bytes.
     """
     refused = f"cannot parse size '{excerpt(text)}'"
     if len(text) > _MAX_LENGTH:
@@ -52,16 +54,22 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise SizeError(f"{refused}: {_ACCEPTED}")
-    sign, number, unit = match.groups()
+    sign, number, exponent, written = match.groups()
+    unit = next((unit for unit in _UNITS if unit.casefold() == (written or "").casefold()), None)
     if sign:
         raise SizeError(f"{refused}: a size cannot be negative; {_ACCEPTED}")
-    if unit is None and number.isdecimal():
-        return int(number)
-    if unit is not None and _AMBIGUOUS.fullmatch(unit):
-        raise SizeError(f"{refused}: {_ambiguous(number, unit)}")
-    if unit not in _UNITS:
+    if exponent is not None:
+        raise SizeError(f"{refused}: {_without_exponent(number + exponent, written, unit)}")
+    if written is None:
+        if number == "0":
+            return 0
+        plain_bytes = "" if "." in number else f"'{number} B' or "
+        raise SizeError(f"{refused}: it has no unit; write {plain_bytes}'{number} MiB'")
+    if _AMBIGUOUS.fullmatch(written):
+        raise SizeError(f"{refused}: {_ambiguous(number, written)}")
+    if unit is None:
         raise SizeError(f"{refused}: {_ACCEPTED}")
-    size = Fraction(number) * _factor(unit)
+    size = Fraction(number.replace("_", "")) * _factor(unit)
     if size.denominator != 1:
         below = format_exact(int(size))
         raise SizeError(f"{refused}: it is not a whole number of bytes; round it, as in '{below}'")
@@ -128,6 +136,13 @@ def _factor(unit: str) -> int:
 def _tenths(size: int, unit: str) -> int:
     factor = _factor(unit)
     return (20 * size + factor) // (2 * factor)
+
+
+def _without_exponent(number: str, written: str | None, unit: str | None) -> str:
+    value = Fraction(number.replace("_", ""))
+    if value.denominator != 1 or value >= 10**20 or (written and not unit):
+        return f"a size has no exponent; {_ACCEPTED}"
+    return f"a size has no exponent; write '{value} {unit or 'B'}'"
 
 
 def _ambiguous(number: str, unit: str) -> str:

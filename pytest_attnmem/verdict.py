@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from .budget import Budget
+from .budget import Budget, BudgetSpec, resolve
 from .contract import Contract
+from .errors import AttnMemError
 from .growth import Growth
 from .judgement import Answer
-from .measurement import Measurement
+from .measurement import Held, Measurement
+from .shape import AttentionShape
 from .units import format_distinct, format_size
 
 
@@ -36,6 +39,8 @@ class Verdict:
     """
     change: str = ""
     """What a regression consists of: ``+4*B*H*N^2: one more float32 …``."""
+    more: tuple[Held, ...] = ()
+    """The tensors that a regression consists of, where they are proved to be."""
     hint: str = ""
     """What to do if it is meant to be so."""
 
@@ -77,11 +82,21 @@ def judge(
     if limit is None:
         return _grown(verdict, growths, budget.contract, measurement, notes)
     allowance = budget.tolerance.allowance(limit)
+    if (
+        budget.metric == "retained"
+        and value > limit + allowance >= value - measurement.pinned_bytes
+    ):
+        return verdict(
+            Outcome.NOT_ENFORCED,
+            f"the first use of {measurement.imported} was in it, and imports keep tensors alive;"
+            " measure a second run: warmup=1",
+        )
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
     if budget.exact and value < limit - allowance:
         return verdict(Outcome.OVER, _under(value, limit, measurement, budget))
-    return verdict(Outcome.WITHIN)
+    first = measurement.imported if budget.metric == "retained" else ""
+    return verdict(Outcome.WITHIN, f"in a second run; the first imported {first}" if first else "")
 
 
 def _grown(
@@ -104,6 +119,23 @@ def _grown(
         return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=seen)
     said = [found.note for found, _ in judged if found.note]
     return replace(verdict(Outcome.WITHIN, "; ".join([*said, *notes])), growths=seen)
+
+
+def judge_unfinished(
+    measurement: Measurement, spec: BudgetSpec, shape: AttentionShape, why: str
+) -> Verdict:
+    """The verdict on a body that did not come to its end: it may be over by now, but never within.
+
+    What is alive at such an end says nothing of what would have been retained.
+    """
+    unproven = Budget(None, spec.text, metric=spec.metric)
+    with suppress(AttnMemError):  # of a symbol that has no value yet
+        if spec.metric != "retained":
+            budget = replace(resolve(spec, shape, measurement.kinds), exact=False)
+            verdict = judge(measurement, budget)
+            if verdict.outcome is Outcome.OVER:
+                return verdict
+    return Verdict(Outcome.NOT_ENFORCED, why, measurement, unproven)
 
 
 def not_enforced(reason: str) -> Verdict:

@@ -288,11 +288,24 @@ class TestRegion:
         assert names[own] == "step #2" if own < 2 else "step #2 #2"
         assert len({*names}) == 3
 
-    def test_an_error_inside_goes_on_and_nothing_is_judged(self, memory: AttnMem) -> None:
-        region = memory.region("scores", 1)
+    @pytest.mark.parametrize(
+        ("limit", "outcome"),
+        [(1, Outcome.OVER), ("1 KiB", Outcome.NOT_ENFORCED), ("missing", Outcome.NOT_ENFORCED)],
+    )
+    def test_an_error_inside_goes_on_and_is_never_within(
+        self, memory: AttnMem, limit: object, outcome: Outcome
+    ) -> None:
+        region = memory.region("scores", limit)
         with pytest.raises(ZeroDivisionError), region:
             squares().tolist()[0][0] / 0
         assert region.measurement is not None
+        assert region.verdict is not None
+        assert region.verdict.outcome is outcome
+
+    def test_an_error_inside_a_region_without_a_limit_is_not_judged(self, memory: AttnMem) -> None:
+        region = memory.region("scores")
+        with pytest.raises(ZeroDivisionError), region:
+            squares().tolist()[0][0] / 0
         assert region.verdict is None
 
     @pytest.mark.parametrize("limit", [None, "1 KiB"])
@@ -343,7 +356,7 @@ class TestRegion:
         assert region.verdict.outcome is WITHIN
 
     def test_tolerance_and_metric_are_kept_to(self, memory: AttnMem) -> None:
-        with memory.region("scores", 250, metric="retained", tolerance=6) as region:
+        with memory.region("scores", 250, metric="retained", tolerance="6 B") as region:
             kept = squares()
         del kept
         assert region.verdict is not None
@@ -370,8 +383,8 @@ class TestCheck:
             "check: peak 512 B exceeds budget 511 B by 1 B on cpu",
             "  budget    2*N^2*4 - 1   N=8   test_api.py:N",
             "  held at the peak (2 tensors):",
-            "    256 B  [8, 8] float32  ones  test_api.py:N  in squares  ← N·N",
-            "    256 B  [8, 8] float32  neg   test_api.py:N  in squares  ← N·N",
+            "    256 B  [8, 8] float32  ones  test_api.py:N  in squares",
+            "    256 B  [8, 8] float32  neg   test_api.py:N  in squares",
         ]
 
     def test_a_check_can_have_a_name(self, memory: AttnMem) -> None:
@@ -489,7 +502,7 @@ class TestCompare:
     def test_new_that_needs_more_raises_with_what_it_held(self, memory: AttnMem) -> None:
         lines = exceeded(lambda: memory.compare(lambda: squares(16), lambda: squares(8)))
         assert lines == [
-            "compare: peak 2.0 KiB exceeds budget 512 B (4.0x) on cpu",
+            "compare: peak of new, 2.0 KiB, is 4.00x of base; allowed 512 B, 1x base 512 B on cpu",
             "  budget    1x base 512 B   test_api.py:N",
             "  held at the peak (2 tensors):",
             "    1.0 KiB  [16, 16] float32  ones  test_api.py:N  in squares",
@@ -498,7 +511,7 @@ class TestCompare:
 
     @pytest.mark.parametrize(
         "bound", [{"max_ratio": 0.25}, {"max_ratio": Fraction(1, 4)}, {"min_saving": "75%"},
-                  {"min_saving": "1.5 KiB"}, {"max_ratio": 0.25, "min_saving": 1536}], ids=str,
+                  {"min_saving": "1.5 KiB"}, {"max_ratio": "25%", "min_saving": "1536 B"}], ids=str,
     )  # fmt: skip
     def test_a_bound_that_is_just_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:
         comparison = memory.compare(lambda: squares(8), lambda: squares(16), **bound)
@@ -507,11 +520,13 @@ class TestCompare:
 
     @pytest.mark.parametrize(
         "bound",
-        [{"max_ratio": 0.249}, {"min_saving": 1537}, {"max_ratio": 0.5, "min_saving": "76%"}],
+        [{"max_ratio": 0.249}, {"min_saving": "1537 B"}, {"max_ratio": 0.5, "min_saving": "76%"}],
         ids=str,
     )
     def test_a_bound_that_is_just_not_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:
-        with pytest.raises(BudgetExceeded, match=r"^compare: peak 512 B exceeds budget "):
+        with pytest.raises(
+            BudgetExceeded, match=r"^compare: peak of new, 512 B, is 0.25x of base; allowed "
+        ):
             memory.compare(lambda: squares(8), lambda: squares(16), **bound)
 
     def test_neither_result_is_kept(self, memory: AttnMem) -> None:

@@ -15,10 +15,11 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 #: comes to know it.
 PLUGIN = frozenset(
     {
-        *("baseline_session.py", "completeness.py", "forms.py", "gate.py"),
+        *("backend_option.py", "baseline_session.py", "completeness.py", "forms.py", "gate.py"),
         *("enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py", "plugin.py"),
-        *("growing.py", "growth_verdict.py", "probe.py", "received.py", "reporter.py"),
-        *("rows.py", "second_run.py", "session.py", "settings.py", "variable.py"),
+        *("growing.py", "growth_verdict.py", "parts.py", "probe.py", "received.py"),
+        *("reporter.py", "rows.py", "second_run.py", "session.py", "settings.py"),
+        *("traced_runs.py", "variable.py"),
     }
 )
 #: Folders of files that know torch, and files that do elsewhere.

@@ -39,11 +39,18 @@ def test_a_backend_asked_for_by_name_never_falls_back():
         open_backend("cuda", {**BACKENDS, "cuda": refuse})
 
 
-@pytest.mark.parametrize("name", ["gpu", "", "CPU", "gpu:0"])
-def test_an_unknown_name_lists_the_known(name):
-    text = (
-        f"unknown backend '{name}'; expected one of auto, cuda, accelerator, cpu, null, simulated"
-    )
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gpu:0", "; did you mean 'cuda'?"),
+        ("CPU", "; did you mean 'cpu'?"),
+        ("", ""),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_name_lists_the_known(name, hint):
+    known = "auto, cuda, accelerator, cpu, null, simulated"
+    text = f"unknown backend '{name}'; expected one of {known}{hint}"
     with pytest.raises(BackendUnavailable) as refused:
         check_name(name)
     assert str(refused.value) == text

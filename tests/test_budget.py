@@ -47,7 +47,7 @@ class Doubled:
     ("limit", "nbytes", "text"),
     [
         ("64 MiB", 64 * MIB, "64 MiB"),
-        ("1024", 1024, "1024"),
+        ("1_024 b", 1024, "1_024 b"),
         (1536, 1536, "1536 B"),
         (0, 0, "0 B"),
         ("2*B*H*N*M*itemsize", 2 * 2 * 3 * 5 * 5 * 4, "2*B*H*N*M*itemsize"),
@@ -124,7 +124,7 @@ def test_a_budget_keeps_the_options() -> None:
     spec = parse(("64 MiB",), {"metric": "retained", "tolerance": "5%", "exact": True})
     resolved = resolve(spec, SHAPE, ("cpu",))
     assert (resolved.metric, resolved.exact) == ("retained", True)
-    assert resolved.tolerance == parse(("1",), {"tolerance": 0.05}).tolerance
+    assert resolved.tolerance == parse(("1 B",), {"tolerance": 0.05}).tolerance
 
 
 def test_a_marker_keeps_what_it_was_given() -> None:
@@ -267,7 +267,7 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
             " ('1 MiB') or both ('2%+1MiB')",
         ),
         ({"N": "64"}, "symbol N='64' in the marker is not a whole number"),
-        ({"N": 64.0}, "symbol N=64.0 in the marker is not a whole number"),
+        ({"N": 64.0}, "symbol N in the marker is the float 64.0; wrap it in int(...)"),
         (
             {"foo": 3},
             "unknown keyword 'foo': the limit reads no such symbol, and the options are " + OPTIONS,
@@ -295,10 +295,10 @@ def test_an_unknown_dtype_is_refused() -> None:
 
 def test_two_limits_are_refused() -> None:
     assert refusal("64 MiB", "80 MiB") == (
-        "memory_budget takes one limit and keywords: too many positional arguments"
+        "expected one limit and keywords: too many positional arguments"
     )
     assert refusal("64 MiB", limit="80 MiB") == (
-        "memory_budget takes one limit and keywords: multiple values for argument 'limit'"
+        "expected one limit and keywords: multiple values for argument 'limit'"
     )
 
 

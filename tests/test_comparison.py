@@ -15,6 +15,8 @@ from pytest_attnmem.units import shown
 from pytest_attnmem.verdict import Outcome, Verdict
 
 SHAPE = gather([Source("test", {"B": 1, "N": 10, "itemsize": 4})])
+RATIO = "is not a ratio; write a number (0.5) or a percentage ('50%')"
+SHARE = "write a fraction (0.05), a percentage ('5%'), a size ('1 MiB') or both ('2%+1MiB')"
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 
 
@@ -39,9 +41,12 @@ def compared(
         (Fraction(1, 3), None, 341, "1/3x base 1.0 KiB"),
         (2, None, 2048, "2x base 1.0 KiB"),
         (0, None, 0, "0x base 1.0 KiB"),
-        (None, 24, 1000, "base 1.0 KiB less 24"),
+        ("50%", None, 512, "50% of base 1.0 KiB"),
+        (" 150 %", None, 1536, "150 % of base 1.0 KiB"),
+        ("0.5", None, 512, "0.5 of base 1.0 KiB"),
         (None, "24 B", 1000, "base 1.0 KiB less 24 B"),
         (None, "50%", 512, "base 1.0 KiB less 50%"),
+        (None, "0.25", 768, "base 1.0 KiB less 0.25"),
         (None, 0.25, 768, "base 1.0 KiB less 0.25"),
         (None, "N*itemsize", 984, "base 1.0 KiB less N*itemsize"),
         (None, "1 KiB", 0, "base 1.0 KiB less 1 KiB"),
@@ -66,14 +71,17 @@ def test_a_bound_is_a_limit(
 def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
     worse = replace(seen, retained_bytes=257)
     verdict = compared(worse, seen, metric="retained")
-    assert verdict.reason == "retained 257 B exceeds budget 256 B by 1 B on cpu"
+    assert verdict.reason == (
+        "retained of new, 257 B, is 1.00x of base; allowed 256 B, 1x base 256 B on cpu"
+    )
 
 
 @pytest.mark.parametrize(
     ("bound", "text"),
     [
-        ({"max_ratio": "half"}, "max_ratio='half' is not a number"),
-        ({"max_ratio": True}, "max_ratio=True is not a number"),
+        ({"max_ratio": "half"}, f"max_ratio='half' {RATIO}"),
+        ({"max_ratio": True}, f"max_ratio=True {RATIO}"),
+        ({"max_ratio": "9" * 65 + "%"}, f"max_ratio='{'9' * 61}...' {RATIO}"),
         ({"max_ratio": -1}, "max_ratio=-1 is not a ratio; expected 0 or more, below 2**63"),
         (
             {"max_ratio": float("nan")},
@@ -94,14 +102,23 @@ def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
         ),
         (
             {"min_saving": 10**5000},
-            "limit <int of 16610 bits> is too large; a budget is below 2**512 bytes",
+            f"cannot read min_saving <int of 16610 bits>; {SHARE}",
         ),
         (
             {"min_saving": "64 MB"},
             "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
             " MB is used for both 10**6 and 2**20",
         ),
-        ({"min_saving": -1}, "limit -1 is negative; a budget is 0 bytes or more"),
+        ({"min_saving": -1}, f"cannot read min_saving -1; {SHARE}"),
+        (
+            {"min_saving": 40},
+            "cannot read min_saving 40: 40 has no unit; write '40%' or '40 B'",
+        ),
+        (
+            {"min_saving": "O(N)"},
+            "min_saving='O(N)' is no number of bytes; write a share of base ('40%'), a size or a"
+            " formula",
+        ),
         ({"min_saving": "2 KiB"}, "min_saving='2 KiB' is more than base, 1.0 KiB"),
         ({"min_saving": "101%"}, "min_saving='101%' is more than base, 1.0 KiB"),
     ],

@@ -1,5 +1,7 @@
 """Peaks told apart into components, which sum to them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_attnmem.decomposition import SCRATCH, UNSEEN, WORKSPACES, decompose
 from pytest_attnmem.formula import parse_formula
 from pytest_attnmem.measurement import Held
+from pytest_attnmem.sweep.dimensions import placed
 
 SYMBOLS = {"B": 2, "H": 4, "N": 256, "M": 256, "d": 16, "dv": 16, "itemsize": 4}
 WARM = "copies of a warm-up, and their gradients"
@@ -21,7 +24,12 @@ def held(shape, op, itemsize=4, dtype="float32", nbytes=None):
 
 
 def named(alive, **options):
-    return {part.name: part for part in decompose(alive, SYMBOLS, **options)}
+    return {part.name: part for part in decompose(known(alive), **options)}
+
+
+def known(alive, symbols=SYMBOLS):
+    """The tensors of stages, with their dimensions."""
+    return {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()}
 
 
 @pytest.mark.parametrize(
@@ -42,13 +50,16 @@ def named(alive, **options):
         ("backward", held((8, 256, 256), "bmm"), "intermediate gradients", "O(B·H·N²)"),
         ("backward", held(ROWS, "sum"), "intermediate gradients", "O(B·H·N)"),
         ("backward", held((8, 16, 256), "bmm"), "gradients dQ, dK, dV", "O(B·H·N·d)"),
-        ("", held(MATRIX, "softmax"), "probabilities", "O(B·H·N²)"),
-        ("", held(TENSOR, "bmm"), "output and gradients", "O(B·H·N·d)"),
+        ("", held(MATRIX, "softmax"), "softmax [B, H, N, N]", "O(B·H·N²)"),
+        ("", held(MATRIX, "repeat"), "repeat [B, H, N, N]", "O(B·H·N²)"),
+        ("", held((7, 3), "cat"), "cat [7, 3]", ""),
+        ("", replace(held((7, 3), "empty"), role="parameter"), "parameters", ""),
+        ("", Held(8, (), "", "(not by an operator)", ""), "(not by an operator)", ""),
         ("forward", held((), "sort (scratch)", nbytes=512), SCRATCH, ""),
     ],
 )  # fmt: skip
 def test_what_a_tensor_is_a_part_of(stage, tensor, name, growth):
-    (part,) = decompose({stage: [tensor]}, SYMBOLS)
+    (part,) = decompose({stage: [placed(tensor, SYMBOLS)]})
     assert (part.name, part.growth) == (name, growth)
     assert (part.nbytes, part.count) == (tensor.nbytes, 1)
 
@@ -70,12 +81,14 @@ def test_scratch_as_large_as_what_its_operator_makes_grows_with_it():
 
 
 def test_sizes_of_one_have_no_name():
-    (part,) = decompose({"forward": [held((2, 1, 64, 64), "exp")]}, {"B": 2, "H": 1, "N": 64})
+    (part,) = decompose(
+        known({"forward": [held((2, 1, 64, 64), "exp")]}, {"B": 2, "H": 1, "N": 64})
+    )
     assert (part.growth, part.formula) == ("O(B·N²)", "4*B*N^2")
 
 
 def test_a_factor_of_one_is_not_written():
-    (part,) = decompose({"inputs": [held((64, 64), "ge", 1)]}, {"N": 64})
+    (part,) = decompose(known({"inputs": [held((64, 64), "ge", 1)]}, {"N": 64}))
     assert (part.name, part.growth, part.formula) == ("mask", "O(N²)", "N^2")
 
 
@@ -94,7 +107,7 @@ OPS = st.sampled_from(["bmm", "softmax", "div", "exp", "bmm (scratch)"])
 @given(st.dictionaries(STAGES, st.lists(st.builds(held, SHAPES, OPS, st.sampled_from([1, 2, 4])))))
 def test_components_sum_to_all_of_it_and_so_do_their_formulas(alive):
     tensors = [tensor for stage in alive.values() for tensor in stage]
-    parts = decompose(alive, SYMBOLS)
+    parts = decompose(known(alive))
     assert sum(part.nbytes for part in parts) == sum(tensor.nbytes for tensor in tensors)
     assert sum(part.count for part in parts) == len(tensors)
     assert [part.nbytes for part in parts] == sorted((part.nbytes for part in parts), reverse=True)

@@ -150,23 +150,23 @@ def test_a_loop_over_blocks_is_interpolated():
 
 SLIPS = {
     "values": (lambda q: q if q.sum() > 0 else -q, ("N d",), CannotSimulate, "needs the values"),
-    "nothing": (lambda q: None, ("N d",), BudgetError, "derive: the function returned None"),
+    "nothing": (lambda q: None, ("N d",), BudgetError, "the function returned None"),
     "no gradient": (
         lambda q: q.detach(),
         ("N d",),
         BudgetError,
         "and no tensor that has a gradient",
     ),
-    "no shape": (naive, (), BudgetError, "derive needs the shape of each tensor argument"),
+    "no shape": (naive, (), BudgetError, "each tensor argument needs a shape"),
     "a bad shape": (naive, ("B, H & N",), BudgetError, "cannot read shape 'B, H & N'"),
     "no symbol": (naive, ("2 2 8 8",) * 3, BudgetError, "the shapes have no symbol"),
     "rejected sizes": (
         lambda q: q.view(64, -1) if q.shape[0] == 256 else q.view(-1, 7),
         ("N d",),
         BudgetError,
-        "derive: the function raised RuntimeError",
+        "the function raised RuntimeError",
     ),
-    "no function": (3, ("N d",), BudgetError, "derive takes a function and the shapes"),
+    "no function": (3, ("N d",), BudgetError, "expected a function and the shapes"),
 }
 
 

@@ -22,6 +22,8 @@ KEPT = Record(
 )
 ROW = replace(KEPT, nodeid="a.py::test", limit_bytes=1 << 40, peak_bytes=100 * MIB)
 OVER = replace(ROW, outcome=Outcome.OVER, reason="peak 100.0 MiB exceeds budget 1.0 MiB")
+EXPECTED = replace(OVER, expected=True)
+RAN_OUT = replace(OVER, peak_bytes=0, out_of_memory="tried to allocate 1.0 GiB")
 UNPROVEN = replace(ROW, outcome=Outcome.NOT_ENFORCED, reason="a thread was started")
 SKIPPED = Record("a.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU")
 MEASURED = replace(ROW, outcome=None, limit_bytes=None)
@@ -58,7 +60,16 @@ def needs(nbytes: int, row: Record = ROW) -> Record:
         (SKIPPED, OVER, Fate.PROVEN, None, False),
         (UNPROVEN, SKIPPED, Fate.SAME, None, False),
         (None, ROW, Fate.ADDED, None, False),
-        (ROW, None, Fate.REMOVED, None, False),
+        (ROW, None, Fate.REMOVED, None, True),
+        (OVER, None, Fate.REMOVED, None, True),
+        (MEASURED, None, Fate.REMOVED, None, True),
+        (SKIPPED, None, Fate.FORGOTTEN, None, False),
+        (UNPROVEN, None, Fate.FORGOTTEN, None, False),
+        (ROW, EXPECTED, Fate.SAME, 0, False),
+        (ROW, needs(200 * MIB, EXPECTED), Fate.GREW, 100 * MIB, True),
+        (EXPECTED, OVER, Fate.BROKEN, 0, True),
+        (ROW, RAN_OUT, Fate.BROKEN, None, True),
+        (RAN_OUT, ROW, Fate.PROVEN, None, False),
         (MEASURED, needs(101 * MIB, MEASURED), Fate.GREW, MIB, True),
         (ROW, replace(ROW, backend="simulated:H100"), Fate.ELSEWHERE, None, False),
         (SKIPPED, UNPROVEN, Fate.SAME, None, False),

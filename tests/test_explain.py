@@ -7,12 +7,20 @@ import pytest
 from pytest_attnmem.budget import Budget
 from pytest_attnmem.explain import explain
 from pytest_attnmem.measurement import Held, Measurement
-from pytest_attnmem.tensors import dimensions
+from pytest_attnmem.shape import AttentionShape
 from pytest_attnmem.verdict import judge, not_enforced
 
 MIB = 1024**2
-SYMBOLS = {"B": 1, "H": 8, "Hkv": 8, "N": 2048, "M": 2048, "d": 64, "dv": 64, "itemsize": 2}
-SCORES = Held(64 * MIB, (1, 8, 2048, 2048), "float16", "softmax", "attn.py:31", "attention")
+SHAPE = AttentionShape({})
+SCORES = Held(
+    64 * MIB,
+    (1, 8, 2048, 2048),
+    "float16",
+    "softmax",
+    "attn.py:31",
+    "attention",
+    dims=("B", "H", "N", "N"),
+)
 OUT = Held(2 * MIB, (1, 8, 2048, 64), "float16", "bmm", "attn.py:5")
 BUDGET = Budget(
     9 * MIB // 2,
@@ -28,48 +36,48 @@ def over(seen: Measurement) -> Measurement:
 
 
 def test_the_text(over: Measurement) -> None:
-    assert explain(judge(over, BUDGET), SYMBOLS).splitlines() == [
+    assert explain(judge(over, BUDGET), SHAPE).splitlines() == [
         "peak 76.5 MiB exceeds budget 4.5 MiB (17.0x) on cuda:0",
         "  budget    2*B*H*N*d*itemsize + B*H*N*4   B=1 H=8 N=2048 d=64 itemsize=2   "
         "test_attn.py:12",
         "  held at the peak (2 tensors):",
         "    64.0 MiB  [1, 8, 2048, 2048] float16  softmax  attn.py:31  in attention  ← B·H·N·N",
-        "     2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5                 ← B·H·N·d",
+        "     2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5",
     ]
 
 
 def test_a_regression_says_what_came_in_and_what_to_do(over: Measurement) -> None:
-    change = "+2*B*H*N^2: one more float16 B·H·N·N tensor, softmax at attn.py:31"
+    change = "+2*B*H*N^2: one more float16 [B, H, N, N], softmax at attn.py:31"
     verdict = replace(judge(over, Budget(9 * MIB // 2)), change=change, hint="or write it down")
-    lines = explain(verdict, SYMBOLS).splitlines()
+    lines = explain(verdict, SHAPE).splitlines()
     assert lines[1:3] == [f"  grew      {change}", "  held at the peak (2 tensors):"]
     assert lines[-1] == "  or write it down"
 
 
 def test_a_budget_tells_no_more_than_there_is(seen: Measurement) -> None:
-    text = explain(judge(seen, Budget(1, "1 B")), {})
+    text = explain(judge(seen, Budget(1, "1 B")), SHAPE)
     assert text.splitlines()[1:] == ["  budget    1 B"]
 
 
 def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
     starved = replace(seen, out_of_memory="tried to allocate 9 B")
-    assert explain(judge(starved, Budget(None)), {}).splitlines() == [
+    assert explain(judge(starved, Budget(None)), SHAPE).splitlines() == [
         "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held"
     ]
 
 
 def test_what_is_not_enforced_is_said_so() -> None:
-    assert explain(not_enforced("skipped: no GPU"), {}) == "not enforced: skipped: no GPU"
+    assert explain(not_enforced("skipped: no GPU"), SHAPE) == "not enforced: skipped: no GPU"
 
 
 def test_one_tensor_is_one(over: Measurement) -> None:
-    lines = explain(judge(replace(over, held=(SCORES,)), BUDGET), SYMBOLS).splitlines()
+    lines = explain(judge(replace(over, held=(SCORES,)), BUDGET), SHAPE).splitlines()
     assert lines[2] == "  held at the peak (1 tensor):"
 
 
 def test_a_note_follows_what_was_held(over: Measurement) -> None:
     noted = replace(over, held=(OUT,), held_note="and 8 B of scratch inside kernels")
-    assert explain(judge(noted, BUDGET), {}).splitlines()[2:] == [
+    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
         "  held at the peak (1 tensor):",
         "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
         "  and 8 B of scratch inside kernels",
@@ -78,56 +86,14 @@ def test_a_note_follows_what_was_held(over: Measurement) -> None:
 
 def test_a_note_stands_for_what_was_not_found_out(over: Measurement) -> None:
     noted = replace(over, held=(), held_note="what was held is not known: no second run")
-    assert explain(judge(noted, BUDGET), {}).splitlines()[2:] == [
+    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
         "  what was held is not known: no second run"
     ]
 
 
 def test_a_long_list_ends_with_the_rest_together(over: Measurement) -> None:
     held = tuple(replace(OUT, nbytes=nbytes) for nbytes in range(3012, 3000, -1))
-    lines = explain(judge(replace(over, held=held), BUDGET), SYMBOLS).splitlines()
+    lines = explain(judge(replace(over, held=held), BUDGET), SHAPE).splitlines()
     assert lines[2] == "  held at the peak (12 tensors):"
     assert len(lines) == 3 + 10 + 1
     assert lines[-1] == "    and 2 more, 5.9 KiB together"
-
-
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [
-        ((1, 8, 2048, 2048), "B·H·N·N"),
-        ((1, 8, 2048, 64), "B·H·N·d"),
-        ((1, 8, 64, 2048), "B·H·d·N"),
-        ((8, 2048, 64), "H·N·d"),
-        ((2048, 2048), "N·N"),
-        ((1, 8, 2048), "B·H·N"),
-        ((1, 8, 2048, 1), "B·H·N·1"),
-        ((1, 1, 2048, 2048), "B·1·N·N"),
-        ((1,), "B"),
-        ((), ""),
-        ((1, 8, 2048, 512), ""),
-        ((3, 8), ""),
-    ],
-    ids=str,
-)
-def test_sizes_by_their_symbols(shape: tuple[int, ...], text: str) -> None:
-    assert dimensions(shape, SYMBOLS) == text
-
-
-@pytest.mark.parametrize(
-    ("symbols", "shape", "text"),
-    [
-        ({"B": 4, "H": 4, "N": 4, "d": 4}, (4, 4, 4, 4), "B·H·N·d"),
-        ({"B": 1, "H": 1, "N": 8, "d": 2}, (1, 1, 8, 8), "B·H·N·N"),
-        ({"B": 2, "H": 8, "Hkv": 4, "N": 16, "M": 32, "d": 3}, (2, 4, 32, 3), "B·Hkv·M·d"),
-        ({"B": 2, "H": 8, "Hkv": 8, "N": 16, "M": 16, "d": 3, "dv": 3}, (2, 8, 16, 3), "B·H·N·d"),
-        ({"B": 2, "itemsize": 4, "window": 5}, (4,), ""),
-        ({"B": 2, "itemsize": 4, "window": 5}, (5,), ""),
-        ({}, (7,), ""),
-        ({}, (1, 1), ""),
-    ],
-    ids=["in order", "ones", "apart", "defaults", "itemsize", "other", "none", "none of ones"],
-)
-def test_symbols_of_one_size_are_told_apart_by_their_order(
-    symbols: dict[str, int], shape: tuple[int, ...], text: str
-) -> None:
-    assert dimensions(shape, symbols) == text

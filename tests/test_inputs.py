@@ -169,7 +169,9 @@ def test_sizes_that_make_no_inputs_are_refused(
 def test_the_symbols_of_a_call() -> None:
     call = {"B": 2, "H": 4, "N": 6, "d": 8, "seed": 3, "device": "cpu", "requires_grad": True}
     alike = {"B": 2, "H": 4, "Hkv": 4, "N": 6, "M": 6, "d": 8, "dv": 8, "dtype": "float32"}
-    assert shape_of(call) == alike
+    made = shape_of(call)
+    assert (made.label, made.values, made.assumed) == ("qkv", alike, {"Hkv", "M", "dv"})
     apart = {"Hkv": 2, "M": 3, "dv": 5, "dtype": torch.float16}
-    assert shape_of({**call, **apart}) == {**alike, **apart}
-    assert shape_of({**call, "Hkv": None, "dtype": None}) == alike
+    given = shape_of({**call, **apart})
+    assert (given.values, given.assumed) == ({**alike, **apart}, frozenset())
+    assert shape_of({**call, "Hkv": None, "dtype": None}).values == alike

@@ -25,11 +25,24 @@ def test_a_name_is_found_in_any_case(name, found):
     assert find_profile(name) is PROFILES[found]
 
 
-@pytest.mark.parametrize("name", ["A100", "", "H1000"])
-def test_an_unknown_name_is_told_what_there_is(name):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("A100", "; did you mean A100-40GB or A100-80GB?"),
+        ("H1000", "; did you mean H100?"),
+        ("NVIDIA H100 80GB HBM3", "; did you mean H100?"),
+        ("3090", "; did you mean RTX 3090?"),
+        ("RTX 4080", "; did you mean RTX 4090?"),
+        ("L40", "; did you mean L40S?"),
+        ("A6000", ""),
+        ("A", ""),
+        ("", ""),
+    ],
+)
+def test_an_unknown_name_is_told_what_there_is(name, hint):
     with pytest.raises(BackendUnavailable) as error:
         find_profile(name)
-    assert str(error.value) == f"unknown device {name!r}; expected one of {KNOWN}"
+    assert str(error.value) == f"unknown device {name!r}; expected one of {KNOWN}{hint}"
 
 
 def test_a_profile_cannot_change():

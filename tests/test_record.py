@@ -53,7 +53,7 @@ def test_the_fields_of_the_json() -> None:
         *("nodeid", "region", "outcome", "reason", "metric", "backend", "device", "shape"),
         *("budget", "limit_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes"),
         *("retained_bytes", "baseline_bytes", "baseline_state", "workspace_bytes", "allocations"),
-        *("duration_s", "held", "where", "timeline", "growth"),
+        *("duration_s", "held", "where", "timeline", "out_of_memory", "expected", "growth"),
     ]
     assert data["timeline"] is None
     assert data["held"] == [

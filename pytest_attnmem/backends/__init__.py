@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from ..errors import BackendUnavailable
 from ..measurement import Held
 from ..profiles import DeviceProfile
+from ..suggestion import did_you_mean
 from ..timeline import Event
 from ..units import shown
 
@@ -160,14 +161,8 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
 def _open(name: str, openers: Mapping[str, Opener]) -> Backend:
     check_name(name, openers)
     kind, _, argument = name.partition(":")
-    try:
+    with _needing_torch(name):
         backend = openers[kind](argument)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise BackendUnavailable(
-            f"backend {shown(name)} needs torch, which is not installed; pip install torch"
-        ) from error
     members = (member for member in vars(Backend) if not member.startswith("_"))
     if lacking := [member for member in members if not hasattr(backend, member)]:
         raise TypeError(f"{shown(backend)} is no backend, it lacks {', '.join(lacking)}")
@@ -195,11 +190,39 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     """See that ``name`` asks for a backend that exists, without opening it.
 
     Raises:
-        BackendUnavailable: it does not.
+        BackendUnavailable: there is no such backend.
     """
-    if name.partition(":")[0] not in (*openers, "auto"):
-        known = ", ".join(["auto", *openers])
-        raise BackendUnavailable(f"unknown backend {shown(name)}; expected one of {known}")
+    kind = name.partition(":")[0]
+    if kind not in (*openers, "auto"):
+        known = ["auto", *openers]
+        hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
+        raise BackendUnavailable(
+            f"unknown backend {shown(name)}; expected one of {', '.join(known)}{hint}"
+        )
+
+
+def check_device(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
+    """See that the device is there which ``cuda`` or ``accelerator`` measures, and leave it alone.
+
+    Raises:
+        BackendUnavailable: it is not there; the text says why.
+    """
+    kind, _, argument = name.partition(":")
+    if kind in ("cuda", "accelerator") and openers[kind] is BACKENDS[kind]:
+        with _needing_torch(name):
+            importlib.import_module(f".{kind}", __package__).check(argument)
+
+
+@contextmanager
+def _needing_torch(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise BackendUnavailable(
+            f"backend {shown(name)} needs torch, which is not installed; pip install torch"
+        ) from error
 
 
 def backend_of(device: str, running: str = "auto") -> str:

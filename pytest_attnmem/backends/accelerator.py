@@ -89,10 +89,22 @@ class Accelerator:
 
 
 def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
-    """The accelerator's device of that number (``1``, ``xpu:1``), or the current one.
+    """Return the accelerator's device of that number (``1``, ``xpu:1``), or the current one.
 
     Raises:
         BackendUnavailable: there is none, or it does not report memory; the text says why.
+    """
+    accelerator = accelerator or getattr(torch, "accelerator", None)
+    number = check(argument, accelerator)
+    index = int(number) if number else accelerator.current_device_index()
+    return Accelerator(accelerator.current_accelerator().type, index, accelerator)
+
+
+def check(argument: str, accelerator: Any = None) -> str:
+    """Return the number that *argument* has, of a device that is there; no device is used.
+
+    Raises:
+        BackendUnavailable: it is not there, or does not report memory; the text says why.
     """
     accelerator = accelerator or getattr(torch, "accelerator", None)
     missing = [name for name in _NEEDED if not hasattr(accelerator, name)]
@@ -111,8 +123,7 @@ def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
     count = accelerator.device_count()
     if number and int(number) >= count:
         raise _unavailable(f"it has no device {number}; expected a number below {count}")
-    index = int(number) if number else accelerator.current_device_index()
-    return Accelerator(kind, index, accelerator)
+    return number
 
 
 def _unavailable(why: str) -> BackendUnavailable:

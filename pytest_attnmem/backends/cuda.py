@@ -106,7 +106,17 @@ class Cuda:
 
 
 def open_backend(argument: str, cuda: Any = torch.cuda) -> Cuda:
-    """The CUDA device of that number, or the current one.
+    """Return the CUDA device of that number, or the current one.
+
+    Raises:
+        BackendUnavailable: there is none; the text says why.
+    """
+    check(argument, cuda)
+    return Cuda(int(argument) if argument else cuda.current_device(), cuda)
+
+
+def check(argument: str, cuda: Any = torch.cuda) -> None:
+    """See that there is a CUDA device of that number, without using it.
 
     Raises:
         BackendUnavailable: there is none; the text says why.
@@ -128,4 +138,3 @@ def open_backend(argument: str, cuda: Any = torch.cuda) -> Cuda:
         raise BackendUnavailable(
             f"backend 'cuda' has no device {argument!r}; expected a number below {count}"
         )
-    return Cuda(int(argument) if argument else cuda.current_device(), cuda)

@@ -9,6 +9,7 @@ address. The rest of an operator's allocations is its scratch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ import torch
 from ..measurement import Held
 from . import Stretch
 from .ledger import Ledger
-from .tracker import LIFT, TrackingMode, caller, innermost, prime
+from .origin import innermost
+from .tracker import LIFT, TrackingMode, prime
 
 #: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
@@ -78,13 +80,13 @@ class _LabellingMode(TrackingMode):
         super().__init__()
         self._memory = memory
         self._calls: list[Held] = []
-        self._tensors: dict[tuple[str, int], Held] = {}
+        self._tensors: dict[tuple[str, int], tuple[int, Held]] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         op = f"{func.overloadpacket.__name__.strip('_')} (scratch)"
-        self._calls.append(Held(0, (), "", op, *caller()))
+        self._calls.append(Held(0, (), "", op, *self.caller()))
         self._memory._set_memory_metadata(str(len(self._calls) - 1))
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
@@ -95,21 +97,20 @@ class _LabellingMode(TrackingMode):
         """What is allocated from here on is no operator's, but the next may make a tensor of it."""
         self._memory._set_memory_metadata(f"before {len(self._calls)}")
 
-    def born(self, held: Held, storage: torch.UntypedStorage) -> None:
+    def born(self, number: int, held: Held, storage: torch.UntypedStorage) -> None:
         """Remember where the operator that runs put a tensor, or found one that was just made."""
         call = str(len(self._calls) - 1)
         call = f"before {call}" if held.op == LIFT.overloadpacket.__name__ else call
-        self._tensors[call, storage.data_ptr()] = held
+        self._tensors[call, storage.data_ptr()] = number, held
 
     def name(self, entry: Mapping[str, Any]) -> Held:
         """The tensor that an allocation is for, or whose scratch it is."""
         size, call = entry["size"], str(entry.get("user_metadata") or "")
         tensor = self._tensors.get((call, entry["addr"]))
         if tensor is not None:
-            return Held(size, tensor.shape, tensor.dtype, tensor.op, tensor.where, tensor.function)
+            return replace(self.known(*tensor), nbytes=size)
         if call.isdecimal() and int(call) < len(self._calls):
-            made_by = self._calls[int(call)]
-            return Held(size, (), "", made_by.op, made_by.where, made_by.function)
+            return replace(self._calls[int(call)], nbytes=size)
         frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
         return Held(size, (), "", "(not by an operator)", *innermost(frames))
 

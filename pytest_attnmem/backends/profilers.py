@@ -28,6 +28,9 @@ _PROFILER_STARTS = (
 )
 
 
+_EXCHANGED = "the profiler of this thread was exchanged meanwhile"
+
+
 def in_backward() -> bool:
     """Whether autograd's engine runs us: it has swapped the profiler of the thread, and will again.
 
@@ -96,10 +99,13 @@ class LegacyProfiler(Profiler):
     def stop(self) -> tuple[list[int], str | None]:
         """The sizes since ``start``."""
         _autograd._enable_record_function(True)
-        lists = _autograd._disable_profiler_legacy()
+        try:
+            lists = _autograd._disable_profiler_legacy()
+        except RuntimeError:  # there is none on, or one of another kind
+            return [], _EXCHANGED
         # A list begins with the mark that enabling makes, unless it was not ours that was on.
         whole = any(events and events[0].name() == "__start_profile" for events in lists)
-        problem = None if whole else "the profiler of this thread was exchanged meanwhile"
+        problem = None if whole else _EXCHANGED
         sizes = [[event.cpu_memory_usage() for event in events] for events in lists]
         sizes = [events for events in sizes if any(events)]
         if len(sizes) > 1:
@@ -121,7 +127,10 @@ class KinetoProfiler(Profiler):
 
     def stop(self) -> tuple[list[int], str | None]:
         """The sizes since ``start``."""
-        result = _autograd._disable_profiler()
+        try:
+            result = _autograd._disable_profiler()
+        except RuntimeError:
+            return [], _EXCHANGED
         events = [event for event in result.events() if event.name() == "[memory]"]
         events.sort(key=lambda event: event.start_ns())
         return [event.nbytes() for event in events if event.device_type().name == "CPU"], None  # type: ignore[attr-defined]

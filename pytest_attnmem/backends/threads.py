@@ -2,48 +2,72 @@
 
 from __future__ import annotations
 
-import sys
+import _thread
+import ctypes
 import threading
 import time
 from contextlib import suppress
-from typing import Any
 
 #: What a thread may run without having allocated a tensor: a wait that times out, no more.
 _NEGLIGIBLE_NS = 20_000
 #: How often, and how many seconds apart, it is looked whether threads are at rest.
 _LOOKS, _A_MOMENT = 10, 0.0002
 
+#: Taken now, because a program may put a function of its own in its place.
+_START = _thread.start_new_thread
+
+#: By the system's number of a thread and its name: how long it has run, in nanoseconds.
+_Clocks = dict[tuple[int, str], int]
+
+_STATE = ctypes.pythonapi.PyThreadState_Get
+_STATE.argtypes, _STATE.restype = (), ctypes.c_void_p
+_NUMBER = ctypes.pythonapi.PyThreadState_GetID
+_NUMBER.argtypes, _NUMBER.restype = (ctypes.c_void_p,), ctypes.c_uint64
+
 
 class ThreadWatch:
-    """Notices threads that start or run, whose allocations the profilers do not see."""
+    """Notices threads that start or run, whose allocations the profilers do not see.
+
+    Threads of kernels are none of them: they run no Python, and allocate no tensor of their own.
+    """
 
     def start(self) -> None:
         """Begin to watch."""
-        self._started = 0
-        self._before = threading.getprofile()
         self._clocks = _settled()
-        threading.setprofile(self._notice)
+        self._newest = _newest()
 
     def stop(self) -> str | None:
         """End it; why what was seen may not be all."""
-        threading.setprofile(self._before)
+        started = _newest() - self._newest - 1
         sees = "and the cpu backend sees the test's own thread only"
-        if self._started:
-            threads = "a thread was" if self._started == 1 else f"{self._started} threads were"
+        if started > 0:
+            threads = "a thread was" if started == 1 else f"{started} threads were"
             return f"{threads} started, {sees}"
         for thread, clock in _clocks().items():
             if clock - self._clocks.get(thread, clock) > _NEGLIGIBLE_NS:
-                return f"thread {thread.name!r} ran meanwhile, {sees}"
+                return f"thread {thread[1]!r} ran meanwhile, {sees}"
         return None
 
-    def _notice(self, frame: Any, event: Any, argument: Any) -> None:
-        self._started += 1
-        sys.setprofile(self._before)
-        if self._before is not None:
-            self._before(frame, event, argument)
+
+def _newest() -> int:
+    """The number of a thread that is started now; Python numbers all that run it, however started.
+
+    Whoever starts one may do so past ``threading``, and may replace its hooks.
+    """
+    told: list[int] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def tell() -> None:
+        told.append(_NUMBER(_STATE()))
+        done.release()
+
+    _START(tell, ())
+    done.acquire()
+    return told[0]
 
 
-def _settled() -> dict[threading.Thread, int]:
+def _settled() -> _Clocks:
     """The clocks, once a thread that was started just now has come to its wait."""
     clocks = _clocks()
     for _ in range(_LOOKS if clocks else 0):
@@ -54,13 +78,16 @@ def _settled() -> dict[threading.Thread, int]:
     return clocks
 
 
-def _clocks() -> dict[threading.Thread, int]:
-    """How long each other thread has run, in nanoseconds; empty where the system does not say."""
+def _clocks() -> _Clocks:
+    """How long each other thread has run, in nanoseconds; empty where the system does not say.
+
+    Only of those that ``threading`` knows: pytest-xdist's workers have one that it does not.
+    """
     own = threading.get_native_id()
     clocks = {}
     for thread in threading.enumerate():
         if thread.native_id not in (None, own):
             # Not by pthread_getcpuclockid, which a thread that ends just now would make crash.
             with suppress(OSError), open(f"/proc/self/task/{thread.native_id}/schedstat") as file:
-                clocks[thread] = int(file.read().split()[0])
+                clocks[thread.native_id, thread.name] = int(file.read().split()[0])
     return clocks

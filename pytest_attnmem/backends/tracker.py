@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator
-from types import FrameType
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,11 +15,7 @@ from torch.utils._pytree import tree_leaves
 from ..measurement import Held
 from . import Stretch
 from .ledger import Ledger
-
-_TORCH = os.path.dirname(torch.__file__) + os.sep
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: Code of this package that is the program under measurement, not its observer.
-_KERNELS = os.path.join(_HERE, "kernels") + os.sep
+from .origin import GRADIENT, PARAMETER, Origin, Origins, innermost, is_gradient, is_parameter
 
 
 class Tracker:
@@ -57,6 +51,8 @@ class TrackingMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._ledger = Ledger()
         self._alive: dict[int, tuple[int, int]] = {}  # by storage, number and bytes
+        self._roles: dict[int, str] = {}  # by number
+        self._origins = Origins()
 
     def begin(self) -> None:
         """Count from here."""
@@ -78,10 +74,30 @@ class TrackingMode(TorchDispatchMode):
                 followed = self._alive.get(key)
                 if nbytes != (followed[1] if followed else foreign.get(key, 0)):
                     self._take_in(key, leaf, func)
+                if is_parameter(leaf):
+                    self._is(PARAMETER, key)
+        if is_gradient():
+            for leaf in filter(_is_plain, tree_leaves(out)):
+                self._is(GRADIENT, _key(leaf))
         return out
 
-    def born(self, held: Held, storage: torch.UntypedStorage) -> None:
+    def born(self, number: int, held: Held, storage: torch.UntypedStorage) -> None:
         """Called for each storage as it is taken in."""
+
+    def known(self, number: int, held: Held) -> Held:
+        """Returns the tensor with the role that it has by now."""
+        role = self._roles.get(number, "")
+        return replace(held, role=role) if role else held
+
+    def caller(self) -> Origin:
+        """Returns where in the program an operator was called."""
+        origin = self._origins.of(sys._getframe(1))
+        # A thread of autograd's engine has no line of its own.
+        return origin if origin.function else origin._replace(function="backward")
+
+    def _is(self, role: str, key: int) -> None:
+        if key in self._alive:
+            self._roles[self._alive[key][0]] = role
 
     def _take_in(self, key: int, tensor: torch.Tensor, func: Any) -> None:
         storage = tensor.untyped_storage()
@@ -93,11 +109,12 @@ class TrackingMode(TorchDispatchMode):
             return
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         op = func.overloadpacket.__name__.strip("_")
-        held = Held(nbytes, shape, dtype, op, *caller())
-        number = self._ledger.born(nbytes, lambda: held)
+        held = Held(nbytes, shape, dtype, op, *self.caller())
+        number = self._ledger.births
+        self._ledger.born(nbytes, lambda: self.known(number, held))
         self._died(key)  # only now: what is resized is copied, and there are two of it for a moment
         self._alive[key] = number, nbytes
-        self.born(held, storage)
+        self.born(number, held, storage)
         weakref.finalize(storage, self._died, key).atexit = False
 
     def _died(self, key: int) -> None:
@@ -127,16 +144,9 @@ def _key(tensor: torch.Tensor) -> int:
     return key
 
 
-def caller() -> tuple[str, str]:
-    """The innermost line of the program, and the function it is in."""
-    where, function = innermost(_frames(sys._getframe(1)))
-    return where, function or "backward"  # a thread of autograd's engine has no line of its own
-
-
-def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
-    while frame is not None:
-        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-        frame = frame.f_back
+def caller() -> str:
+    """Returns the innermost line of the program."""
+    return Origins().of(sys._getframe(1)).where
 
 
 def raised_at(error: BaseException) -> str:
@@ -147,12 +157,3 @@ def raised_at(error: BaseException) -> str:
     ]
     where, _ = innermost(reversed(frames))
     return f" at {where}" if where else ""
-
-
-def innermost(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
-    """Of frames, innermost first, the first outside torch and what observes; empty if none is."""
-    for path, line, function in frames:
-        observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
-        if not (observer or path.startswith((_TORCH, "<"))):
-            return f"{os.path.basename(path)}:{line}", function
-    return "", ""

@@ -7,10 +7,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from .. import __version__
-from ..errors import AttnMemError
+from ..errors import AttnMemError, BudgetError
+from ..units import excerpt
 from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
 
 #: In the order that ``attnmem --help`` lists them.
@@ -18,6 +19,11 @@ COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, roofline, derive, run),
     *(compare, merge, report),
 )
+
+
+#: Options and arguments that are lists, and may be empty.
+_LISTS: Final = frozenset({"shapes", "sizes", "program"})
+_MAX_LINE: Final = 1000
 
 
 class Command(Protocol):
@@ -31,7 +37,7 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; its exit code, or 2 and one line for what cannot be done.
+    """Run one subcommand; return its exit code, or 2 after one line on what cannot be done.
 
     As from a shell: 130 where it was interrupted, 141 where nobody read on.
     """
@@ -46,11 +52,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         sub.set_defaults(execute=cast("Command", module).execute)
     arguments = parser.parse_args(argv)
     try:
+        _check_values(arguments)
         code = int(arguments.execute(arguments))
         sys.stdout.flush()
         return code
     except AttnMemError as error:
-        print(f"attnmem {arguments.command}: {error}", file=sys.stderr)
+        line = excerpt(str(error), _MAX_LINE)  # a path may be long, and have line breaks
+        print(f"attnmem {arguments.command}: {line}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "torch":
+            raise
+        needed = "needs torch, which is not installed; pip install torch"
+        print(f"attnmem {arguments.command}: {needed}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"attnmem {arguments.command}: interrupted", file=sys.stderr)
@@ -58,6 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _check_values(arguments: Namespace) -> None:
+    """See that options have values: of ``--N=--`` argparse makes an empty list."""
+    for name, value in vars(arguments).items():
+        if value == [] and name not in _LISTS:
+            raise BudgetError(f"--{name.replace('_', '-')} has no value; write one in place of --")
 
 
 def console() -> None:

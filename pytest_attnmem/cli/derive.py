@@ -12,7 +12,10 @@ from typing import Any
 
 from ..closed_form import Derived, Holder, Term
 from ..derive import derive
-from ..errors import BudgetError
+from ..errors import BudgetError, SizesError
+from ..inputs import dtype_of
+from ..units import shown
+from .workload import size_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,6 +27,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="", metavar="PROFILE", help="count the scratch of this device's kernels"
     )
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="N=512,1024,…",
+        help="to run it at, of one symbol; may be given again for others",
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -34,13 +44,17 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: there is no such function, or no formula.
     """
     backend = f"simulated:{arguments.device}" if arguments.device else "simulated"
-    found = derive(
-        _function(arguments.function),
-        *arguments.shapes,
-        dtype=arguments.dtype,
-        backward=arguments.backward,
-        backend=backend,
-    )
+    try:
+        found = derive(
+            _function(arguments.function),
+            *arguments.shapes,
+            dtype=dtype_of(arguments.dtype, "--dtype"),
+            backward=arguments.backward,
+            backend=backend,
+            sizes=dict(map(_sizes, arguments.sizes)),
+        )
+    except SizesError as error:
+        raise BudgetError(f"{error.problem}: --sizes N=512,1024,1536,2048") from None
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
@@ -96,6 +110,14 @@ def to_dict(found: Derived) -> dict[str, Any]:
 def _told(term: Term) -> dict[str, Any]:
     held = [{**asdict(holder), "where": _place(holder)} for holder in term.held]
     return {"text": term.text, "held": held}
+
+
+def _sizes(text: str) -> tuple[str, list[int]]:
+    text = text or "--"  # argparse makes an empty list of it
+    symbol, equals, values = text.partition("=")
+    if not (symbol and equals):
+        raise BudgetError(f"cannot read --sizes {shown(text)}; write --sizes N=512,1024,1536,2048")
+    return symbol, [size_of("sizes", value) for value in values.split(",")]
 
 
 def _function(path: str) -> Any:

@@ -77,9 +77,9 @@ def _by_test(records: Iterable[Record]) -> dict[tuple[str, ...], list[Record]]:
     return rows
 
 
-def _badness(rows: list[Record]) -> tuple[int, int]:
+def _badness(rows: list[Record]) -> tuple[bool, int, int]:
     order = (None, Outcome.WITHIN, Outcome.NOT_ENFORCED, Outcome.OVER)
-    return max((order.index(row.outcome), row.value or 0) for row in rows)
+    return max((row.fails, order.index(row.outcome), row.value or 0) for row in rows)
 
 
 def _difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -51,7 +51,8 @@ def attention(
             the memory model.
 
     Raises:
-        ValueError: the inputs do not fit together, or both masks are given.
+        ValueError: the inputs do not fit together, both masks are given, or, on the CPU, PyTorch's
+            template would read beyond the keys.
         RuntimeError: it would not be compiled, or the compiler refuses.
 
     O(N·d) memory, O(N²·d) time: Dong et al., 2024 (arXiv 2412.05496), Flex Attention: A Programming
@@ -71,6 +72,8 @@ def attention(
         raise RuntimeError(_DENSE)
     if block_mask is None:
         block_mask = _tables(q.shape[2], k.shape[2], causal, q.device)
+    if q.device.type == "cpu":
+        _check_reads(q.shape[3], k.shape[2], block_mask.BLOCK_SIZE[1])
     try:
         with torch._dynamo.config.patch(recompile_limit=2**16, accumulated_recompile_limit=2**16):
             out: Tensor = torch.compile(_flex, dynamic=False, fullgraph=True)(
@@ -79,6 +82,25 @@ def attention(
     except (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError) as error:
         raise RuntimeError(f"flex_attention's compiler refuses: {_reason(error)}") from None
     return out
+
+
+def _check_reads(d: int, M: int, block: int) -> None:
+    """Refuse the sizes at which PyTorch's template for the CPU reads rows beyond the keys.
+
+    CppMicroGemmFP32Vec (torch/_inductor/codegen/cpp_micro_gemm.py, torch 2.13) multiplies 16 keys
+    at a time. Where 8 are left over it still takes 16, if a vector of 8 floats (AVX2) divides d and
+    d < 24. It reads 8 rows too many; where one block holds all keys, their products overwrite the
+    rows' maxima and sums. Seen with rows of NaN behind the keys: NaN in 8 rows of out for all three
+    dtypes at d = 8 or 16 and M = 8 or 40; nothing at M = 4, 12, 32 or 33, nor at d = 4, 12, 24 or
+    32. With AVX-512 it does not happen; sizes are refused all the same, for programs that move.
+    """
+    block = min(block, M)
+    if d in (8, 16) and any(keys % 16 == 8 for keys in (block, (M - 1) % block + 1)):
+        raise ValueError(
+            f"flex on cpu cannot take d={d} with M={M}: where d is 8 or 16 and a block of keys is 8"
+            " longer than a multiple of 16, PyTorch's compiled flex_attention reads rows beyond the"
+            " keys, and returns NaN or wrong rows; pad q and k with zeros to d=24 and pass scale"
+        )
 
 
 def _flex(

@@ -11,8 +11,9 @@ from typing import Any
 from ..errors import AttnMemError
 from ..functions import measure
 from ..instrument import ready
-from ..measure import Window, pause, window
+from ..measure import pause, window
 from ..measurement import Measurement
+from ..window import Window
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
 

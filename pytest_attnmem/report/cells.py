@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..backends import BACKENDS
 from ..record import Record
 from ..shape import DEFAULTS
 from ..summary import share
 from ..units import common_unit, format_in
+from ..verdict import Outcome
 
 
 def unit(rows: Iterable[Record]) -> str:
@@ -34,6 +36,8 @@ def budget(row: Record, unit: str) -> str:
 
 def peak(row: Record, unit: str) -> str:
     """The number that was held to the budget, and its metric where that is another."""
+    if row.out_of_memory:
+        return "out of memory"
     metric = "" if row.metric == "peak" else f" ({row.metric})"
     return size(row.value, unit) + metric
 
@@ -48,16 +52,23 @@ def percent(row: Record) -> str:
 
 def change(row: Record) -> str:
     """Bytes more than in the baseline; ``new`` and ``stale`` where there is no such number."""
-    if row.baseline_bytes is None or row.value is None:
+    if row.baseline_bytes is None or row.value is None or row.out_of_memory:
         return row.baseline_state
     return f"{row.value - row.baseline_bytes:+,} B"
 
 
 def outcome(row: Record) -> str:
-    """How the row ended."""
+    """How the row ended; a test that was expected to be over has failed nothing."""
     if row.outcome is not None:
-        return row.outcome.value
+        expected = row.outcome is Outcome.OVER and row.expected
+        return "expected failure" if expected else row.outcome.value
     return "not measured" if row.reason else "measured"
+
+
+def backend(row: Record) -> str:
+    """Where the row was measured, and by which backend where the device does not say."""
+    known = row.backend in BACKENDS or ":" in row.backend or row.device == row.backend
+    return row.place if known or not row.backend else f"{row.backend} on {row.device}"
 
 
 def shape(row: Record) -> str:

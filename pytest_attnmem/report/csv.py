@@ -40,6 +40,8 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "true" if value else ""
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, Outcome):

@@ -21,21 +21,23 @@ from .markdown import bounded
 #: Of what all processes of one step add to its summary; with a byte more, GitHub shows none of it.
 SUMMARY_LIMIT: Final = 1 << 20
 
-_LEVELS: Final = ((Outcome.OVER, "error"), (Outcome.NOT_ENFORCED, "warning"))
+_LEVELS: Final = ("error", "warning", "notice")
 _HELD: Final = 3
 _LONGEST: Final = 400
 
 
 def workflow_commands(summary: Summary, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """A workflow command a line: errors, worst first, then warnings of what was not enforced.
+    """A workflow command a line: errors, worst first; warnings of what was not enforced; notices.
+
+    A notice tells of an expected failure.
 
     ``root`` is the directory that the rows' places are told from. GitHub tells files from the
     repository's root, which is ``GITHUB_WORKSPACE``.
     """
     workspace = environ.get("GITHUB_WORKSPACE", "")
-    for outcome, level in _LEVELS:
+    for level in _LEVELS:
         for row in summary.by_share:
-            if row.outcome is outcome:
+            if _level(row) == level:
                 properties = {**_place(row, root, workspace), "title": excerpt(row.name, _LONGEST)}
                 told = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
                 yield f"::{level} {told}::{_data(_message(row))}"
@@ -76,11 +78,21 @@ def _place(row: Record, root: Path, workspace: str) -> dict[str, str]:
     return {"file": name, "line": line} if line else {"file": name}
 
 
+def _level(row: Record) -> str:
+    if row.outcome is Outcome.NOT_ENFORCED:
+        return "warning"
+    if row.outcome is Outcome.OVER:
+        return "error" if row.fails else "notice"
+    return ""
+
+
 def _message(row: Record) -> str:
     if row.outcome is Outcome.NOT_ENFORCED:
         return f"memory budget not enforced: {excerpt(row.reason, _LONGEST)}"
+    if not row.fails:
+        return f"expected failure of a memory budget: {excerpt(row.reason, _LONGEST)}"
     moment = "end" if row.metric == "retained" else "peak"
-    held = tensors.lines(row.held[:_HELD], row.shape, moment)[1:]
+    held = tensors.lines(row.held, moment)[1 : 1 + _HELD]
     return "\n".join([excerpt(row.reason, _LONGEST), *(excerpt(line, _LONGEST) for line in held)])
 
 

@@ -16,7 +16,7 @@ from ..decomposition import Component
 from ..measurement import METRICS, Held
 from ..record import Record
 from ..summary import Summary
-from ..tensors import dimensions
+from ..symbolic import product
 from ..timeline import Timeline
 from ..units import excerpt, format_size
 from ..verdict import Outcome
@@ -38,8 +38,9 @@ _EXACT = 1 << 53
 Texts = dict[str, int]
 """What is said often, each with its place in the page's list of texts."""
 
-Tensors = dict[Held, int]
-"""What a row held at one time or another, each with its place in the row's list of tensors."""
+Tensors = dict[Held, tuple[int, Held]]
+"""What a row held at one time or another, as any run tells of it: its place in the row's list of
+tensors, and the tensor with all that is known."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -64,10 +65,13 @@ def verdict(summary: Summary) -> str:
     if not budgets:
         return "No budgets, only measurements" if summary.records else "Nothing was measured"
     many = f"{budgets:,} budget{'' if budgets == 1 else 's'}"
-    if over:
-        return f"{over:,} of {many} exceeded" + (f", {unproven:,} not enforced" if unproven else "")
-    if unproven:
-        return f"{unproven:,} of {many} not enforced"
+    expected = f"{summary.expected:,} expected failure{'' if summary.expected == 1 else 's'}"
+    more = [f"{unproven:,} not enforced"] if unproven and over else []
+    more += [expected] if summary.expected else []
+    if over or unproven or more:
+        first = f"{over:,} of {many} exceeded" if over else f"{unproven:,} of {many} not enforced"
+        kept = f"{summary.count(Outcome.WITHIN):,} of {many} kept"
+        return ", ".join([first if over or unproven else kept, *more])
     return "The one budget is kept" if budgets == 1 else f"All {many} kept"
 
 
@@ -119,15 +123,16 @@ def _charts(
 
 def _failures_first(summary: Summary) -> list[Record]:
     """By share, and what was not enforced before what was kept."""
-    return sorted(summary.by_share, key=lambda row: _ORDER.index(row.outcome))
+    return sorted(summary.by_share, key=lambda row: _ORDER.index(cells.outcome(row)))
 
 
-_ORDER = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN, None)
+_ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not measured")
 
 
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     """A record as the page reads it; sizes in bytes."""
-    plain = ("nodeid", "region", "reason", "metric", "budget", "where", "baseline_state")
+    plain = ["nodeid", "region", "reason", "metric", "budget", "where"]
+    plain += ["baseline_state", "out_of_memory"]
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
     listed, others = row.held[:LISTED], row.held[LISTED:]
     tensors: Tensors = {}
@@ -135,18 +140,18 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     data |= {name: _number(getattr(row, name)) for name in sizes}
     return data | {
         "outcome": cells.outcome(row),
-        "place": row.place,
+        "place": cells.backend(row),
         "backend": row.backend,
         "symbols": [[name, _number(size)] for name, size in row.shape.items()],
         "shape": cells.shape(row),
         "workspace_bytes": _number(row.workspace_bytes),
         "allocations": _number(row.allocations),
         "duration_s": row.duration_s if isfinite(row.duration_s) else None,
-        "held": [_place(held, tensors) for held in listed],
+        "held": [_known(held, tensors) for held in listed],
         "more_held": [len(others), _number(sum(held.nbytes for held in others))],
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
-        "tensors": [_tensor(held, row, texts) for held in tensors],
+        "tensors": [_tensor(held, texts) for _, held in tensors.values()],
         "growth": growths,
     }
 
@@ -156,10 +161,16 @@ def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
     return places.setdefault(thing, len(places))
 
 
-def _tensor(held: Held, row: Record, texts: Texts) -> list[Any]:
+def _known(held: Held, tensors: Tensors) -> int:
+    """The place of a tensor in the row's list, which it joins where it is new."""
+    place, _ = tensors.setdefault(held.origin, (len(tensors), held))
+    return place
+
+
+def _tensor(held: Held, texts: Texts) -> list[Any]:
     """Bytes, then texts by their place: shape, what it means, dtype, operator, line, function."""
     shape = str([*held.shape]) if held.dtype or held.shape else ""
-    meaning = dimensions(held.shape, row.shape)
+    meaning = product(held.dims)
     words = (shape, meaning, held.dtype, held.op, held.where, held.function)
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
 
@@ -170,7 +181,7 @@ def _component(part: Component, texts: Texts) -> list[Any]:
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
-    spans = [(span.born, span.died, _place(span.held, tensors)) for span in life.spans]
+    spans = [(span.born, span.died, _known(span.held, tensors)) for span in life.spans]
     return {"events": life.events, "note": life.note, "spans": spans}
 
 
@@ -205,6 +216,8 @@ def _exactly(value: Any) -> Any:
 
 def _plain_row(row: Record) -> str:
     """A line of the table that stands in for the page where scripts do not run."""
-    sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, row.value)]
-    words = (row.name, row.place, sizes[0] or row.budget, sizes[1], cells.outcome(row), row.reason)
+    value = None if row.out_of_memory else row.value
+    sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, value)]
+    words = [row.name, cells.backend(row), sizes[0] or row.budget, sizes[1]]
+    words += [cells.outcome(row), row.reason]
     return f"<tr>{''.join(f'<td>{escape(excerpt(word, 400))}</td>' for word in words)}</tr>"

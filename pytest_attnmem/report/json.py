@@ -34,6 +34,7 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         "summary": {
             "budgets": summary.budgets,
             **{outcome.name.lower(): summary.count(outcome) for outcome in Outcome},
+            "expected_failures": summary.expected,
             "measured": len(summary.records) - summary.budgets,
             "session_peak_bytes": highest.peak_bytes if highest else None,
         },

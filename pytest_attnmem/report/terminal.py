@@ -13,12 +13,25 @@ from . import cells
 
 def render_line(summary: Summary, hint: bool) -> str:
     """The one line that a session with budgets ends with."""
-    counts = ", ".join(f"{summary.count(outcome)} {outcome.value}" for outcome in _ORDER)
+    counts = ", ".join(f"{count} {name}" for name, count in summary.counts.items())
     plural = "" if summary.budgets == 1 else "s"
     states = ", ".join(f"{count} {state}" for state, count in summary.states.items())
     compared = f"; baseline: {states}" if states else ""
     more = " (--attnmem-report for the table)" if hint else ""
     return f"attnmem: {summary.budgets} budget{plural}, {counts}{compared}{more}"
+
+
+def render_reasons(summary: Summary) -> list[str]:
+    """Why budgets were not enforced, the most frequent first, a line each and few of them."""
+    reasons = [*summary.reasons.items()]
+    lines = [
+        f"  {count} not enforced: {excerpt(reason, _MAX_REASON)}"
+        for reason, count in reasons[:_MAX_REASONS]
+    ]
+    others = reasons[_MAX_REASONS:]
+    if others:
+        lines.append(f"  {sum(count for _, count in others)} not enforced for other reasons")
+    return lines
 
 
 def render_table(summary: Summary) -> list[str]:
@@ -45,7 +58,7 @@ def render_table(summary: Summary) -> list[str]:
     return [*table.splitlines(), "", *_notes(summary)]
 
 
-_ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
+_MAX_REASONS = 3
 _MAX_REASON = 160  # the JSON has it whole
 
 
@@ -53,7 +66,7 @@ def _cells(row: Record, unit: str, prefix: str) -> list[str]:
     return [
         _shortened(row.name.removeprefix(prefix)),
         cells.shape(row),
-        row.place,
+        cells.backend(row),
         cells.budget(row, unit),
         cells.peak(row, unit),
         cells.percent(row),
@@ -72,7 +85,7 @@ def _notes(summary: Summary) -> list[str]:
     lines += [
         f"{cells.outcome(row)}  {row.name}: {excerpt(row.reason, _MAX_REASON)}"
         for row in summary.records
-        if row.outcome is Outcome.NOT_ENFORCED or (row.outcome is not Outcome.OVER and row.reason)
+        if row.reason and (row.outcome is not Outcome.OVER or row.out_of_memory)
     ]
     return lines
 

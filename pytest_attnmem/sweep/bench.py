@@ -12,6 +12,7 @@ from ..profiles import DeviceProfile
 from ..units import shown
 from .beyond import MOST, PERIOD, allocations, by_growth, by_model
 from .case import Case
+from .dimensions import placed
 from .memory import Seen, observe
 from .rows import ERROR, OK, OOM, UNMEASURED, Row
 from .timing import mean_times
@@ -134,9 +135,9 @@ class Bench:
             alive = observe(case, self.instrument, trace=True).alive
         if not any(alive.values()):
             return ()
+        symbols = case.shape.symbols
         return decompose(
-            alive,
-            case.shape.symbols,
+            {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()},
             peak_bytes=self._all(seen.peak_bytes),
             workspace_bytes=self.instrument.workspace_bytes,
         )

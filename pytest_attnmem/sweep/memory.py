@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..errors import BudgetError
-from ..measure import Window, window
+from ..measure import window
 from ..measurement import Held, Measurement
+from ..window import Window
 from .case import STAGES, Case, program
 
 if TYPE_CHECKING:

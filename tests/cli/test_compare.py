@@ -67,16 +67,16 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
             f"a.py::broken         2.0        3.0    +1,024 B   +50.0  now over: {reason}",
             "a.py::skipped        1.0          -"
             "                      no longer measured: skipped: no | GPU",
+            "a.py::removed        1.0          -                      removed",
             "a.py::grew         100.0      200.0  +102,400 B  +100.0  grew",
             "a.py::shrank         4.0        3.0    -1,024 B   -25.0  shrank",
             "a.py::added            -        1.0                      added",
-            "a.py::removed        1.0          -                      removed",
             "a.py::moved          1.0        1.0"
             "                      measured elsewhere: cpu → null:H100",
             "",
             "torch: 2.6.0 → 2.7.1",
-            "3 of 5 tests failed the comparison: 1 now over, 1 no longer measured, 1 grew,"
-            " 1 shrank, 1 added, 1 removed, 1 measured elsewhere, 1 unchanged.",
+            "4 of 6 tests failed the comparison: 1 now over, 1 no longer measured, 1 removed,"
+            " 1 grew, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
         ],
     )
 
@@ -85,19 +85,18 @@ def test_the_markdown(files: list[str], capsys: pytest.CaptureFixture[str]) -> N
     code, lines = run(capsys, *files, "--markdown", "--fail-on", "2%+100KiB")
     assert code == 1
     assert lines == [
-        "**2 of 5 tests failed the comparison**: 1 now over, 1 no longer measured,"
-        " 1 grew within the tolerance, 1 shrank, 1 added, 1 removed, 1 measured elsewhere,"
-        " 1 unchanged.",
+        "**3 of 6 tests failed the comparison**: 1 now over, 1 no longer measured, 1 removed,"
+        " 1 grew within the tolerance, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
         "",
         "| test | old KiB | new KiB | Δ | Δ % |  |",
         "|---|--:|--:|--:|--:|---|",
         "| `a.py::broken` | 2.0 | 3.0 | +1,024 B | +50.0 | **now over: `peak 3.0 KiB exceeds"
         " budget 2.0 KiB (1.5x) on cpu`** |",
         "| `a.py::skipped` | 1.0 | - |  |  | **no longer measured: `skipped: no \\| GPU`** |",
+        "| `a.py::removed` | 1.0 | - |  |  | **removed** |",
         "| `a.py::grew` | 100.0 | 200.0 | +102,400 B | +100.0 | grew within the tolerance |",
         "| `a.py::shrank` | 4.0 | 3.0 | -1,024 B | -25.0 | shrank |",
         "| `a.py::added` | - | 1.0 |  |  | added |",
-        "| `a.py::removed` | 1.0 | - |  |  | removed |",
         "| `a.py::moved` | 1.0 | 1.0 |  |  | measured elsewhere: `cpu → null:H100` |",
         "",
         "",
@@ -115,7 +114,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert data["counts"]["grew"] == data["counts"]["unchanged"] == 1
     assert data["environment"] == {"torch": ["2.6.0", "2.7.1"]}
     assert [change["nodeid"] for change in data["changes"] if change["fails"]] == [
-        *("a.py::broken", "a.py::skipped", "a.py::grew"),
+        *("a.py::broken", "a.py::skipped", "a.py::removed", "a.py::grew"),
     ]
     assert data["changes"][1] == {
         "nodeid": "a.py::skipped",
@@ -132,7 +131,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
             "reason": "skipped: no | GPU",
         },
     }
-    assert data["changes"][4]["old"] is None
+    assert data["changes"][5]["old"] is None
 
 
 @pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)], ids=str)

@@ -75,11 +75,33 @@ def test_json(capsys):
         ),
         (
             [STANDARD],
-            "derive needs the shape of each tensor argument: derive(fn, 'B H N d', 'B H M d', …)",
+            "each tensor argument needs a shape, such as 'B H N d' 'B H M d'",
         ),
         (
             [STANDARD, *QKV, "--dtype", "int7"],
-            "derive needs a floating dtype, such as torch.float16 or 'float16', got 'int7'",
+            "--dtype needs a floating dtype, such as torch.float16 or 'float16', got 'int7'",
+        ),
+        (
+            ["pytest_attnmem.units:_MAX_LENGTH", "N"],
+            "expected a function and the shapes of its arguments, got 64",
+        ),
+        (
+            [STANDARD, *QKV, "--sizes", "N"],
+            "cannot read --sizes 'N'; write --sizes N=512,1024,1536,2048",
+        ),
+        (
+            [STANDARD, *QKV, "--sizes", "N=1,x,3"],
+            "--sizes: expected a whole number >= 1 and < 2**63, got 'x'",
+        ),
+        (
+            [STANDARD, *QKV, "--sizes", "Q=16,32,48,64"],
+            "sizes are given for Q, and no shape has that symbol; the shapes have B, H, N, d",
+        ),
+        (
+            ["pytest_attnmem.kernels.standard:attention", *QKV[:2]],
+            "the function raised TypeError: attention() missing 1 required positional argument: 'v'"
+            " with B=4 H=8 N=512 d=48; give the shape of each argument, and sizes that it takes:"
+            " --sizes N=512,1024,1536,2048",
         ),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_terminal_is_left_clean_by_what_is_refused(capsys, monkeypatch):
         ),
         (
             ["linear", "--device", "H10"],
-            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}",
+            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}; did you mean H100?",
         ),
         (
             ["lineal"],

@@ -205,7 +205,7 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
         ),
         (
             ["linear", "--device", "H10"],
-            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}",
+            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}; did you mean H100?",
         ),
         (
             ["linear", "--Hkv", "1"],

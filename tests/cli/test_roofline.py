@@ -224,7 +224,10 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
             ("--kv-dtype", ""),
             "--kv-dtype: expected one of fp32, tf32, fp16, bf16, fp8, int8, fp4, int4, got ''",
         ),
-        (("--device", "H10"), f"unknown device 'H10'; expected one of {', '.join(PROFILES)}"),
+        (
+            ("--device", "H10"),
+            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}; did you mean H100?",
+        ),
         (
             ("--bandwidth", "2e12"),
             "--bandwidth and --compute together tell a device, with --memory if it matters; give"

@@ -27,15 +27,20 @@ CASES = [
     ((1, 3, 1, 700, 16, 8), torch.float32, False, 1e-5),
     ((1, 1, 1, 1, 1, 1), torch.float32, True, 1e-5),
     ((2, 2, 50, 33, 8, 16), torch.bfloat16, True, 5e-2),
-    ((1, 2, 129, 40, 8, 8), torch.float16, False, 1e-2),
+    ((1, 2, 129, 36, 8, 8), torch.float16, False, 1e-2),
 ]
 
 
 def inputs(sizes, dtype):
+    """Tensors with rows of NaN behind each head's: a kernel that reads those shows it."""
     B, H, N, M, d, dv = sizes
     random = torch.Generator().manual_seed(0)
-    shapes = (B, H, N, d), (B, H, M, d), (B, H, M, dv)
-    return [torch.randn(shape, generator=random, dtype=torch.float64).to(dtype) for shape in shapes]
+    made = []
+    for length, width in ((N, d), (M, d), (M, dv)):
+        whole = torch.full((B, H, length + 16, width), torch.nan, dtype=dtype)
+        tensor = whole[:, :, :length]
+        made.append(tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64)))
+    return made
 
 
 def reference(tensors, **options):

@@ -104,9 +104,10 @@ def test_cuda_on_a_machine_without_it_never_falls_back(suite, arguments):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so cuda can measure")
-def test_cuda_as_an_option_on_a_machine_without_it_never_falls_back(suite):
+def test_cuda_in_the_ini_file_on_a_machine_without_it_never_falls_back(suite):
     suite.write(MARKED.format(arguments="10"))
-    ran = suite.run("--attnmem-backend=cuda")
+    suite.ini["attnmem_backend"] = "cuda"
+    ran = suite.run()
     assert ran.outcomes == {"errors": 1, "passed": 1}
     (line,) = ran.report("ERROR at setup of test_marked")
     assert line.startswith("backend 'cuda' cannot measure here: torch ")

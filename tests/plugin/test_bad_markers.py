@@ -63,7 +63,7 @@ BAD = {
     ),
     "two limits": (
         "1, 2",
-        "memory_budget takes one limit and keywords: too many positional arguments",
+        "expected one limit and keywords: too many positional arguments",
     ),
     "an unknown metric": (
         "1, metric='peek'",

@@ -47,9 +47,9 @@ def test_the_form_and_who_held_it_are_stored(suite):
     found = lines(suite)
     assert found["test_it"]["formula"] == "8*H*N^2 + 4*H*N*d"  # of a single batch
     assert found["test_it"]["held"] == [
-        "bmm float32 H·N·N",
-        "softmax float32 B·H·N·N",
-        "bmm float32 H·N·d",
+        "1 × float32 [H, N, N] bmm, test_suite.py in attention",
+        "1 × float32 [1, H, N, N] softmax, test_suite.py in attention",
+        "1 × float32 [H, N, d] bmm, test_suite.py in attention",
     ]
     assert found["test_region"]["formula"] == "64*N^2 + 512*N"
     assert found["test_region"]["held"] == found["test_it"]["held"]
@@ -63,12 +63,14 @@ def test_a_regression_says_which_term_came_in_and_who_holds_it(suite, monkeypatc
     ran = suite.run("--attnmem-backend=cpu")
     assert ran.outcomes == {"failed": 3}
     assert ran.report("test_it[1-8-256-16]")[1] == (
-        "  grew      +4*H*N^2: one more float32 B·H·N·N tensor, masked_fill at test_suite.py:9"
+        "  grew      +4*H*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
     )
     assert (
-        "grew      +32*N^2: one more float32 B·H·N·N tensor, masked_fill at test_suite.py:9"
+        "grew      +32*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
     ) in "\n".join(ran.report("test_region[256]"))
-    assert not any("grew" in line for line in ran.report("test_no_sizes"))
+    assert ran.report("test_no_sizes")[1] == (
+        "  grew      +2.0 MiB: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
+    )
     quiet = suite.run("--attnmem-backend=cpu", "--attnmem-explain=off")
     assert "grew" not in quiet.text
     assert quiet.report("test_it[1-8-256-16]")[0].startswith("peak ")
@@ -147,7 +149,7 @@ def test_it({name}{argument}):
     runs.append({name})
     memory.use({name})
 
-def test_runs(): assert runs == [64]
+def test_runs(): assert runs == [64, 64]  # the second to see who held memory
 """)
     assert scripted.run("--attnmem-update=all").outcomes == {"passed": 2}
     assert "formula" not in lines(scripted)["test_it"]

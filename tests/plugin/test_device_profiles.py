@@ -53,7 +53,10 @@ def test_an_unknown_device_is_told_those_that_were_added_too(suite):
     suite.write("def test_it(attnmem): attnmem.measure(print)")
     ran = suite.run("--attnmem-backend=simulated:Tiny")
     known = ", ".join([*PROFILES, "Tiny 1"])
-    assert f"unknown device 'Tiny'; expected one of {known}" in ran.text
+    assert ran.result.errlines[0] == (
+        f"ERROR: --attnmem-backend: unknown device 'Tiny'; expected one of {known}; did you mean"
+        " Tiny 1?"
+    )
 
 
 def test_profiles_of_several_plugins_are_known_together(suite):

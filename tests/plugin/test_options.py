@@ -130,7 +130,8 @@ BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated",
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated; did"
+        " you mean 'cuda'?",
     ),
     "a size in other units": (
         "default",

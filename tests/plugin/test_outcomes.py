@@ -360,7 +360,7 @@ def test_next(): pass
 """)
     ran = scripted.run()
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    assert ran.rows == []
+    assert ran.outcome("test_it") == "not enforced: the session was stopped: KeyboardInterrupt"
     assert "INTERNALERROR" not in ran.text
 
 

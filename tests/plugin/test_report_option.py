@@ -103,6 +103,7 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
         "within": 2,
         "over": 1,
         "not_enforced": 1,
+        "expected_failures": 0,
         "measured": 1,
         "session_peak_bytes": 3072,
     }
@@ -133,6 +134,8 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
         "held": [],
         "where": "test_suite.py:5",
         "timeline": None,
+        "out_of_memory": "",
+        "expected": False,
     }
 
 
@@ -145,6 +148,7 @@ def test_the_file_is_written_when_there_is_nothing_to_tell(suite):
         "within": 0,
         "over": 0,
         "not_enforced": 0,
+        "expected_failures": 0,
         "measured": 0,
         "session_peak_bytes": None,
     }

@@ -100,14 +100,14 @@ def test_annotations_are_the_last_lines_and_the_summary_is_the_markdown(
     scripted.write(SUITE)
     ran = scripted.run(*everything, "--attnmem-github", shown=("-q",))
     lines = ran.result.outlines
-    place = lines.index(ran.line)
+    place = lines.index(ran.line)  # one reason of what was not enforced is under it
     folder = scripted.path.name
-    assert [line.partition("::")[2].partition(",title=")[0] for line in lines[place + 1 :][:3]] == [
+    assert [line.partition("::")[2].partition(",title=")[0] for line in lines[place + 2 :][:3]] == [
         f"error file={folder}/test_suite.py,line=9",
         f"error file={folder}/test_suite.py,line=16",
         f"warning file={folder}/test_suite.py,line=12",
     ]
-    assert lines[place + 1].endswith(
+    assert lines[place + 2].endswith(
         "::peak 101 B exceeds budget 100 B by 1 B on scripted"
         "%0A    101 B  [101] uint8  take  model.py:7  in forward"
     )

@@ -84,7 +84,7 @@ def test_it(attnmem):
     assert suite.run().outcomes == {"passed": 1}
 
 
-def test_a_failure_names_the_tensors_without_a_second_run(suite):
+def test_a_failure_names_the_tensors_and_proves_their_shapes_at_another_size_of_each(suite):
     suite.write(
         NAIVE
         + """
@@ -95,8 +95,8 @@ def test_quadratic(qkv):
     runs.append(1)
     attention(*qkv(1, 2, 1024, 64))
 
-def test_once():
-    assert runs == [1]
+def test_runs():
+    assert len(runs) == 1 + 1 + len(("B", "H", "N", "d"))
 """
     )
     ran = suite.run()

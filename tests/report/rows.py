@@ -80,6 +80,7 @@ OVER = Record(
 )
 WHOLE = replace(
     OVER,
+    held=(replace(OVER.held[0], module="blocks.0", role="gradient", dims=("H", "d")),),
     where="a.py:3",
     baseline_bytes=1024,
     baseline_state="regressed",

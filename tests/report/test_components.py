@@ -22,8 +22,8 @@ def parts(row: Record) -> list[tuple[str, int, str]]:
 
 def test_the_largest_comes_first() -> None:
     assert [(name, size) for name, size, _ in parts(ROW)] == [
-        ("probabilities", 4096),
-        ("output and gradients", 2048),
+        ("softmax [2, 8, 8, 8]", 4096),
+        ("bmm [2, 8, 8, 4]", 2048),
     ]
 
 
@@ -32,8 +32,35 @@ def test_what_no_tensor_accounts_for_is_told(apart: int) -> None:
     assert (NOT_ATTRIBUTED, apart, "") in parts(replace(ROW, peak_bytes=6144 + apart))
 
 
-def test_without_symbols_nothing_is_said_to_grow() -> None:
-    assert parts(replace(ROW, shape={})) == [("other tensors", 6144, "")]
+def test_what_is_proved_has_symbols_and_grows() -> None:
+    proved = replace(SCORES, dims=("B", "H", "N", "N"))
+    assert parts(replace(ROW, held=(proved, OUTPUT))) == [
+        ("softmax [B, H, N, N]", 4096, "O(B·H·N²)"),
+        ("bmm [2, 8, 8, 4]", 2048, ""),
+    ]
+
+
+def test_a_repeated_mask_and_tiles_are_what_made_them() -> None:
+    """A shape of scores, [B, H, N, N], makes no tensor scores."""
+    mask = Held(2048, (2, 8, 8, 8), "bool", "repeat", "a.py:3")
+    tiles = Held(512, (2, 8, 8, 4), "float32", "bmm", "a.py:4")
+    roles = tuple(replace(OUTPUT, role=role) for role in ("parameter", "gradient", "optimizer"))
+    held = (mask, tiles, tiles, *roles)
+    assert parts(replace(ROW, held=held, peak_bytes=9216)) == [
+        ("repeat [2, 8, 8, 8]", 2048, ""),
+        ("parameters", 2048, ""),
+        ("gradients of parameters", 2048, ""),
+        ("made by the optimizer", 2048, ""),
+        ("bmm [2, 8, 8, 4]", 1024, ""),
+    ]
+
+
+def test_a_long_list_ends_in_the_small_ones_together() -> None:
+    held = tuple(replace(OUTPUT, nbytes=100 - n, shape=(100 - n,)) for n in range(14))
+    found = parts(replace(ROW, held=held, peak_bytes=sum(one.nbytes for one in held)))
+    assert len(found) == 12
+    assert found[0] == ("other tensors", 89 + 88 + 87, "")
+    assert found[1] == ("bmm [100]", 100, "")
 
 
 def test_what_is_retained_is_told_apart_where_the_tensors_are_of_the_end() -> None:

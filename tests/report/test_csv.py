@@ -75,7 +75,9 @@ def test_a_row_reads_back(row: Record) -> None:
     (line,) = lines(row)
     for name in COLUMNS:
         value, cell = getattr(row, name), line[name]
-        if isinstance(value, (int, float)):
+        if isinstance(value, bool):
+            assert cell == ("true" if value else "")
+        elif isinstance(value, (int, float)):
             assert type(value)(cell) == value
         elif value is None:
             assert cell == ""

@@ -23,7 +23,7 @@ from pytest_attnmem.verdict import Outcome
 from .rows import records, texts
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
-SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention")
+SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention", dims=("1", "N", "N"))
 SCRATCH = Held(64, (), "", "bmm (scratch)", "attn.py:30")
 ROW = Record(
     "a.py::test_a",
@@ -175,7 +175,7 @@ def test_a_row_and_its_tensors() -> None:
     texts = found["texts"]
     tensors = [[size, *(texts[word] for word in words)] for size, *words in row["tensors"]]
     assert tensors == [
-        [512, "[1, 8, 8]", "B·N·N", "float32", "softmax", "attn.py:31", "attention"],
+        [512, "[1, 8, 8]", "N·N", "float32", "softmax", "attn.py:31", "attention"],
         [64, "", "", "", "bmm (scratch)", "attn.py:30", ""],
     ]
     assert row["held"] == [0, 1]
@@ -226,7 +226,7 @@ def test_a_peak_is_told_apart() -> None:
     texts = found["texts"]
     parts = [(*sizes, texts[name], texts[growth]) for *sizes, name, growth in row["components"]]
     assert parts == [
-        (512, 1, "probabilities", "O(N²)"),
+        (512, 1, "softmax [1, N, N]", "O(N²)"),
         (64, 1, "scratch inside kernels", ""),
         (24, 0, "not attributed", ""),
     ]

@@ -57,6 +57,7 @@ def test_the_summary_adds_up() -> None:
         "within": 0,
         "over": 1,
         "not_enforced": 1,
+        "expected_failures": 0,
         "measured": 1,
         "session_peak_bytes": 2048,
     }

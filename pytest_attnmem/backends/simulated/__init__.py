@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import torch
 
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
-from .. import Gauge
+from .. import Gauge, Stretch
 from ..tracker import raised_at
 from .calls import Call, Output, Plan, Planner
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
 
 
 class Simulated:
@@ -60,8 +64,8 @@ class Simulated:
             self._simulation.prime()
 
     def tracer(self) -> Gauge:
-        """The same, for it knows who holds memory."""
-        return self._simulation
+        """The same, for it knows who holds memory; traced, it knows modules too."""
+        return _Tracing(self._simulation)
 
     def empty_cache(self) -> None:
         """Give unused segments back."""
@@ -72,6 +76,22 @@ class Simulated:
         if not isinstance(error, torch.OutOfMemoryError):
             return None
         return self._simulation.device.refused or f"it does not fit{raised_at(error)}"
+
+
+class _Tracing:
+    """The gauge of a simulation that looks for modules and roles while it is on."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def start(self) -> None:
+        self._simulation.trace(True)
+        self._simulation.start()
+
+    def stop(self) -> Stretch:
+        stretch = self._simulation.stop()
+        self._simulation.trace(False)
+        return stretch
 
 
 def program_only(call: Call) -> Plan:

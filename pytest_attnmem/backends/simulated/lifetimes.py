@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from types import CodeType
 from typing import Any, Protocol
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ...allocator import OutOfMemory
-from ...measurement import Held
 from ...profiles import DeviceProfile
 from ...units import format_size
-from ..tracker import innermost
+from ..origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .calls import Call, Free, Output, Plan, Planner, Temporary, Workspace
 from .device import BACKWARD, MAIN, About, Block
+from .lines import Line, Lines, Role, scratch, written
 from .recall import Recalled
 from .workspaces import workspace_bytes
 
@@ -41,12 +39,13 @@ class Memory(Protocol):
         """An operator wants the workspace of its thread's handle."""
 
 
-class _Storage:
+class _Storage(Role):
     """What is known of one storage."""
 
     __slots__ = ("block", "nbytes", "watch")
 
     def __init__(self, nbytes: int) -> None:
+        super().__init__()
         self.nbytes = nbytes
         self.block: Block | None = None
         self.watch: weakref.ref[Any] | None = None
@@ -62,7 +61,7 @@ class Lifetimes:
         self._plan = plan
         self._known: dict[int, _Storage] = {}
         self._views: dict[Any, bool] = {}
-        self._lines = Lines()
+        self.lines = Lines()
         self._strangers = False
 
     def note(self, op: str) -> None:
@@ -130,9 +129,14 @@ class Lifetimes:
             plan = tuple(map(Output, range(len(fresh))))
         if plan:
             try:
-                self._follow(plan, fresh, func, self._lines.caller())
+                self._follow(plan, fresh, func, self.lines.caller())
             except OutOfMemory as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
+
+    def _is(self, role: str, tensor: Any) -> None:
+        found = self._known.get(tensor.untyped_storage()._cdata)
+        if found is not None:
+            found.role = role
 
     def _planned(
         self,
@@ -146,6 +150,15 @@ class Lifetimes:
         deterministic = torch.are_deterministic_algorithms_enabled()
         call = Call(str(func), args, kwargs, outputs, self.memory.profile, deterministic)
         return self._plan(call)
+
+    def learn_roles(self, args: tuple[Any, ...], out: Any) -> None:
+        """Remember the storages of parameters and of their gradients."""
+        for tensor in _on_device(args):
+            if is_parameter(tensor):
+                self._is(PARAMETER, tensor)
+        if is_gradient():
+            for tensor in _on_device(out):
+                self._is(GRADIENT, tensor)
 
     def admit(self, tensor: Any) -> None:
         """A tensor that was there before: an input."""
@@ -171,12 +184,12 @@ class Lifetimes:
         found = self._known.get(storage._cdata)
         if found is not None and found.nbytes != storage.nbytes():
             about = partial(
-                _written, storage.nbytes(), (storage.nbytes(),), torch.uint8, "resize_",
-                self._lines.caller(),
+                written, storage.nbytes(), (storage.nbytes(),), torch.uint8, "resize_",
+                self.lines.caller(), found,
             )  # fmt: skip
             self._grown(found, storage.nbytes(), about)
 
-    def _follow(self, plan: Plan, fresh: list[tuple[Any, _Storage]], func: Any, line: Any) -> None:
+    def _follow(self, plan: Plan, fresh: list[tuple[Any, _Storage]], func: Any, line: Line) -> None:
         memory = self.memory
         temporaries: dict[str, Block] = {}
         try:
@@ -185,10 +198,10 @@ class Lifetimes:
                     tensor, found = fresh[step.index]
                     # Kernels may make more than they are seen to.
                     nbytes = found.nbytes if step.nbytes is None else step.nbytes
-                    about = partial(_written, nbytes, tensor.shape, tensor.dtype, func, line)
+                    about = partial(written, nbytes, tensor.shape, tensor.dtype, func, line, found)
                     found.block = memory.allocate(nbytes, about)
                 elif isinstance(step, Temporary):
-                    about = partial(_scratch, step.nbytes, func, line)
+                    about = partial(scratch, step.nbytes, func, line)
                     block = memory.allocate(step.nbytes, about)
                     if block is not None:
                         temporaries[step.name] = block
@@ -197,7 +210,7 @@ class Lifetimes:
                         memory.free(temporaries.pop(step.name))
                 elif isinstance(step, Workspace):
                     nbytes = workspace_bytes(memory.profile)
-                    about = partial(_scratch, nbytes, func, line)
+                    about = partial(scratch, nbytes, func, line)
                     memory.workspace(step.name, thread(), nbytes, about)
         finally:
             for name in reversed(temporaries):
@@ -209,7 +222,8 @@ class Lifetimes:
             heir.block, found.block = found.block, None
 
     def _resized(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
-        about = partial(_written, nbytes, tensor.shape, tensor.dtype, func, self._lines.caller())
+        line = self.lines.caller()
+        about = partial(written, nbytes, tensor.shape, tensor.dtype, func, line, found)
         try:
             self._grown(found, nbytes, about)
         except OutOfMemory as error:
@@ -240,44 +254,6 @@ def _on_device(value: Any) -> list[Any]:
 def thread() -> str:
     """The thread that a CUDA build would run this on: backward passes have one of their own."""
     return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
-
-
-class Lines:
-    """Finds the line of the program that runs, again and again."""
-
-    def __init__(self) -> None:
-        self._foreign: dict[CodeType, bool] = {}
-
-    def caller(self) -> tuple[str, int, str] | None:
-        """The innermost line outside torch and this package."""
-        frame: Any = sys._getframe(1)
-        foreign = self._foreign
-        while frame is not None:
-            code = frame.f_code
-            outside = foreign.get(code)
-            if outside is None:
-                outside = foreign[code] = not innermost([(code.co_filename, 1, code.co_name)])[0]
-            if not outside:
-                return code.co_filename, frame.f_lineno, code.co_name
-            frame = frame.f_back
-        return None
-
-
-def _name(op: Any) -> str:
-    return op if isinstance(op, str) else op.overloadpacket.__name__.strip("_")
-
-
-def _place(line: tuple[str, int, str] | None) -> tuple[str, str]:
-    return innermost([line] if line else [])
-
-
-def _written(nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Any) -> Held:
-    kind = str(dtype).removeprefix("torch.")
-    return Held(nbytes, tuple(shape), kind, _name(op), *_place(line))
-
-
-def _scratch(nbytes: int, op: Any, line: Any) -> Held:
-    return Held(nbytes, (), "", f"{_name(op)} (scratch)", *_place(line))
 
 
 def _cuda_text(error: OutOfMemory) -> str:

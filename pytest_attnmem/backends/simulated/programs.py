@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ from torch.utils._pytree import tree_leaves
 
 from ...alignment import Birth, Death, Program, Run
 from ...allocator import AllocatorSettings
-from ...errors import AttnMemError, BudgetError, CannotSimulate
+from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
 from ...inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
 from ...shapes import Argument
 from ...units import shown
+from ..tracker import raised_at
 from . import program_only, scratch
 from .simulation import Simulation
 
@@ -43,30 +45,29 @@ def program(
     floating = dtype_of(dtype, "derive")
 
     def run(sizes: Mapping[str, int]) -> Run:
-        made = [_made(argument, sizes, floating, backward) for argument in arguments]
-
-        def called() -> Any:
+        def called(made: Sequence[Any]) -> Any:
             out = function(*made)
             if backward:
                 loss = _first(out)
                 (loss.sum() if loss.dim() else loss).backward()
             elif not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out)):
-                raise BudgetError(f"derive: the function returned {shown(out)}, and no tensor")
+                raise BudgetError(f"the function returned {shown(out)}, and no tensor")
             return out
 
         try:
             with torch.set_grad_enabled(backward):
-                events, problem = simulation.record(called)
+                made = [_made(argument, sizes, floating, backward) for argument in arguments]
+                events, problem = simulation.record(partial(called, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
             listed = " ".join(f"{name}={size}" for name, size in sizes.items())
-            raise BudgetError(
-                f"derive: the function raised {shown(error, 160)} at {listed}; give sizes that it"
-                " takes, as in sizes={'N': [512, 1024, 1536, 2048]}"
-            ) from error
+            raise SizesError(
+                f"the function raised {shown(error, 160)}{raised_at(error)} with {listed}; give the"
+                " shape of each argument, and sizes that it takes"
+            ) from None
         if problem is not None:
-            raise CannotSimulate(f"derive: {problem}")
+            raise CannotSimulate(problem)
         return tuple(Death(event) if isinstance(event, int) else Birth(event) for event in events)
 
     with simulation.surroundings():  # once: to put it on takes longer than most programs
@@ -86,6 +87,4 @@ def _first(out: Any) -> torch.Tensor:
     for leaf in tree_leaves(out):
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
             return leaf
-    raise BudgetError(
-        f"derive: the function returned {shown(out)}, and no tensor that has a gradient"
-    )
+    raise BudgetError(f"the function returned {shown(out)}, and no tensor that has a gradient")

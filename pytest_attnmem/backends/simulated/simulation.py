@@ -116,6 +116,10 @@ class Simulation:
 
     # The gauge
 
+    def trace(self, traced: bool) -> None:
+        """Find the modules and roles of tensors as well from now on, or no more."""
+        self._lifetimes.lines.trace(traced)
+
     def start(self) -> None:
         """Begin a stretch."""
         self.device.begin()
@@ -155,6 +159,8 @@ class Simulation:
     ) -> None:
         """An operator ran."""
         self._lifetimes.after(func, args, kwargs, out, inherits, recalled)
+        if self._lifetimes.lines.traced:
+            self._lifetimes.learn_roles(args, out)
 
     def note(self, what: str) -> None:
         """Nobody knows what ``what`` allocates."""
@@ -227,7 +233,7 @@ def _named(function: Any) -> str:
 
 
 def _at() -> str:
-    where, _ = caller()
+    where = caller()
     return f" at {where}" if where else ""
 
 

@@ -29,7 +29,7 @@ function detailsOf(row, texts) {
   made.append(make("div", "facts", "", promise(row), circumstances(row), again(row)), metrics(row));
   if (row.components.length) made.append(componentPanel(row, texts));
   if (row.held.length) made.append(heldTable(row, texts));
-  made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline());
+  made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline(row));
   const charts = row.growth.map((chart) => growthFigure(chart, row));
   if (charts.length) made.append(make("div", "growths", "", ...charts));
   return made;
@@ -54,6 +54,9 @@ function promise(row) {
     const [words, size] = apart.startsWith("-") ? ["below it", apart.slice(1)] : ["above it", apart];
     const said = apart === "0" ? "met to the byte" : `${sized(size)} ${words} (${exact(size)})`;
     made.append(make("p", "values", `${row.metric} ${sized(row.value)}: ${said}`));
+  }
+  if (row.out_of_memory) {
+    made.append(make("p", "values", `memory ran out: ${row.out_of_memory}; nothing was measured to its end`));
   }
   if (row.baseline_bytes !== null) {
     const change = row.value === null ? "" : `, ${signed(difference(row.value, row.baseline_bytes))}`;
@@ -95,7 +98,7 @@ function again(row) {
 function metrics(row) {
   const made = make("div", "metrics");
   for (const [name, meaning] of METRICS) {
-    const size = row[`${name}_bytes`];
+    const size = row.out_of_memory ? null : row[`${name}_bytes`];
     const tile = make("div", name === row.metric ? "metric chosen" : "metric");
     const title = make("div", "name", name);
     if (name === row.metric && row.state !== "measured") title.append(make("span", "tag", "held to the budget"));
@@ -178,11 +181,13 @@ function bar(share) {
   return track;
 }
 
-function noTimeline() {
+/** Why there is no chart, and what makes one where something can. */
+function noTimeline(row) {
   const made = section("no-timeline", "Memory over time");
-  const said = make("p", "note", "Who was alive when was not recorded. ");
-  said.append(make("code", "", "--attnmem-explain all"), " records it for every test; ");
-  said.append("on simulated backends it always is.");
+  const said = make("p", "note", "Who was alive when was not recorded");
+  if (row.out_of_memory) said.append(": memory ran out.");
+  else if (row.value === null || row.backend.startsWith("simulated")) said.append(".");
+  else said.append(". ", make("code", "", "--attnmem-explain all"), " records it for every test that ends.");
   made.append(said);
   return made;
 }

@@ -21,6 +21,8 @@ function header(table) {
 
 function countsText(counts) {
   const budgets = ["within", "over", "not enforced"].map((state) => `${grouped(counts.get(state))} ${state}`);
+  const expected = counts.get("expected failure");
+  if (expected) budgets.push(plural(expected, "expected failure"));
   const measured = counts.get("measured") + counts.get("not measured");
   const more = measured ? ` · ${plural(measured, "region or test", "regions or tests")} without a budget` : "";
   return `${plural(page.budgets, "budget")}: ${budgets.join(", ")}${more}`;

@@ -2,10 +2,10 @@
 
 /* The table: sorted, filtered, and one row at a time opened. */
 
-const STATES = ["over", "not enforced", "within", "measured", "not measured"];
+const STATES = ["over", "not enforced", "expected failure", "within", "measured", "not measured"];
 /** Rows drawn before somebody scrolls to their end. */
 const AT_ONCE = 60;
-const SIGNS = { over: "✕", "not enforced": "!", within: "✓", measured: "○", "not measured": "!" };
+const SIGNS = { over: "✕", "not enforced": "!", "expected failure": "≈", within: "✓", measured: "○", "not measured": "!" };
 
 const COLUMNS = [
   { name: "test", value: (row) => row.name, cell: testCell },
@@ -27,7 +27,7 @@ function prepared(row, rank) {
   row.rank = rank;
   row.state = row.outcome;
   row.name = row.region ? `${row.nodeid} [${row.region}]` : row.nodeid;
-  row.value = row[`${row.metric}_bytes`];
+  row.value = row.out_of_memory ? null : row[`${row.metric}_bytes`];
   row.share = row.value === null || row.limit_bytes === null ? null : Number(row.value) / Number(row.limit_bytes);
   if (Number.isNaN(row.share)) row.share = null;
   row.change = row.value === null || row.baseline_bytes === null ? null : Number(difference(row.value, row.baseline_bytes));
@@ -52,7 +52,7 @@ function budgetCell(row, unit) {
 }
 
 function valueCell(row, unit) {
-  if (row.value === null) return make("td", "number", "–");
+  if (row.value === null) return make("td", "number", row.out_of_memory ? "out of memory" : "–");
   const cell = sizeCell(row.value, unit);
   if (row.metric !== "peak") cell.append(make("span", "metric-name", row.metric));
   return cell;

@@ -1,0 +1,74 @@
+"""From a verdict on a part of a test to its row, and to the error that fails the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .attribution import Exceeded, attributed, wanted
+from .instrument import Instrument
+from .measurement import Measurement
+from .shape import AttentionShape
+from .verdict import Verdict
+
+__tracebackhide__ = True  # pytest shows the line that called, and none of these
+
+#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
+#: that counts.
+Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
+#: The same with what else is known of the region: what it needed before.
+Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
+
+
+@dataclass(slots=True)
+class Holding:
+    """Keeps the rows of regions, checks and compares, and raises for those that fail."""
+
+    keep: Keeper | None
+    gate: Gate | None
+    strict: bool
+    explain: str
+    enforcing: bool
+    exceeded: list[Exceeded] = field(default_factory=list)
+    """Each limit that was not kept, whether or not the test caught the error."""
+
+    def conclude(
+        self,
+        name: str,
+        verdict: Verdict | None,
+        measurement: Measurement,
+        shape: AttentionShape,
+        instrument: Instrument | None = None,
+    ) -> Verdict | None:
+        """The verdict that counts.
+
+        Raises:
+            BudgetExceeded: it fails.
+        """
+        if not self.enforcing:
+            return verdict
+        if self.gate is not None:
+            verdict = self.gate(name, verdict, measurement)
+        if verdict is not None and wanted(self.explain, verdict):
+            verdict = attributed(verdict, measurement.trace)
+        verdict = self.note(name, verdict, measurement, shape, instrument)
+        if verdict is not None and verdict.fails(self.strict):
+            raise self.exceeded[-1].error
+        return verdict
+
+    def note(
+        self,
+        name: str,
+        verdict: Verdict | None,
+        measurement: Measurement,
+        shape: AttentionShape,
+        instrument: Instrument | None,
+    ) -> Verdict | None:
+        """The verdict that counts, in a row; this raises nothing, as an error may be on its way."""
+        if not self.enforcing:
+            return verdict
+        if self.keep is not None:
+            verdict = self.keep(name, verdict, measurement, shape) or verdict
+        if verdict is not None and verdict.fails(self.strict):
+            self.exceeded.append(Exceeded(name, verdict, shape, instrument))
+        return verdict

@@ -1,0 +1,60 @@
+"""Which symbol each size of a tensor is, in a case whose sizes are all known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..measurement import Held
+from ..shape import DEFAULTS, SYMBOLS
+
+
+def placed(held: Held, symbols: Mapping[str, int]) -> Held:
+    """Returns the tensor with its dimensions; without, where two symbols have one of its sizes."""
+    telling = {name: size for name, size in symbols.items() if size != 1 and name in _SIZES}
+    own = {
+        name: size for name, size in telling.items() if size != symbols.get(DEFAULTS.get(name, ""))
+    }
+    shared = {size for size in own.values() if [*own.values()].count(size) > 1}
+    if shared.intersection(held.shape):
+        return held
+    return replace(held, dims=dimensions(held.shape, telling))
+
+
+def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns ``("B", "H", "N", "N")`` for [1, 8, 2048, 2048], where each size is a symbol's.
+
+    Sizes are read left to right and symbols come in their usual order, so that the batch is not
+    taken for the heads where both are 1. A 1 that is no symbol's turn is a 1.
+    """
+    order = [
+        name
+        for name in SYMBOLS
+        if name in symbols
+        and name != "itemsize"
+        and symbols[name] != symbols.get(DEFAULTS.get(name, ""))
+    ]
+    sizes = [*shape]
+    names: list[str] = []
+    start = 0
+    for heads in ("H", "Hkv"):  # a batched matrix product has them in one with the batch
+        both = (symbols.get("B", 1), symbols.get(heads, 1))
+        if not names and len(sizes) == 3 and min(both) > 1 and sizes[0] == both[0] * both[1]:
+            names += ["B", heads]
+            start = order.index(heads) + 1
+            del sizes[0]
+    for size in sizes:
+        matching = [place for place, name in enumerate(order) if symbols[name] == size]
+        coming = [place for place in matching if place >= start]
+        if size == 1 and not coming:
+            names.append("1")
+            continue
+        if not matching:
+            return ()
+        place = coming[0] if coming else matching[-1]
+        names.append(order[place])
+        start = place + 1
+    return tuple(names) if set(names) != {"1"} else ()
+
+
+_SIZES = frozenset(SYMBOLS) - {"itemsize"}

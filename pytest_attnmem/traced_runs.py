@@ -1,0 +1,96 @@
+"""A test once more under a tracker, at its own sizes and at others: who held memory, in symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from .errors import AttnMemError
+from .forms import sized_arguments
+from .measurement import Measurement
+from .probe import given
+from .second_run import SecondRun
+from .symbolic import Elsewhere, proved
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .api import AttnMem
+    from .instrument import Instrument
+
+
+class TracedRuns:
+    """Made when first asked for; of each symbol one other size, that proves what shapes are."""
+
+    def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
+        self._item = item
+        self._memory = memory
+        self._own = SecondRun(item, memory, failed)
+        self._elsewhere: dict[str, list[tuple[str, int, SecondRun]]] = {}  # by device
+
+    def whole(self, instrument: Instrument) -> Measurement:
+        """Returns what the test's body held.
+
+        Raises:
+            AttnMemError: this run failed where the first did not; the text says how.
+        """
+        return self._proved("", self._own.whole(instrument), instrument)
+
+    def region(self, name: str, instrument: Instrument) -> Measurement:
+        """Returns what a region of it held.
+
+        Raises:
+            AttnMemError: the second run did not get there.
+        """
+        return self._proved(name, self._own.region(name, instrument), instrument)
+
+    @property
+    def _arguments(self) -> Mapping[str, str]:
+        return sized_arguments(self._item)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes that can be others: of the test's arguments, and of the inputs it makes."""
+        values = getattr(self._item, "funcargs", {})
+        named = {symbol: values[name] for symbol, name in self._arguments.items()}
+        return {**self._memory.input_sizes, **named}
+
+    def _proved(self, name: str, own: Measurement, instrument: Instrument) -> Measurement:
+        device = instrument.backend.device
+        if device not in self._elsewhere:
+            self._elsewhere[device] = [*self._runs(instrument)]
+        seen = []
+        for symbol, size, run in self._elsewhere[device]:
+            try:
+                there = run.region(name, instrument) if name else run.whole(instrument)
+            except AttnMemError:
+                continue
+            if there.lives is not None:
+                seen.append(Elsewhere(symbol, size, there.lives))
+        return proved(own, self.sizes, seen)
+
+    def _runs(self, instrument: Instrument) -> Iterator[tuple[str, int, SecondRun]]:
+        for symbol, own in self.sizes.items():
+            other = _other(own, instrument)
+            if other is None:
+                continue
+            arguments = {self._arguments[symbol]: other} if symbol in self._arguments else {}
+            run = SecondRun(self._item, self._memory, False, {symbol: (own, other)})
+            with given(self._item, arguments):
+                try:
+                    run.whole(instrument)
+                except AttnMemError:
+                    continue
+            yield symbol, other, run
+
+
+def _other(own: int, instrument: Instrument) -> int | None:
+    """Returns a smaller size; a larger one only where nothing is computed.
+
+    It is 1 only where there is no other: then many an operator finds a shorter way.
+    """
+    if own > 3:
+        return own // 2
+    if not instrument.backend.computes:
+        return own + 1
+    return own - 1 if own > 1 else None

@@ -1,0 +1,180 @@
+"""A budget whose test stops the session, or leaves the process, ends as one of three too."""
+
+import pytest
+
+HEAD = """
+import sys
+import pytest
+from scripted import memory
+"""
+
+STOPS = {
+    "exit": ('pytest.exit("done", 0)', "done"),
+    "exit with a code": ('pytest.exit("two\\nlines", 3)', "two lines"),
+    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+}
+
+
+@pytest.mark.parametrize(("stop", "why"), STOPS.values(), ids=STOPS)
+def test_a_body_that_stops_the_session_is_not_enforced(scripted, stop, why):
+    scripted.write(
+        HEAD
+        + f"""
+@pytest.mark.memory_budget(100)
+def test_before(): memory.use(100)
+
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use(100)
+    {stop.replace(chr(10), chr(92) + "n")}
+
+@pytest.mark.memory_budget(100)
+def test_after(): memory.use(100)
+"""
+    )
+    ran = scripted.run()
+    assert ran.outcome("test_before") == "within"
+    assert ran.outcome("test_it") == f"not enforced: the session was stopped: {why}"
+    assert len(ran.rows) == 2
+    if "3" not in stop:  # pytest prints no summary for a code of one's own
+        assert ran.line == (
+            "attnmem: 2 budgets, 1 within, 0 over, 1 not enforced (--attnmem-report for the table)"
+        )
+        assert f"  1 not enforced: the session was stopped: {why}" in ran.result.outlines
+
+
+@pytest.mark.parametrize("used", [100, 101])
+def test_exit_code_0_is_not_green_where_the_body_is_over_by_then(scripted, used):
+    scripted.write(
+        HEAD
+        + f"""
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use({used})
+    pytest.exit("done", 0)
+"""
+    )
+    ran = scripted.run()
+    (row,) = ran.rows
+    if used == 101:
+        assert row["outcome"] == "over"
+        assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+        assert (
+            "attnmem: 1 test was over a budget and did not fail: test_suite.py::test_it"
+            in ran.result.outlines
+        )
+    else:
+        assert row["outcome"] == "not enforced"
+        assert ran.result.ret == pytest.ExitCode.OK
+        assert scripted.run("--attnmem-strict").result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("phase", ["setup", "teardown"])
+def test_a_fixture_that_stops_the_session(scripted, phase):
+    lines = ['pytest.exit("done")', "yield"]
+    body = "; ".join(lines if phase == "setup" else reversed(lines))
+    scripted.write(
+        HEAD
+        + f"""
+@pytest.fixture
+def stopping(): {body}
+
+@pytest.mark.memory_budget(100)
+def test_it(stopping): memory.use(100)
+"""
+    )
+    ran = scripted.run()
+    stopped = "not enforced: the session was stopped: done"
+    assert ran.outcome("test_it") == ("within" if phase == "teardown" else stopped)
+
+
+def test_a_worker_that_stops_sends_its_row(scripted):
+    pytest.importorskip("xdist")
+    scripted.write(
+        HEAD
+        + """
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use(101)
+    pytest.exit("done", 0)
+"""
+    )
+    ran = scripted.run("-n1")
+    assert ran.result.ret != pytest.ExitCode.OK
+    assert ran.outcome("test_it").startswith("over: ")
+
+
+@pytest.mark.parametrize(
+    ("used", "outcome"), [(100, "not enforced: the test failed: SystemExit"), (101, "over: ")]
+)
+def test_a_body_that_leaves_the_process_fails_and_has_a_row(scripted, used, outcome):
+    scripted.write(
+        HEAD
+        + f"""
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use({used})
+    sys.exit(0)
+"""
+    )
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": 1}
+    assert ran.short("test_it") == "FAILED: SystemExit: 0"
+    assert ran.outcome("test_it").startswith(outcome)
+
+
+GENERATOR = """
+def parts(attnmem):
+    with attnmem.region("part", 100):
+        memory.use(101)
+        yield
+
+kept = []
+
+def test_it(attnmem):
+    kept.append(parts(attnmem))
+    next(kept[0])
+
+@pytest.mark.memory_budget(100, exact=True)
+def test_next(): memory.use(100)
+
+def test_closed(attnmem):
+    generator = parts(attnmem)
+    next(generator)
+    generator.close()
+"""
+
+
+def test_a_region_in_a_generator_that_nobody_ends_has_a_row(scripted):
+    scripted.write(HEAD + GENERATOR)
+    ran = scripted.run()
+    assert ran.outcomes == {"passed": 2, "failed": 1}
+    assert ran.outcome("test_it", "part") == "not enforced: the test ended inside the region"
+    assert ran.outcome("test_next") == "within"
+    assert ran.short("test_closed").startswith("FAILED: BudgetExceeded: part: peak 101 B exceeds")
+    strict = scripted.run("--attnmem-strict")
+    assert strict.short("test_it") == (
+        "FAILED: Failed: part: not enforced: the test ended inside the region"
+    )
+
+
+def test_a_generator_that_the_interpreter_ends_prints_nothing(suite):
+    suite.write("""
+import torch
+
+def parts(attnmem):
+    with attnmem.region("part", 100):
+        torch.ones(4)
+        yield
+
+kept = []
+
+def test_it(attnmem):
+    kept.append(parts(attnmem))
+    next(kept[0])
+""")
+    ran = suite.pytester.runpytest_subprocess(
+        "-pno:cacheprovider", "-pno:asyncio", "--attnmem-backend=simulated:H100"
+    )
+    assert ran.ret == pytest.ExitCode.OK
+    assert ran.stderr.str() == ""

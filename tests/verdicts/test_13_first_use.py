@@ -1,0 +1,143 @@
+"""What torch imports on first use pins tensors for a while; ``retained`` does not count that."""
+
+import sys
+
+import pytest
+
+HEAD = """
+import pytest
+import torch
+from torch import nn
+
+def lazily():
+    # As torch does on first use: import, and leave the frames of a failed import in a cycle.
+    import attnmem_lazy
+
+def step():
+    tensor = torch.ones(1024)
+    lazily()
+
+retained = pytest.mark.memory_budget(0, metric="retained")
+"""
+
+#: Stands for torch._dynamo, whose import takes seconds and happens once in a process.
+LAZY = """
+import sys
+
+def pin():
+    try: raise ImportError
+    except ImportError as error: caught = error  # whose frames hold it, and all that called
+
+pin()
+sys.modules[f"torch.attnmem_lazy_{len(sys.modules)}"] = sys.modules[__name__]
+"""
+
+
+@pytest.fixture
+def lazy(suite):
+    """A suite with a module that pins the frames that import it, and is torch's."""
+    suite.write(LAZY, "attnmem_lazy.py")
+    yield suite
+    for name in [name for name in sys.modules if name.startswith("torch.attnmem_lazy_")]:
+        del sys.modules[name]
+
+
+def test_the_first_test_that_uses_a_lazy_module_is_judged_as_the_second(lazy):
+    lazy.write(
+        HEAD
+        + """
+@retained
+def test_first(): step()
+
+@retained
+def test_second(): step()
+"""
+    )
+    ran = lazy.run()
+    assert ran.outcomes == {"passed": 2}
+    for test in ("test_first", "test_second"):
+        row = ran.row(test, metric="retained")
+        assert (row["outcome"], row["retained_bytes"]) == ("within", 0)
+    assert "second run" in ran.row("test_first", metric="retained")["reason"]
+
+
+def test_what_is_kept_is_over_all_the_same(lazy):
+    lazy.write(
+        HEAD
+        + """
+cache = []
+
+class Node:
+    def __init__(self): self.itself, self.tensor = self, torch.ones(256)
+
+@retained
+def test_once():
+    step()
+    if not cache: cache.append(torch.ones(64))
+
+def test_forget():
+    import sys
+    sys.modules.pop("attnmem_lazy")
+
+@retained
+def test_cycle():
+    step()
+    Node()
+"""
+    )
+    ran = lazy.run()
+    assert ran.outcomes == {"failed": 2, "passed": 1}
+    assert ran.row("test_once", metric="retained")["retained_bytes"] == 256
+    assert ran.row("test_cycle", metric="retained")["retained_bytes"] == 1024
+
+
+def test_regions_and_checks_are_not_enforced_and_no_baseline_has_them(lazy):
+    lazy.write(
+        HEAD
+        + """
+def test_region(attnmem):
+    with attnmem.region("step", 0, metric="retained"): step()
+
+def test_forget():
+    import sys
+    sys.modules.pop("attnmem_lazy")
+
+def test_check(attnmem):
+    seen = attnmem.measure(step)
+    attnmem.check(seen, 0, metric="retained")
+
+def test_again(attnmem):
+    attnmem.check(attnmem.measure(step), 0, metric="retained")
+"""
+    )
+    ran = lazy.run("--attnmem-update=all")
+    assert ran.outcomes == {"passed": 4}
+    for test, part in (("test_region", "step"), ("test_check", "check")):
+        reason = ran.row(test, part, "retained")["reason"]
+        assert reason.startswith("the first use of torch.attnmem_lazy_")
+        assert reason.endswith(
+            " was in it, and imports keep tensors alive; measure a second run: warmup=1"
+        )
+    assert ran.outcome("test_again", "check", "retained") == "within"
+    written = (lazy.path / "attnmem-baseline.json").read_text("utf-8")
+    assert "test_again" in written
+    assert "test_region" not in written
+    assert "test_check" not in written
+
+
+def test_a_second_run_that_keeps_less_is_no_scratch(suite):
+    suite.write("""
+import pytest
+import torch
+
+cache = []
+
+@pytest.mark.memory_budget(0, metric="retained")
+def test_it():
+    if not cache: cache.append(torch.ones(256))
+""")
+    lines = suite.run().report("test_it")
+    assert (
+        "  and 1.0 KiB that the second run did not keep: state of first use, most likely;"
+        " warmup=1 leaves it out"
+    ) in lines

@@ -1,0 +1,61 @@
+"""The row of a test that ran out of memory shows what was asked for, and no number as measured."""
+
+import json
+
+import pytest
+
+SUITE = """
+import pytest
+from scripted import OutOfMemory, memory
+
+@pytest.mark.memory_budget("1 MiB")
+def test_it():
+    memory.take(60)
+    raise OutOfMemory("tried to allocate 128.0 GiB at attn.py:5")
+
+@pytest.mark.memory_budget("1 MiB")
+def test_within(): memory.use(1 << 20)
+"""
+REASON = (
+    "out of memory on scripted: tried to allocate 128.0 GiB at attn.py:5 with 60 B held; budget"
+    " 1.0 MiB"
+)
+
+
+@pytest.fixture
+def ran(scripted):
+    scripted.write(SUITE)
+    files = [f"--attnmem-{kind}=rows.{kind}" for kind in ("markdown", "html")]
+    return scripted.run("--attnmem-report", *files)
+
+
+def test_the_table_shows_no_peak_and_says_what_was_asked_for(ran):
+    lines = ran.result.outlines
+    (line,) = (line for line in lines if line.startswith("test_suite.py::test_it"))
+    assert line.split("  ")[-1].strip() == "over"
+    assert [cell.strip() for cell in line.split("  ") if cell.strip()] == [
+        "test_suite.py::test_it",
+        "scripted",
+        "1.0",
+        "out of memory",
+        "over",
+    ]
+    assert f"over  test_suite.py::test_it: {REASON}" in lines
+
+
+def test_the_json_has_what_was_asked_for(ran):
+    row = ran.row("test_it")
+    assert row["out_of_memory"] == "tried to allocate 128.0 GiB at attn.py:5"
+    assert ran.row("test_within")["out_of_memory"] == ""
+
+
+def test_the_markdown_and_the_page_show_no_share(scripted, ran):
+    markdown = (scripted.path / "rows.markdown").read_text("utf-8")
+    assert "| `test_suite.py::test_it` |  | `scripted` | 1.0 | out of memory |  | **over** |" in (
+        markdown
+    )
+    page = (scripted.path / "rows.html").read_text("utf-8")
+    data = page.partition('type="application/json">')[2].partition("</script>")[0]
+    (row,) = (row for row in json.loads(data)["rows"] if row["nodeid"].endswith("test_it"))
+    assert row["out_of_memory"] == "tried to allocate 128.0 GiB at attn.py:5"
+    assert "<td>1.0 MiB</td><td></td><td>over</td>" in page

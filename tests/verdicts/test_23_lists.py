@@ -1,0 +1,109 @@
+"""Lists of what was held, as somebody reads them who looks for a cause."""
+
+import json
+
+import pytest
+
+from .gpt import GPT
+
+STEP = """
+import pytest
+import torch
+from gpt import GPT
+
+@pytest.mark.memory_budget("1 KiB")
+@pytest.mark.parametrize("N", [64])
+def test_step(N):
+    model = GPT()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        model(torch.zeros(3, N, dtype=torch.long)).sum().backward()
+        optimizer.step()
+"""
+
+
+def listed(ran, test):
+    lines = ran.report(test)
+    start = next(n for n, line in enumerate(lines) if line.startswith("  held at"))
+    return lines[start:]
+
+
+@pytest.mark.parametrize(
+    ("backend", "optimizer"),
+    [
+        ("cpu", "99.1 KiB made by the optimizer: 42 tensors"),
+        ("simulated:H100", "99.0 KiB made by the optimizer: 28 tensors"),  # it counts on the CPU
+    ],
+)
+def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend, optimizer):
+    suite.write(GPT, "gpt.py")
+    suite.write(STEP)
+    lines = listed(suite.run(f"--attnmem-backend={backend}"), "test_step[64]")
+    told = {" ".join(line.split()) for line in lines}
+    assert (
+        "2 × 192.0 KiB [3, 4, 64, 64] float32 softmax gpt.py:29 in forward blocks.*.attention"
+        " ← 3·4·N·N"
+    ) in told
+    assert {
+        "49.5 KiB parameters: 14 tensors",
+        "49.5 KiB gradients of parameters: 14 tensors",
+        optimizer,
+    } <= told
+
+
+def test_a_marker_and_a_region_that_fail_at_once_list_tensors_once(suite):
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 KiB")
+def test_it(attnmem):
+    with attnmem.region("all", "1 KiB"):
+        torch.empty(4096)
+""")
+    ran = suite.run("--attnmem-backend=cpu", shown=())
+    assert [line for line in ran.report("test_it") if "held at" in line or "[4096]" in line] == [
+        "E         held at the peak (1 tensor):",
+        "E           16.0 KiB  [4096] float32  empty  test_suite.py:8  in test_it",
+    ]
+    assert ran.report("test_it")[-2:] == [
+        "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
+        "  budget    1 KiB   test_suite.py:5",
+    ]
+
+
+def test_a_model_that_other_tests_share_is_told_as_the_first_run_has_it(suite):
+    """The second run finds gradients that the first one made."""
+    suite.write("""
+import pytest
+import torch
+
+@pytest.fixture(scope="session")
+def model():
+    return torch.nn.Linear(64, 64, bias=False)
+
+@pytest.mark.memory_budget("1 KiB")
+def test_step(model):
+    model(torch.ones(4, 64)).sum().backward()
+""")
+    ran = suite.run("--attnmem-backend=simulated:H100")
+    held = ran.row("test_step")["held"]
+    assert sum(one["bytes"] for one in held) == ran.row("test_step")["peak_bytes"]
+
+
+def test_a_megabyte_of_gigabytes_is_readable(scripted):
+    scripted.write("""
+import pytest
+from scripted import memory
+
+@pytest.mark.memory_budget
+def test_it():
+    memory.use(8740929536)
+""")
+    line = {"test": "test_suite.py::test_it", "metric": "peak", "on": "scripted"}
+    entries = [{**line, "bytes": 8724152320}]
+    scripted.write(json.dumps({"schema": 1, "entries": entries}), "attnmem-baseline.json")
+    assert scripted.run().report("test_it")[0] == (
+        "peak 8,740,929,536 B is 16.0 MiB over its baseline 8,724,152,320 B (+0.2%) on scripted  "
+        " attnmem-baseline.json"
+    )

@@ -1,0 +1,180 @@
+"""Messages say what to write, and what they say to write is accepted."""
+
+import pytest
+
+from pytest_attnmem.budget import memory_budget, parse, resolve
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.inputs import qkv
+from pytest_attnmem.shape import SYMBOLS, Source, gather
+from pytest_attnmem.suggestion import closest, did_you_mean, product
+from pytest_attnmem.tolerance import parse_tolerance
+
+SHAPE = gather([Source("test", {"B": 1, "H": 2, "N": 4, "d": 8, "itemsize": 4})])
+KNOWN = "known: B=1, H=2, Hkv=2, N=4, M=4, d=8, dv=8, itemsize=4"
+PASS = "with the limit, name a test argument so, or make the inputs with the fixture qkv"
+GRAMMAR = (
+    "a formula is arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, numbers and"
+    " sizes like 64 MiB"
+)
+SIZES = "write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'"
+
+
+def refusal(call, *arguments, **keywords):
+    with pytest.raises(AttnMemError) as error:
+        call(*arguments, **keywords)
+    return str(error.value)
+
+
+def bytes_of(limit, **keywords):
+    return resolve(memory_budget(limit, **keywords), SHAPE, ("cpu",)).limit_bytes
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (
+            "1e9",
+            "cannot parse size '1e9': a size has no exponent; write '1000000000 B'",
+        ),
+        (
+            "2BHN^2",
+            "cannot read formula \"2BHN^2\" at column 2: found 'BHN', expected an operator, as in"
+            f" 2*B*H*N^2; {GRAMMAR}",
+        ),
+        (
+            "2BHN",
+            "cannot read formula \"2BHN\" at column 2: found 'BHN', expected an operator, as in"
+            f" 2*B*H*N; {GRAMMAR}",
+        ),
+        (
+            "1e9*N",
+            "cannot read formula \"1e9*N\" at column 2: found 'e9', expected an operator; a number"
+            f" has no exponent, write 1000000000; {GRAMMAR}",
+        ),
+        ("BHN", f"symbol 'BHN' has no value ({KNOWN}); pass BHN=… {PASS}; did you mean B*H*N?"),
+        ("2*n", f"symbol 'n' has no value ({KNOWN}); pass n=… {PASS}; did you mean 'N'?"),
+        ("64", "cannot parse size '64': it has no unit; write '64 B' or '64 MiB'"),
+        ("64 M", f"cannot parse size '64 M': {SIZES}"),
+        (
+            lambda s: s.score_bytes,
+            "a shape has no attribute 'score_bytes'; did you mean 'scores_bytes'?",
+        ),
+        (
+            lambda s: 1.5 * s.out_bytes,
+            "budget <lambda> returned the float 384.0; wrap it in int(...)",
+        ),
+        (1e9, "cannot read limit: the float 1000000000.0; wrap it in int(...)"),
+    ],
+    ids=["1e9", "2BHN^2", "2BHN", "1e9*N", "BHN", "n", "64", "64 M", "score", "float", "1e9 float"],
+)
+def test_a_limit(limit, message):
+    assert refusal(bytes_of, limit) == message
+
+
+@pytest.mark.parametrize(
+    ("limit", "nbytes"),
+    [
+        ("1000000000 B", 10**9),
+        ("2*B*H*N^2", 64),
+        ("1_000_000 B", 10**6),
+        ("64 mib", 64 << 20),
+        ("64MIB + 0*N", 64 << 20),
+        ("1_000*N", 4000),
+        ("0", 0),
+        (64, 64),
+        (lambda s: int(1.5 * s.out_bytes), 384),
+        (lambda s: s.scores_bytes, 128),
+    ],
+    ids=str,
+)
+def test_a_limit_that_is_read(limit, nbytes):
+    assert bytes_of(limit) == nbytes
+
+
+@pytest.mark.parametrize("tolerance", [5, 5.0, "5"], ids=repr)
+def test_a_tolerance_without_a_unit(tolerance):
+    message = f"cannot read tolerance {tolerance!r}: 5 has no unit; write '5%' or '5 B'"
+    assert refusal(memory_budget, 1, tolerance=tolerance) == message
+    assert parse_tolerance("5 B").allowance(100) == parse_tolerance("5%").allowance(100) == 5
+
+
+def test_a_float_for_a_symbol():
+    message = "symbol N in the marker is the float 64.0; wrap it in int(...)"
+    assert refusal(memory_budget, "N", N=64.0) == message
+
+
+def test_two_limits_are_told_without_a_second_prefix():
+    message = "expected one limit and keywords: too many positional arguments"
+    assert refusal(parse, ("1 KiB", "2 KiB"), {}) == message
+
+
+def test_unknown_keywords_of_qkv_are_named():
+    assert refusal(qkv, b=1, H=2, N=64, width=16) == (
+        "qkv has no keyword 'b', 'width'; it takes B, H, N, d, Hkv, M, dv, dtype, device,"
+        " requires_grad, seed, and names such as batch, heads, seq_len and head_dim; did you mean"
+        " B?"
+    )
+    assert refusal(qkv, B=1, batch=1, H=2, N=64, d=16) == (
+        "qkv got B twice, as B and as batch; leave one out"
+    )
+    assert refusal(qkv, 1, 2, 3) == (
+        "qkv takes B, H, N, d and keywords: missing a required argument: 'd'"
+    )
+
+
+def test_qkv_takes_the_names_that_a_test_may_have(suite):
+    suite.write("""
+import pytest
+
+@pytest.mark.memory_budget("B*H*N*M*d*dv*Hkv*itemsize")
+def test_it(qkv):
+    sizes = dict(batch=1, num_heads=4, seq_len=6, head_dim=8, kv_heads=2, kv_len=10, v_head_dim=4)
+    q, k, v = qkv(**sizes, dtype="fp16")
+    assert (*q.shape, *k.shape, *v.shape) == (1, 4, 6, 8, 1, 2, 10, 8, 1, 2, 10, 4)
+    q + q
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1}
+    assert ran.row("test_it")["limit_bytes"] == 4 * 6 * 10 * 8 * 4 * 2 * 2
+
+
+def test_suggestions():
+    assert all(product(symbol) == symbol for symbol in SYMBOLS)
+    assert product("batch") == product("") == ""
+    assert closest("n", ["M", "N"]) == "N"
+    assert closest("N", ["N"]) == ""
+    assert did_you_mean("wormup", ["warmup", "metric"]) == "; did you mean 'warmup'?"
+    assert did_you_mean("x", ["warmup"]) == ""
+
+
+def test_a_comparison_takes_percentages(suite):
+    suite.write("""
+import torch
+
+def new(): torch.empty(64)
+def base(): torch.empty(128)
+
+def test_within(attnmem): attnmem.compare(new, base, max_ratio="50%", min_saving="256 B")
+def test_over(attnmem): attnmem.compare(new, base, max_ratio="49%")
+def test_bare(attnmem): attnmem.compare(new, base, min_saving=40)
+""")
+    ran = suite.run()
+    assert ran.outcomes == {"passed": 1, "failed": 2}
+    assert "exceeds budget 250 B" in ran.text
+    assert ran.short("test_bare").endswith(
+        "cannot read min_saving 40: 40 has no unit; write '40%' or '40 B'"
+    )
+
+
+@pytest.mark.parametrize("source", ["command line", "ini"])
+def test_a_tolerance_of_the_baseline_without_a_unit(suite, source):
+    suite.write("def test_it(): pass")
+    if source == "ini":
+        suite.ini["attnmem_tolerance"] = "5"
+        ran, name = suite.run(), "attnmem_tolerance"
+    else:
+        ran, name = suite.run("--attnmem-tolerance=5"), "--attnmem-tolerance"
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0] == (
+        f"ERROR: {name}: cannot read tolerance '5': 5 has no unit; write '5%' or '5 B'"
+    )

@@ -1,0 +1,83 @@
+"""A backend or a device that is not there is refused once, at the start, with what was meant."""
+
+import pytest
+import torch
+from suites import Suite
+
+from pytest_attnmem.profiles import PROFILES
+
+SUITE = """
+import pytest
+
+@pytest.mark.memory_budget("1 KiB")
+def test_one(): pass
+
+@pytest.mark.memory_budget("1 KiB")
+def test_two(): pass
+"""
+KNOWN = ", ".join(PROFILES)
+BACKENDS = "auto, cuda, accelerator, cpu, null, simulated"
+without_gpu = pytest.mark.skipif(torch.accelerator.is_available(), reason="there is a device here")
+
+
+def refusal(suite: Suite, *arguments: str) -> str:
+    suite.write(SUITE)
+    ran = suite.run(*arguments, shown=())
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "test_one" not in ran.text
+    (line,) = filter(None, ran.result.errlines)
+    return line
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n1",)], ids=["here", "xdist"])
+def test_an_unknown_device_to_simulate(suite, xdist):
+    assert refusal(suite, "--attnmem-backend=simulated:H1000", *xdist) == (
+        f"ERROR: --attnmem-backend: unknown device 'H1000'; expected one of {KNOWN}; did you mean"
+        " H100?"
+    )
+
+
+def test_an_unknown_device_to_simulate_in_the_ini_file(suite):
+    suite.ini["attnmem_backend"] = "simulated:A100"
+    assert refusal(suite) == (
+        f"ERROR: attnmem_backend: unknown device 'A100'; expected one of {KNOWN}; did you mean"
+        " A100-40GB or A100-80GB?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("simulate:H100", "; did you mean 'simulated'?"),
+        ("gpu", "; did you mean 'cuda'?"),
+        ("CPU", "; did you mean 'cpu'?"),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_backend(suite, name, hint):
+    assert refusal(suite, f"--attnmem-backend={name}") == (
+        f"ERROR: --attnmem-backend: unknown backend {name!r}; expected one of {BACKENDS}{hint}"
+    )
+
+
+@without_gpu
+@pytest.mark.parametrize("xdist", [(), ("-n1",)], ids=["here", "xdist"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("cuda:1", f"backend 'cuda' cannot measure here: torch {torch.__version__} was built"),
+        ("accelerator", "backend 'accelerator' cannot measure here: torch sees no accelerator;"),
+    ],
+)
+def test_a_device_that_is_not_there(suite, name, why, xdist):
+    line = refusal(suite, f"--attnmem-backend={name}", *xdist)
+    assert line.startswith(f"ERROR: --attnmem-backend: {why}")
+    assert line.endswith("; simulated:H100 measures without a GPU")
+
+
+@without_gpu
+@pytest.mark.parametrize("option", ["--collect-only", "--attnmem-disable"])
+def test_a_device_is_not_missed_where_nothing_is_measured(suite, option):
+    suite.write(SUITE)
+    ran = suite.run("--attnmem-backend=cuda", option, shown=())
+    assert ran.result.ret == pytest.ExitCode.OK
