@@ -58,7 +58,7 @@ def change(row: Record) -> str:
 
 
 def outcome(row: Record) -> str:
-    """How the row ended; a test that was expected to be over has failed nothing."""
+    """Returns the outcome; a row of a test that was expected to be over is an expected failure."""
     if row.outcome is not None:
         expected = row.outcome is Outcome.OVER and row.expected
         return "expected failure" if expected else row.outcome.value
@@ -66,7 +66,7 @@ def outcome(row: Record) -> str:
 
 
 def backend(row: Record) -> str:
-    """Where the row was measured, and by which backend where the device does not say."""
+    """Returns the device of the row, and its backend where the device does not tell."""
     known = row.backend in BACKENDS or ":" in row.backend or row.device == row.backend
     return row.place if known or not row.backend else f"{row.backend} on {row.device}"
 

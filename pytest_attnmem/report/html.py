@@ -39,8 +39,8 @@ Texts = dict[str, int]
 """What is said often, each with its place in the page's list of texts."""
 
 Tensors = dict[Held, tuple[int, Held]]
-"""What a row held at one time or another, as any run tells of it: its place in the row's list of
-tensors, and the tensor with all that is known."""
+"""The tensors that a row held, without the facts of a traced run: the place of each in the row's
+list, and the tensor with all its facts."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -162,7 +162,7 @@ def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
 
 
 def _known(held: Held, tensors: Tensors) -> int:
-    """The place of a tensor in the row's list, which it joins where it is new."""
+    """Returns the place of a tensor in the row's list; a new tensor joins the list."""
     place, _ = tensors.setdefault(held.origin, (len(tensors), held))
     return place
 
