@@ -124,12 +124,12 @@ def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomi
             basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
             basis.append(Polynomial.atom(atom))
             found = combination(basis, points, values)
-            if found is not None and shown(basis, points):
+            if found is not None and determined(basis, points):
                 return found
     return None
 
 
-def shown(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
+def determined(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
     """Returns whether the points determine *basis* without any ``CONFIRMING`` of them."""
     if len(points) < len(basis) + CONFIRMING:
         return False

@@ -62,6 +62,11 @@ class Record:
         return self.outcome is Outcome.OVER and not self.expected
 
     @property
+    def is_expected_failure(self) -> bool:
+        """Returns whether the row is over a budget in a test that failed as it was expected to."""
+        return self.outcome is Outcome.OVER and self.expected
+
+    @property
     def value(self) -> int | None:
         """The number that its metric names."""
         number: int | None = getattr(self, f"{self.metric}_bytes")

@@ -32,12 +32,12 @@ class Summary:
 
     def count(self, outcome: Outcome) -> int:
         """The number of rows with that outcome, without the expected failures."""
-        return sum(row.outcome is outcome and not _expected(row) for row in self.records)
+        return sum(row.outcome is outcome and not row.is_expected_failure for row in self.records)
 
     @property
     def expected(self) -> int:
         """The number of rows that are over in a test that failed as it was expected to."""
-        return sum(_expected(row) for row in self.records)
+        return sum(row.is_expected_failure for row in self.records)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -61,7 +61,7 @@ class Summary:
         """
         counts = {state.value: 0 for state in State}
         for row in self.records:
-            if row.baseline_state and not _expected(row):
+            if row.baseline_state and not row.is_expected_failure:
                 counts[row.baseline_state] = counts.get(row.baseline_state, 0) + 1
         return {state: count for state, count in counts.items() if count}
 
@@ -106,10 +106,6 @@ def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) 
     return [nodeid for nodeid in dict.fromkeys(found) if nodeid not in failed]
 
 
-def _expected(row: Record) -> bool:
-    return row.outcome is Outcome.OVER and row.expected
-
-
 def share(row: Record) -> Fraction | None:
     """Used part of the budget, exactly; ``None`` where memory ran out before it was known."""
     if row.value is None or not row.limit_bytes or row.out_of_memory:
@@ -122,4 +118,4 @@ def _rank(row: Record) -> tuple[int, Fraction | float, str]:
     used: Fraction | float = share(row) or Fraction(0)
     if row.out_of_memory or (row.value and row.limit_bytes == 0):
         used = math.inf
-    return order[row.outcome] + _expected(row), -used, row.name
+    return order[row.outcome] + row.is_expected_failure, -used, row.name

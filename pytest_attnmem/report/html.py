@@ -54,7 +54,7 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         script=script,
         script_hash=_hash(script),
         data=_as_json(_page(summary, environment)),
-        rows="\n".join(map(_plain_row, _failures_first(summary))),
+        rows="\n".join(map(_plain_row, cells.failures_first(summary))),
     )
 
 
@@ -104,7 +104,9 @@ def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
         "unit": cells.unit(summary.records),
         "highest": None if highest is None else [_number(highest.peak_bytes), highest.name],
         "workspaces": [[place, _number(size)] for place, size in summary.workspaces.items()],
-        "rows": [_row(row, texts, _charts(row, alike, drawn)) for row in _failures_first(summary)],
+        "rows": [
+            _row(row, texts, _charts(row, alike, drawn)) for row in cells.failures_first(summary)
+        ],
         "texts": [*texts],
     }
 
@@ -119,14 +121,6 @@ def _charts(
     if key not in drawn:
         drawn[key] = _exactly(curves.growths(row, alike))
     return drawn[key]
-
-
-def _failures_first(summary: Summary) -> list[Record]:
-    """By share, and what was not enforced before what was kept."""
-    return sorted(summary.by_share, key=lambda row: _ORDER.index(cells.outcome(row)))
-
-
-_ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not measured")
 
 
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
