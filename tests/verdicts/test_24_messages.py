@@ -160,7 +160,9 @@ def test_bare(attnmem): attnmem.compare(new, base, min_saving=40)
 """)
     ran = suite.run()
     assert ran.outcomes == {"passed": 1, "failed": 2}
-    assert "exceeds budget 250 B" in ran.text
+    assert ran.short("test_over").endswith(
+        "peak of new, 256 B, is 0.50x of base; allowed 250 B, 49% of base 512 B on cpu"
+    )
     assert ran.short("test_bare").endswith(
         "cannot read min_saving 40: 40 has no unit; write '40%' or '40 B'"
     )

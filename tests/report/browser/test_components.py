@@ -13,14 +13,15 @@ from .test_table import CONTRAST
 
 Show = Callable[..., Shown]
 MIB = 1024**2
+SQUARE, ROWS = ("B", "H", "N", "N"), ("B", "H", "N", "d")
 ROW = Record(
     "a",
     shape={"B": 2, "H": 8, "N": 512, "d": 64},
     peak_bytes=40 * MIB,
     held=(
-        Held(16 * MIB, (2, 8, 512, 512), "float32", "softmax", "a.py:1"),
-        Held(8 * MIB, (2, 8, 512, 512), "float16", "mul", "a.py:2"),
-        Held(6 * MIB, (2, 8, 512, 64), "float32", "bmm", "a.py:3"),
+        Held(16 * MIB, (2, 8, 512, 512), "float32", "softmax", "a.py:1", dims=SQUARE),
+        Held(8 * MIB, (2, 8, 512, 512), "float16", "mul", "a.py:2", dims=SQUARE),
+        Held(6 * MIB, (2, 8, 512, 64), "float32", "bmm", "a.py:3", dims=ROWS),
     ),
 )
 
@@ -33,10 +34,10 @@ def table(shown: Shown) -> list[list[str]]:
 def test_the_table_adds_up_to_the_peak(show: Show) -> None:
     assert table(show(ROW)) == [
         ["component", "size", "bytes", "%", "tensors", "grows as"],
-        ["Aprobabilities", "16.0 MiB", "16,777,216 B", "40.0", "1", "O(B·H·N²)"],
+        ["Asoftmax [B, H, N, N]", "16.0 MiB", "16,777,216 B", "40.0", "1", "O(B·H·N²)"],
         ["not attributed", "10.0 MiB", "10,485,760 B", "25.0", "–", ""],
-        ["Bscores", "8.0 MiB", "8,388,608 B", "20.0", "1", "O(B·H·N²)"],
-        ["Coutput and gradients", "6.0 MiB", "6,291,456 B", "15.0", "1", "O(B·H·N·d)"],
+        ["Bmul [B, H, N, N]", "8.0 MiB", "8,388,608 B", "20.0", "1", "O(B·H·N²)"],
+        ["Cbmm [B, H, N, d]", "6.0 MiB", "6,291,456 B", "15.0", "1", "O(B·H·N·d)"],
         ["all of it", "40.0 MiB", "41,943,040 B", "100.0", "3", ""],
     ]
 
@@ -57,7 +58,8 @@ def test_more_than_the_peak_is_said(show: Show) -> None:
 
 
 def test_without_symbols_there_is_no_scaling(show: Show) -> None:
-    head, *_ = table(show(replace(ROW, shape={})))
+    unproved = tuple(replace(held, dims=()) for held in ROW.held)
+    head, *_ = table(show(replace(ROW, held=unproved)))
     assert head == ["component", "size", "bytes", "%", "tensors"]
 
 
