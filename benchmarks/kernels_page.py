@@ -82,7 +82,9 @@ OTHERS = f"""
 
 `decode.attention` takes a step with a key/value cache, static or growing; here N = 1 and M = {N}.
 `ring.attention` takes a part of the sequence on each process of a group; peaks are those of one
-rank of R = {RANKS}. `flex.attention` is `flex_attention`, compiled; run dense it is refused.
+rank of R = {RANKS}. `flex.attention` is `flex_attention`, compiled; run dense it is refused. On the
+CPU it also refuses d = 8 or 16 where a block of keys is 8 longer than a multiple of 16, because
+PyTorch's compiled kernel reads beyond the keys there.
 
 """
 

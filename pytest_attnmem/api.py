@@ -48,18 +48,18 @@ class AttnMem:
         self._holding = Holding(keep, gate, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []
-        """Those that were made, entered or not."""
+        """The regions that the test made, entered or not."""
         self.exceeded: list[Exceeded] = self._holding.exceeded
         """Each limit that was not kept, for whoever can run the test once more."""
         self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
-        self._sizes: inputs.Resized = {}  # likewise
+        self._sizes: inputs.Resized = {}  # of inputs, while a rehearsal is on
 
     def __repr__(self) -> str:
         return "<attnmem>"
 
     @property
     def computes(self) -> bool:
-        """Whether tensors have values: not on the null device, nor where a run is simulated."""
+        """True if tensors have values: false on the null device and in a simulated run."""
         return self._instrument(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -84,8 +84,10 @@ class AttnMem:
 
     @contextmanager
     def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
-        """Measure what the regions of a test hold, of inputs at other ``sizes`` perhaps, and leave
-        no trace of it; nothing raises."""
+        """Measure the regions of a test, at other ``sizes`` of its inputs if given.
+
+        Nothing raises, and no row is kept.
+        """
         sources, regions = len(self._sources), len(self.regions)
         self._traced, self._sizes = {}, sizes or {}
         self._names.clear()

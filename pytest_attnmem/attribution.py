@@ -27,14 +27,14 @@ class Exceeded:
     """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
     error: BudgetExceeded = field(init=False)
     told: bool = False
-    """Whether a report has the error, such as a subtest's."""
+    """True once a report has the error, such as the report of a subtest."""
 
     def __post_init__(self) -> None:
         self.error = BudgetExceeded(self._text())
 
     @property
     def listed(self) -> bool:
-        """Whether the error lists what was held."""
+        """Returns whether the error lists the tensors that were held."""
         return bool(self.verdict.measurement and self.verdict.measurement.held)
 
     def attribute(self, trace: Callable[[], Measurement]) -> None:
@@ -47,7 +47,7 @@ class Exceeded:
         self.error.args = (self._text(),)
 
     def explains(self, raised: BaseException | None) -> bool:
-        """Whether ``raised`` is the error, or has it among what it was raised from."""
+        """Returns whether ``raised`` is this error, or was raised from it."""
         return any(error is self.error for error in causes(raised))
 
     def _text(self) -> str:
@@ -97,7 +97,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
 def _traced_too(
     known: Measurement, trace: Callable[[], Measurement] | None, at_end: bool
 ) -> Measurement:
-    """The measurement with what a second run tells of the same tensors; if it has the same."""
+    """Returns the measurement with the modules and shapes of a second run that holds the same."""
     try:
         traced = (trace or _untraceable)()
     except KeyboardInterrupt:

@@ -1,6 +1,6 @@
-"""The option ``--attnmem-backend``: which backends there are, and whether it names one of them.
+"""The option ``--attnmem-backend``: the backends there are, and the check that it names one.
 
-Imported by the plugin in every session, so nothing heavy is imported before it is needed.
+The plugin imports this in every session, so nothing heavy is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
     """Return the backends that plugins add, once *name* is seen to be one of all there are.
 
     Raises:
-        AttnMemError: what a plugin adds is none, or there is no backend of that name, or no device
-            that it could simulate.
+        AttnMemError: a plugin adds something that is not a backend, or no backend has that name, or
+            no device profile has the name of the device to simulate.
     """
     openers: dict[str, Opener] = {}
     profiles: Sequence[DeviceProfile] = ()
@@ -67,9 +67,9 @@ def _check_name(
 
 
 def check_device(config: pytest.Config, openers: Mapping[str, Opener]) -> None:
-    """See that the device is there which the command line asks for, before any test needs it.
+    """Check that the device of the command line's backend exists, before any test needs it.
 
-    An ini file is not looked at: it is the same on machines with the device and without.
+    The ini file is not checked: machines with the device and without it share the file.
 
     Raises:
         AttnMemError: the device is not there; the text says why.

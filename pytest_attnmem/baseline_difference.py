@@ -1,9 +1,9 @@
-"""What a regression consists of: the difference of two closed forms, and the tensors that are more.
+"""The parts of a regression: the difference of two closed forms, and the tensors that are more.
 
 ``+4*B*H*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:14``
 
-Nothing is told that is not proved: tensors that are more, tensors that are fewer, and what kernels
-need outside tensors add up to the bytes that are more, to the byte.
+Only proved parts are told: tensors that are more, tensors that are fewer, and bytes that kernels
+need outside tensors add up to the rise, to the byte.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .measurement import Held
 from .polynomial import Polynomial, expand
 from .units import format_size
 
-#: As many forms of tensors are told, and lines of one.
+#: The most forms of tensors that are told, and the most lines of each.
 _TOLD = 3
 _WORDS = ("no", "one", "two", "three", "four")
 
 
 class Difference(NamedTuple):
-    """What there is more of than in an entry."""
+    """The rise over a baseline's entry."""
 
     text: str
     """One line; empty where nothing is proved."""
     more: tuple[Held, ...] = ()
-    """The tensors themselves, where it is proved which they are."""
+    """The tensors that are more, where it is proved which they are."""
 
 
 def difference(
@@ -42,10 +42,10 @@ def difference(
     held: Sequence[Held],
     symbols: Mapping[str, int],
 ) -> Difference:
-    """Returns what there is more of than in ``entry``.
+    """Returns the rise over ``entry``.
 
-    ``form`` is what ``nbytes`` are in the symbols of ``sizes``, the test's own; ``symbols`` are all
-    that are known of it, and ``held`` is what is alive at the peak now.
+    ``form`` is ``nbytes`` in the symbols of ``sizes``, the test's own; ``symbols`` are all symbols
+    of the test, and ``held`` are the tensors alive at the peak now.
     """
     before = kinds(entry.held, symbols)
     change = _change(entry, form, sizes, before is not None)
@@ -62,7 +62,7 @@ def difference(
 
 
 class _Forms:
-    """Tensors by what they are, against those of before."""
+    """The tensors by form, now and before."""
 
     def __init__(self, held: Sequence[Held], before: Known) -> None:
         self._now: dict[Kind, list[Held]] = {}
@@ -80,11 +80,11 @@ class _Forms:
 
     @property
     def grown(self) -> int:
-        """By how many bytes there are more of them."""
+        """Returns the bytes of all tensors now, less the bytes of all tensors before."""
         return sum(count * nbytes for (_, _, nbytes), count in self._change.items())
 
     def told(self) -> Iterator[str]:
-        """What there is more of, and then what there is less of, the largest first."""
+        """Yields words for each form that changed: more tensors first, then fewer."""
         changed = sorted(
             ((form, count) for form, count in self._change.items() if count),
             key=lambda one: (one[1] < 0, -abs(one[1]) * one[0][2]),
@@ -96,7 +96,7 @@ class _Forms:
             yield f"and {others} other shape{'' if others == 1 else 's'}"
 
     def more(self) -> tuple[Held, ...]:
-        """The tensors that there are more of, where it is known which they are."""
+        """Returns the tensors that are more, where it is known which they are."""
         return tuple(
             tensor
             for form, count in self._change.items()
@@ -105,9 +105,9 @@ class _Forms:
         )
 
     def _fresh(self, form: Form, count: int) -> list[Held]:
-        """As many tensors as there are more of that form; none where it could be others.
+        """Returns the ``count`` new tensors of a form; none where others could be the new ones.
 
-        What is made elsewhere than before, in the place of others, is not more.
+        A tensor that another line makes now, in place of an old tensor, is not new.
         """
         found: list[Held] = []
         for known, tensors in self._now.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Body:
-    """One test's; ``windows`` has one window for each budget, as of the run that counts."""
+    """The body of one test; ``windows`` has a window for each budget, of the run that counts."""
 
     def __init__(self, item: pytest.Item, plan: Plan, rows: Rows) -> None:
         self.windows: list[Window] = []
@@ -29,7 +29,7 @@ class Body:
         self._rows = rows
 
     def warm_up(self) -> None:
-        """Run it as often as its budgets ask for, in no window."""
+        """Run the body as often as its budgets ask for, outside any window."""
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
             with self._plan.memory.rehearsal(), ExitStack() as worlds:
                 for _, instrument in self._plan.budgets:
@@ -43,18 +43,18 @@ class Body:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """Open the windows, and close them and all that the body leaves open."""
+        """Open the windows; close them, and every window that the body leaves open."""
         with nothing_left_open(), ExitStack() as stack:
             for spec, instrument in self._plan.budgets:
                 self.windows.append(stack.enter_context(instrument.window(spec.metric)))
             yield
 
     def run_again(self) -> BaseException | None:
-        """Run it as if for the first time; returns the error that ended it."""
+        """Run the body as if for the first time; returns the error that ended it."""
         self.windows.clear()
         self._rows.take_back()
         self._plan.memory.begin_again()
-        if hasattr(self._item, "_excinfo"):  # of a unittest
+        if hasattr(self._item, "_excinfo"):  # the error that a unittest keeps
             self._item._excinfo = None
         try:
             rewind(self._item)

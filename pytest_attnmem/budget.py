@@ -31,7 +31,7 @@ _KIND = re.compile(r"sm\d{2,3}|[a-z]+")
 _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 #: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+(?:[eE][-+]?\d+)?\s*([A-Za-z]*)\s*")
-#: What is a unit after a number, though it is a product of symbols as well; 2BN is a formula.
+#: Units after a number that are products of symbols as well; 2BN is a formula.
 _UNITS = ("", "B", "M", "MB")
 _MAX_NAME = 64
 #: Why there is nothing to hold a measurement to where no marker and no function was given a limit.

@@ -133,7 +133,7 @@ def _saving(base: int, saving: Saving, shape: AttentionShape) -> int:
     found = resolve(parse((saving,), {}), shape, ()).limit_bytes
     if found is None:
         raise BudgetError(
-            f"min_saving={shown(saving)} is no number of bytes; write a share of base ('40%'), a"
-            " size or a formula"
+            f"min_saving={shown(saving)} is not a number of bytes; write a share of base ('40%'),"
+            " a size or a formula"
         )
     return found

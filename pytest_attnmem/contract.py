@@ -36,7 +36,7 @@ class Contract:
         return max(dict(monomial).get(symbol, 0) for monomial in self.allowed)
 
     def allows_all(self, symbols: Iterable[str]) -> bool:
-        """Whether the highest powers of all *symbols* are allowed together, in one product."""
+        """Returns whether one product allows the highest powers of all *symbols* together."""
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
 
     def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:

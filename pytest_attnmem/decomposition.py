@@ -166,7 +166,7 @@ def _component(name: str, tensors: list[Held]) -> Component:
 
 
 def _elements(tensor: Held) -> Polynomial | None:
-    """How many elements it has, in symbols; ``None`` where its dimensions are not known."""
+    """Returns the number of elements in symbols; ``None`` where the dimensions are not known."""
     if not tensor.dims:
         return None
     total = Polynomial.constant(1)

@@ -81,7 +81,7 @@ class Differences:
 
     @property
     def compared(self) -> int:
-        """Tests that are in both, in one place, and those that are gone."""
+        """Returns the number of tests that are compared: in both sessions in one place, or gone."""
         return sum(change.fate not in _APART for change in self.changes)
 
     def count(self, fate: Fate) -> int:
@@ -117,7 +117,7 @@ def differences(old: Session, new: Session, tolerance: Tolerance) -> Differences
 
 
 def _compares(change: Change) -> bool:
-    """Whether it says something of one test in both sessions."""
+    """Returns whether the change compares one test in both sessions."""
     return change.new is not None and (change.fails or change.delta is not None)
 
 

@@ -74,10 +74,10 @@ class Enforcement:
         return result
 
     def conclude(self, windows: list[Window], error: BaseException | None) -> None:
-        """Keep the rows that the body has earned, and raise what became of it.
+        """Keep the rows of the body, and raise the error that ends the test.
 
         Raises:
-            BudgetExceeded: it was over, and no error of its own says so.
+            BudgetExceeded: a budget was over, and no error of the test says so.
         """
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing is to run again
@@ -252,9 +252,9 @@ class Enforcement:
         return measurement
 
     def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
-        """The same, retained as a second run has it where an import pinned tensors in the first.
+        """Returns the measurements; where an import pinned tensors, ``retained`` of a second run.
 
-        What no import pinned is retained all the same: it stays alive though it is no garbage.
+        Tensors that no import pinned are retained: a collection does not free them.
         """
         again = SecondRun(self._item, self._plan.memory, failed=False)
         settled = [*measurements]

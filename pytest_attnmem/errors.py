@@ -22,7 +22,10 @@ class BudgetError(AttnMemError, ValueError):
 
 
 class SizesError(BudgetError):
-    """Sizes at which a program cannot be looked at; each place says how it is given others."""
+    """Sizes that a program does not run at, or that do not tell its form.
+
+    ``problem`` is the text without the way to give other sizes, which the command line has too.
+    """
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"{problem}, as in sizes={{'N': [512, 1024, 1536, 2048]}}")
@@ -40,7 +43,7 @@ class CannotSimulate(AttnMemError, RuntimeError):
 class StartAgain(BaseException):
     """A measured body must run once more, from its beginning, as another kind of program.
 
-    No ``Exception``: a program that goes on after it would be measured wrongly.
+    This is not an ``Exception``: a program that caught it and went on would be measured wrongly.
     """
 
 

@@ -17,7 +17,7 @@ from .verdict import Outcome, Verdict
 def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> str:
     """The failure text: the verdict, the budget and who holds memory at the peak.
 
-    ``shape`` is the test's; ``listed`` is false where tensors are told elsewhere.
+    ``shape`` is the test's; ``listed`` is false where another text lists the tensors.
     """
     unproven = verdict.outcome is Outcome.NOT_ENFORCED
     lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
@@ -44,9 +44,9 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
 
 
 def _grows(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
-    """How the measurement grows, and how the formula that it is held to does.
+    """Yields a line for each symbol: the growth of the measurement, and of its budget.
 
-    A symbol that has no value of its own grows with the one that it is by default, as M with N.
+    A symbol without a value of its own grows with the symbol that it equals by default: M with N.
     """
     for growth in verdict.growths:
         (symbol,) = growth.sizes
@@ -58,7 +58,7 @@ def _grows(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str
 
 
 def _told(budget: str, shape: AttentionShape) -> Node:
-    """The formula in the symbols that have values of their own."""
+    """Returns the formula in the symbols that have values of their own."""
     tree = parse_formula(budget).tree
     return expression.rename(tree, {name: shape.source(name) for name in expression.symbols(tree)})
 

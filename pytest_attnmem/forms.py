@@ -36,7 +36,7 @@ class _Axis(NamedTuple):
 
     runs: Mapping[int, Mapping[Row, int]]
     terms: int
-    """How many terms a form has along it; 0 where there is none."""
+    """The number of terms of a form along the symbol; 0 where it has no form."""
 
 
 class Forms:
@@ -85,7 +85,7 @@ class Forms:
         return found
 
     def _axis(self, symbol: str, rows: Mapping[Row, int]) -> _Axis | None:
-        """The rows at each size of that symbol; ``None`` where it cannot be varied."""
+        """Returns the rows at each size of that symbol; ``None`` where it cannot be varied."""
         own = self._own[symbol]
         runs = {own: dict(rows)}
         try:

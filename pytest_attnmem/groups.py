@@ -1,4 +1,4 @@
-"""Equal tensors as one, and all parameters, gradients and what an optimizer made as one each."""
+"""Groups of tensors: equal tensors are one, and so are all tensors of a role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from .measurement import Held
 
-#: What a role is called where all tensors that have it are told together.
+#: The words for all tensors of a role.
 ROLES = MappingProxyType(
     {
         "parameter": "parameters",

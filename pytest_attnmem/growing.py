@@ -1,4 +1,4 @@
-"""How a test grows in each of its symbols, from runs at other sizes."""
+"""The growth of a test in each of its symbols, from runs at other sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .units import format_size, shown
 from .variable import Variable
 from .varying import ENOUGH, apart, closer, larger, others
 
-#: How many larger sizes a symbol is looked at, unless these leave a doubt.
+#: The number of larger sizes to run at, unless they leave a doubt.
 _BEYOND = 3
 #: So many runs show that memory does not depend on a symbol.
 _SAME = 3
@@ -29,7 +29,7 @@ class Unclear(AttnMemError):
 
 
 class Grown(NamedTuple):
-    """How a test grows in each symbol that can be varied."""
+    """The growth of a test in each symbol that can be varied."""
 
     growths: tuple[Growth, ...] = ()
     notes: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Growing:
         return tuple(Line(self, symbol, name).plain() for symbol, name in arguments.items())
 
     def run(self, sizes: Mapping[str, int]) -> Run:
-        """Returns what the test needs at *sizes* of its arguments.
+        """Returns the memory of the test at *sizes* of its arguments.
 
         Raises:
             Unclear: the memory of this run is not known.
@@ -128,7 +128,7 @@ class Line:
     def __init__(self, growing: Growing, symbol: str, name: str) -> None:
         size = growing.probe.argument(name)
         if not isinstance(size, int) or isinstance(size, bool):
-            raise BudgetError(f"{name}={shown(size)} is no size to vary")
+            raise BudgetError(f"{name}={shown(size)} is not a size to vary")
         self._growing = growing
         self._symbol = symbol
         self._name = name

@@ -93,7 +93,7 @@ class Growth:
         return self._fit().degree(symbol)
 
     def judge(self, contract: Contract) -> Judgement:
-        """Whether the contract was kept, as far as these sizes tell.
+        """Returns the answer of these sizes on whether the contract is kept.
 
         The peak is judged, and so are the tensors beneath it where they are known: a constant may
         hide a matrix at these sizes, and no larger size.

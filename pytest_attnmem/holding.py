@@ -13,10 +13,10 @@ from .verdict import Verdict
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
 
-#: Takes in a row: region, verdict (None: measured only), measurement, shape; returns the verdict
+#: Keeps a row of region, verdict (None: measured only), measurement and shape; returns the verdict
 #: that counts.
 Keeper = Callable[[str, "Verdict | None", Measurement, AttentionShape], "Verdict | None"]
-#: The same with what else is known of the region: what it needed before.
+#: Holds a region's verdict and measurement to the baseline; returns the verdict that counts.
 Gate = Callable[[str, "Verdict | None", Measurement], "Verdict | None"]
 
 
@@ -40,10 +40,10 @@ class Holding:
         shape: AttentionShape,
         instrument: Instrument | None = None,
     ) -> Verdict | None:
-        """The verdict that counts.
+        """Returns the verdict that counts.
 
         Raises:
-            BudgetExceeded: it fails.
+            BudgetExceeded: the verdict fails the test.
         """
         if not self.enforcing:
             return verdict
@@ -64,7 +64,7 @@ class Holding:
         shape: AttentionShape,
         instrument: Instrument | None,
     ) -> Verdict | None:
-        """The verdict that counts, in a row; this raises nothing, as an error may be on its way."""
+        """Keeps a row and returns the verdict that counts; raises nothing."""
         if not self.enforcing:
             return verdict
         if self.keep is not None:

@@ -31,5 +31,5 @@ def pytest_attnmem_device_profiles() -> Iterable[DeviceProfile]:  # type: ignore
 def pytest_attnmem_record(item: pytest.Item, record: Record) -> None:
     """Called for each row as it is made, in the process that runs the test.
 
-    It is not known by then whether the test is an expected failure, ``record.expected``.
+    ``record.expected`` is still false: an expected failure is known only after the test.
     """

@@ -22,11 +22,11 @@ __tracebackhide__ = True
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: Where symbols are from that a call fixed, and which they are.
+#: The name of this source of symbols, and its symbols.
 _LABEL = "qkv"
 _SIZES = ("B", "H", "N", "d", "Hkv", "M", "dv")
 
-#: Symbol → the size that a test gives it, and another to make inputs of.
+#: Symbol → the size that a test gives it, and the size that inputs get in its place.
 Resized = Mapping[str, tuple[int, int]]
 
 #: Names of the field that torch does not have.
@@ -36,7 +36,7 @@ _SHORT = MappingProxyType(
 
 
 def _by_symbol(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, taking the field's other names of symbols as well."""
+    """Return the function with keywords by the field's other names of symbols as well."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -65,7 +65,7 @@ def qkv(
 
     The field's other names of symbols, ``seq_len``, are taken as well. ``Hkv`` is ``H``, ``M`` is
     ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made inside a window they are not
-    counted, nor is their death.
+    counted when they are made, nor when they are freed.
 
     Raises:
         BudgetError: a size that is not a positive whole number, heads that do not divide, or a
@@ -163,7 +163,7 @@ def resized(arguments: Mapping[str, Any], sizes: Resized) -> dict[str, Any]:
 
 
 def shape_of(arguments: dict[str, Any]) -> Source:
-    """The symbols that a call of :func:`qkv` with these arguments fixes."""
+    """Returns the symbols of a call of :func:`qkv` with these arguments."""
     names = (*_SIZES, "dtype")
     known = {name: arguments[name] for name in names if arguments.get(name) is not None}
     values = {"Hkv": known["H"], "M": known["N"], "dv": known["d"], "dtype": "float32"} | known

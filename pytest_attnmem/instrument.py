@@ -44,9 +44,9 @@ class Instrument:
     def run(
         self, call: Callable[[], Any], *, trace: bool = False, most: int = 0
     ) -> tuple[Measurement, Any]:
-        """Measure one call: what was seen, and what it returned; running out of memory is seen.
+        """Measure one call; returns the measurement, of running out of memory too, and the result.
 
-        With ``most``, the measurement has a timeline that tells so many lives each on its own.
+        With ``most``, the measurement has a timeline with so many tensors each on its own.
         """
         return self._complete(lambda: self._run(call, trace, most))
 
@@ -57,11 +57,11 @@ class Instrument:
                 self._complete(call)
 
     def _complete(self, call: Callable[[], _T]) -> _T:
-        """Returns what the call returns, made once more where it has to start again."""
+        """Returns the result of the call, which is made once more where it has to start again."""
         try:
             return call()
         except StartAgain:
-            if is_measured(self.backend):  # by a window around it, which must start again too
+            if is_measured(self.backend):  # a window around the call must start again too
                 raise
             return call()
 

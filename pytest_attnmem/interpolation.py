@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 
 from .polynomial import ONE, Polynomial
 
-#: How many points a form must predict: so many may be left out of the fit, whichever they are.
+#: The number of points a form must predict: any so many may be left out of the fit.
 CONFIRMING = 2
 
 #: Blocks that kernels and allocators pad lengths to.
@@ -124,13 +124,13 @@ def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomi
             basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
             basis.append(Polynomial.atom(atom))
             found = combination(basis, points, values)
-            if found is not None and shown(basis, points):
+            if found is not None and determined(basis, points):
                 return found
     return None
 
 
-def shown(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
-    """Whether the points still tell *basis* apart when any ``CONFIRMING`` of them are left out."""
+def determined(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
+    """Returns whether the points determine *basis* without any ``CONFIRMING`` of them."""
     if len(points) < len(basis) + CONFIRMING:
         return False
     rows = [[part.value(point) for part in basis] for point in points]
@@ -141,7 +141,7 @@ def shown(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> b
 
 
 def _independent(rows: Sequence[Sequence[Fraction]]) -> bool:
-    """Whether the columns of *rows* are linearly independent."""
+    """Returns whether the columns of *rows* are linearly independent."""
     left = [[*row] for row in rows]
     for column in range(len(left[0])):
         pivot = next((row for row in left if row[column]), None)

@@ -1,4 +1,4 @@
-"""What sizes say of a growth contract, along one symbol."""
+"""The answer that sizes of one symbol give on a growth contract."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .units import format_size
 
 
 class Answer(IntEnum):
-    """What sizes can say of a contract; of several answers the smallest counts."""
+    """An answer on a contract; of several answers the smallest counts."""
 
     BROKEN = 0
     UNKNOWN = 1
@@ -30,9 +30,9 @@ class Judgement:
     answer: Answer
     reason: str
     terms: tuple[str, ...] = ()
-    """What grows too fast, where terms are known: ``8*N^2``."""
+    """The terms that grow too fast, where terms are known: ``8*N^2``."""
     note: str = ""
-    """What a reader must know of a contract that is kept."""
+    """A line that a reader must know although the contract is kept."""
     held: Held | None = None
     """The tensor beneath the peak that breaks the contract."""
 
@@ -105,10 +105,10 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
 def _is_bounded_scratch(
     part: Part, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
 ) -> bool:
-    """Whether a kernel's scratch is nowhere more than the tensors that grow as the contract allows.
+    """Returns whether a part is kernels' scratch, and never above the tensors that are allowed.
 
-    The scratch of a reduction begins at some size and ends to grow at another, which no form goes
-    through; a tensor of the program has a dtype, and must show a form.
+    The scratch of a reduction begins at one size and stops growing at another, so no form goes
+    through it; a tensor of the program has a dtype, and must show a form.
     """
     allowed = [
         other.values

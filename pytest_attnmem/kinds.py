@@ -1,7 +1,7 @@
-"""The tensors of a baseline's entry: what they are, without what changes as a program is edited.
+"""The tensors of a baseline's entry, in words that stay the same as a program is edited.
 
-A tensor is told by its shape in symbols, its dtype, and by what made it: the operator, the file,
-the function and the module, but not the line, which moves.
+The words are a tensor's shape in symbols, its dtype, and the operator, file, function and module
+that made it, but not the line, which moves.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Kind(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
-    """Of each."""
+    """The bytes of each tensor."""
     made: str
-    """``softmax, attn.py in attention, blocks.*.attention``; or its role."""
+    """``softmax, attn.py in attention, blocks.*.attention``; or the tensor's role."""
 
     @property
     def form(self) -> Form:
-        """What it is, whatever made it."""
+        """Returns the kind without the code that made it."""
         return self[:3]
 
 
@@ -67,7 +67,7 @@ def labels(held: Iterable[Held]) -> tuple[str, ...]:
 def kinds(texts: Iterable[str], symbols: Mapping[str, int]) -> Known | None:
     """Returns the tensors that the texts tell of; ``None`` where one cannot be read.
 
-    Before kinds were counted, files had up to 16 tensors, and those one by one.
+    Files that were written before kinds were counted list up to 16 tensors one by one.
     """
     found: Counter[Kind] = Counter()
     written_as: dict[Form, str] = {}

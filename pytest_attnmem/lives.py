@@ -1,4 +1,4 @@
-"""The tensors of a traced window, by the number of their birth."""
+"""The tensors of a traced window, by the number of their allocation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Numbered = tuple[int, Held]
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """All tensors that were born in a window, and those that count."""
+    """All tensors that were allocated in a window, and those alive at its peak and its end."""
 
     births: tuple[Numbered, ...]
-    """In the order of birth."""
+    """The tensors in the order of their allocation."""
     held: tuple[int, ...]
     """The tensors alive at the peak, in the order of ``Measurement.held``."""
     left: tuple[int, ...]
-    """The tensors alive at the end, likewise."""
+    """The tensors alive at the end, in the order of ``Measurement.left``."""
 
 
 def lives(
@@ -28,7 +28,7 @@ def lives(
     held: Iterable[Numbered],
     left: Iterable[Numbered],
 ) -> Lives:
-    """Returns the lives in a window, of the stretches it is cut into: first number and events."""
+    """Returns the lives in a window; ``stretches`` are its parts, with first number and events."""
     births = (
         (first + place, birth.about())
         for first, events in stretches

@@ -65,9 +65,9 @@ class Meter:
         return not self._windows
 
     def _pinned(self, window: Window) -> int:
-        """How much of what is alive an import of torch may pin: its frames are cyclic garbage.
+        """Returns the most bytes that an import of torch may pin: its frames are cyclic garbage.
 
-        The outermost window has ended and can collect that; in an inner one it may be all.
+        The outermost window has ended, so a collection tells; an inner window assumes all bytes.
         """
         if window.level <= 0 or not window.imported:
             return 0
@@ -154,14 +154,14 @@ def nothing_left_open() -> Iterator[None]:
 
 def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
     """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
-    if isinstance(error, GeneratorExit):  # perhaps when Python ends, and torch is gone
+    if isinstance(error, GeneratorExit):  # Python may be ending, without torch
         return None
     told = (backend.out_of_memory(found) for found in causes(error))
     return next((asked for asked in told if asked is not None), None)
 
 
 def is_measured(backend: Backend) -> bool:
-    """Whether a window is open on the backend's device."""
+    """Returns whether a window is open on the backend's device."""
     return any(_is_of(meter, backend) for meter in _RUNNING.meters)
 
 

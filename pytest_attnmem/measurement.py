@@ -36,7 +36,7 @@ class Held:
 
     @property
     def origin(self) -> Held:
-        """The tensor without what only a traced run knows of it."""
+        """Returns the tensor without the facts that only a traced run knows."""
         return replace(self, module="", role="", dims=())
 
 
@@ -69,9 +69,9 @@ class Measurement:
     unmeasured: str | None = None
     """Why these numbers must not be taken for the truth."""
     imported: str = ""
-    """The module of torch whose import in the window may have pinned some of what is retained."""
+    """The module of torch whose import in the window may have pinned retained tensors."""
     pinned_bytes: int = 0
-    """How much of it at most: garbage that a collection frees."""
+    """The most bytes that the import pinned: garbage that a collection frees."""
     missing: str = ""
     """Why a number is ``None``."""
     out_of_memory: str | None = None
@@ -83,7 +83,7 @@ class Measurement:
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
     """Who was alive when, where that was looked up."""
     lives: Lives | None = field(default=None, compare=False, repr=False)
-    """All that were born, where the run was traced."""
+    """All tensors that were allocated, where the run was traced."""
     snapshots: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
     """What the allocator told of each stretch of the window, likewise."""
     held_note: str = ""

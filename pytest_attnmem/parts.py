@@ -1,4 +1,4 @@
-"""What a test measured of itself, once its body has ended: regions, checks and compares."""
+"""The regions, checks and compares of a test, once its body has ended."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .verdict import Outcome, not_enforced
 
 
 class Parts:
-    """The parts of one test: what is still to be said of them."""
+    """The rows and texts that the parts of one test still need."""
 
     def __init__(self, memory: AttnMem, rows: Rows) -> None:
         self._memory = memory
         self._rows = rows
 
     def caught(self, cause: BaseException | None) -> list[Exceeded]:
-        """The limits that were not kept, and of which no report tells: the test caught the error.
+        """Returns the exceeded limits that no report tells of, because the test caught the error.
 
-        A skip tells of none, though it may be raised from one.
+        A skip reports no limit, even if it is raised from the error of a limit.
         """
         skipped = isinstance(cause, pytest.skip.Exception)
         return [
@@ -36,14 +36,14 @@ class Parts:
         ]
 
     def unentered(self) -> list[str]:
-        """The texts of regions that were made and never entered, each a row; they fail the test."""
+        """Keeps a row for each region that was never entered; returns the texts."""
         names = [region.name for region in self._memory.regions if not region.entered]
         for name in names:
             self._keep_unmeasured(name, "the region was never entered")
         return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
 
     def abandoned(self) -> list[str]:
-        """The texts of regions that are still open, as in a generator that is left; each a row."""
+        """Keeps a row for each region that is still open, as in a generator; returns texts."""
         reason = "the test ended inside the region"
         names = [region.name for region in self._memory.regions if region.abandon()]
         for name in names:

@@ -135,10 +135,10 @@ def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
 
 
 def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
-    """Yields what has a marker, the marker, and the place that it is written in; closest first.
+    """Yields node, marker and the place that the marker is written in, the closest first.
 
-    Pytest has those of one function or class in the order of writing, a base class's before its
-    subclass's and a function's before those of its parameter set.
+    Pytest lists the markers of one function or class in the order of writing, a base class's before
+    its subclass's, and a function's before those of its parameter set.
     """
     own = [*getattr(getattr(item, "callspec", None), "marks", ())]
     for node, group in groupby(item.iter_markers_with_node(MARKER), key=itemgetter(0)):

@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist starts workers
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a device that is not there, once, where every test would."""
+    """Refuse a missing device at the start, once, instead of in every test."""
     try:
         check_device(session.config, session.config.stash[SESSION].openers)
     except AttnMemError as error:

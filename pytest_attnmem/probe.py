@@ -31,7 +31,7 @@ class Probe:
 
     @property
     def upward(self) -> bool:
-        """Whether larger sizes cost nothing: tensors have no data, on the host neither."""
+        """Returns whether larger sizes cost nothing, because no tensor has data."""
         backend = self._instrument.backend
         return not backend.computes and not backend.name.startswith("null")
 
@@ -43,7 +43,7 @@ class Probe:
     def at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
     ) -> dict[str, Measurement]:
-        """Returns what the test, under no name, and its regions need with these arguments.
+        """Returns the measurements of the test, as ``""``, and of its regions at *sizes*.
 
         With ``evidence``, measurements have a timeline of every tensor where the gauge tells of
         tensors; with ``trace``, a tracker takes the place of the gauge.

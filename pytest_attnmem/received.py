@@ -18,7 +18,7 @@ IF_IT_DIES = "attnmem_if_it_dies"
 
 
 def has_rows(properties: list[tuple[str, object]]) -> bool:
-    """Whether there is a row among a report's user properties, or a test's."""
+    """Returns whether the user properties of a report or a test have a row."""
     return any(name == PROPERTY for name, _ in properties)
 
 

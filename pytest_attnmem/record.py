@@ -50,16 +50,21 @@ class Record:
     timeline: Timeline | None = None
     """Who was alive when, where a report or an artifact was asked for that shows it."""
     out_of_memory: str = ""
-    """What was asked for when memory ran out; then no size is that of the whole body."""
+    """The bytes asked for when memory ran out; then no size is that of the whole body."""
     expected: bool = False
-    """The test failed as it was expected to (``xfail``), so that this fails nothing."""
+    """True if the test failed as it was expected to (``xfail``); the row then fails nothing."""
     growth: tuple[Mapping[str, Any], ...] = ()
     """What was measured at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
 
     @property
     def fails(self) -> bool:
-        """Whether it is over, and nobody expected it to be."""
+        """Returns whether the row is over a budget, and not an expected failure."""
         return self.outcome is Outcome.OVER and not self.expected
+
+    @property
+    def is_expected_failure(self) -> bool:
+        """Returns whether the row is over a budget in a test that failed as it was expected to."""
+        return self.outcome is Outcome.OVER and self.expected
 
     @property
     def value(self) -> int | None:

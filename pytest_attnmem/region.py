@@ -50,7 +50,7 @@ class Region:
         traceback: TracebackType | None,
     ) -> None:
         __tracebackhide__ = True
-        if self.ended:  # with its test
+        if self.ended:  # its test has ended the region
             return
         self.ended = True
         try:
@@ -62,7 +62,7 @@ class Region:
                 self.verdict = self._judge(self.name, self.measurement, None if ran_out else error)
 
     def abandon(self) -> bool:
-        """End the region without a verdict; whether it was open, as in a generator that is left."""
+        """End the region without a verdict; returns whether it was open, as in a generator."""
         if self.ended or not self.entered:
             return False
         self.ended = True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-#: How many tests a line names.
+#: The most tests that a line names.
 _NAMED = 3
 
 
@@ -47,7 +47,7 @@ class Reporter:
         self._session = session
         self._received = Received(session)
         self._problems: list[str] = []
-        """Why the session fails though no test did."""
+        """The reasons for which the session fails although no test failed."""
 
     @pytest.hookimpl(tryfirst=True)  # before JUnit's file takes over what is for a page
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -73,10 +73,10 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Fail the session for a test that is over, or under strict unproven, and did not fail."""
+        """Fail the session for tests that passed though over, or under strict not enforced."""
         try:
             return (yield)
-        finally:  # of a session that is stopped as well
+        finally:  # also when the session is stopped
             if self._session.records:
                 from .summary import over, unproven
 

@@ -20,7 +20,7 @@ from .record import Record, from_dict, record, to_dict
 from .shape import AttentionShape
 from .verdict import Outcome, Verdict, not_enforced
 
-#: What ends a session in the middle of a test, which then has no report.
+#: Errors that stop a session in the middle of a test, which then has no report.
 STOPS = (KeyboardInterrupt, pytest.exit.Exception)
 
 #: By region and metric.
@@ -89,7 +89,7 @@ class Rows:
             self.keep("", not_enforced(reason), None, AttentionShape({}))
 
     def announce(self, budgets: Iterable[BudgetSpec]) -> None:
-        """Tell of a test before it begins, for the case that its process dies in it."""
+        """Announce a test before it begins, in case its process is killed in the test."""
         item, told = self._item, [*self._item.user_properties]
         verdict = not_enforced("the process that ran it died")
         for spec in budgets:
@@ -100,9 +100,9 @@ class Rows:
             self._report("setup", told)
 
     def expect(self, report: pytest.TestReport) -> None:
-        """Tell the rows whether their test failed as it was expected to, as ``report`` has it."""
+        """Write into the rows whether ``report`` is of an expected failure."""
         expected = report.skipped and hasattr(report, "wasxfail")
-        if report.when == "teardown" and not expected:  # it says nothing of the body
+        if report.when == "teardown" and not expected:  # a teardown does not tell of the body
             return
         for key, (_, text) in [*self._written.items()]:
             row = replace(from_dict(json.loads(text)), expected=expected)
@@ -112,12 +112,12 @@ class Rows:
             self._written[key] = after
 
     def stop(self, error: BaseException) -> None:
-        """Send the rows of a test in which the session is stopped: it will have no report."""
+        """Send the rows of a test in which the session is stopped: pytest makes no report of it."""
         self.keep_unmeasured(stopped(error))
         self._report("teardown", [*self._item.user_properties])
 
     def _report(self, when: Literal["setup", "teardown"], told: list[tuple[str, object]]) -> None:
-        """Report a phase that passed, which is nothing to those who count tests."""
+        """Report a phase that passed; a report of setup or teardown is not counted as a test."""
         item = self._item
         report = pytest.TestReport(
             item.nodeid, item.location, {}, "passed", None, when, user_properties=told
@@ -133,7 +133,7 @@ class Rows:
 
 
 def stopped(error: BaseException) -> str:
-    """Why a test has no verdict whose session was stopped."""
+    """Returns the reason of a test without a verdict, because the session was stopped."""
     why = str(getattr(error, "msg", None) or type(error).__name__)
     return f"the session was stopped: {' '.join(why.split())}"
 

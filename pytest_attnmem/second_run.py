@@ -42,7 +42,7 @@ def rewind(item: pytest.Item) -> None:
 
 
 def kept_by_unittest(item: pytest.Item) -> BaseException | None:
-    """What a ``unittest`` test raised: pytest keeps it aside until the report is made."""
+    """Returns the error of a ``unittest`` test, which pytest keeps until the report is made."""
     kept = getattr(item, "_excinfo", None)
     return kept[-1].value if kept else None
 
@@ -54,7 +54,7 @@ _READERS = ("capsys", "capfd", "capteesys")
 class SecondRun:
     """Made when first asked for, and once; regions and checks in it do not raise.
 
-    ``sizes`` are those of inputs to make in another size: symbol → own and other.
+    ``sizes`` are other sizes for inputs: symbol → own and other.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SecondRun:
         return self._regions[name]
 
     def unpinned(self, seen: Measurement, instrument: Instrument) -> Measurement:
-        """What was ``seen``, retained as this run has it, which imports nothing any more.
+        """Returns ``seen`` with the retained bytes of this run, which imports nothing any more.
 
         Raises:
             AttnMemError: this run failed where the first did not; the text says how.

@@ -40,7 +40,7 @@ class Session:
         self.baseline: Baseline | None = None
         """What is to be compared with, where there is something."""
         self.openers = openers
-        """Of backends that plugins add."""
+        """The openers of backends that plugins add."""
         self._instruments: dict[str, Instrument | BackendUnavailable] = {}
 
     @property

@@ -147,12 +147,12 @@ def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
-    """Whether this test has a row: inputs made by ``qkv`` alone are no reason to measure."""
+    """Returns whether this test has a row: a test that takes ``qkv`` alone has none."""
     return bool(settings.default or _takes_attnmem(item) or item.get_closest_marker(MARKER))
 
 
 def _takes_attnmem(item: pytest.Item) -> bool:
-    """Whether the test takes the ``attnmem`` fixture, or a fixture does that is not ``qkv``."""
+    """Returns whether the test, or a fixture other than ``qkv``, takes the ``attnmem`` fixture."""
     info = getattr(item, "_fixtureinfo", None)
     if info is None:
         return False
@@ -187,7 +187,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the values in force, but for whether there is such a backend.
+    """Return the values in force; the backend's name is not checked.
 
     Raises:
         AttnMemError: a value is not one of the option's.
@@ -227,7 +227,7 @@ def _value(config: pytest.Config, option: Option) -> Any:
     if value is None or value == "":
         return option.default
     source += option.name
-    if value == []:  # what argparse makes of --attnmem-tolerance=--
+    if value == []:  # argparse reads --attnmem-tolerance=-- so
         raise AttnMemError(f"{source} has no value; write one in place of --")
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")

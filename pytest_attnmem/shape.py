@@ -90,7 +90,7 @@ class Source:
     label: str
     values: Mapping[str, object]
     assumed: frozenset[str] = frozenset()
-    """The names in ``values`` that nobody gave, as M where ``qkv`` makes it N."""
+    """The names in ``values`` that nobody gave, such as an M that ``qkv`` sets to N."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class AttentionShape:
     symbols: Mapping[str, int]
     conflicts: Mapping[str, str] = field(default_factory=dict)
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """Symbol → the one that it has its value from, of those that nobody gave: ``M`` → ``N``."""
+    """Symbol that nobody gave → the symbol that it has its value from: ``M`` → ``N``."""
 
     def __getitem__(self, name: str) -> int:
         """The value of a symbol, by its own name or by one of the field's (``heads``)."""
@@ -144,7 +144,7 @@ class AttentionShape:
         )
 
     def source(self, name: str) -> str:
-        """The symbol that a name has its value from: ``N`` of ``seq_len``, and of an assumed M."""
+        """Returns the symbol that a name has its value from: N for seq_len and an assumed M."""
         symbol = name if name in SYMBOLS else ALIASES.get(name, name)
         return self.assumed.get(symbol, symbol)
 

@@ -1,4 +1,4 @@
-"""What a user most likely meant by a name that nothing has."""
+"""Suggestions for a name that is not known: the known name that a user most likely meant."""
 
 from __future__ import annotations
 

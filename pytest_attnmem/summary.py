@@ -13,7 +13,7 @@ from .record import Record
 from .verdict import Outcome
 
 Rows = Mapping[tuple[str, str], list[Record]]
-"""By process and test."""
+"""The rows by process and test."""
 
 _ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
 
@@ -31,17 +31,17 @@ class Summary:
         return sum(row.outcome is not None for row in self.records)
 
     def count(self, outcome: Outcome) -> int:
-        """Rows that ended so, without the expected failures."""
-        return sum(row.outcome is outcome and not _expected(row) for row in self.records)
+        """The number of rows with that outcome, without the expected failures."""
+        return sum(row.outcome is outcome and not row.is_expected_failure for row in self.records)
 
     @property
     def expected(self) -> int:
-        """Rows that are over in a test that was expected to fail, and did."""
-        return sum(_expected(row) for row in self.records)
+        """The number of rows that are over in a test that failed as it was expected to."""
+        return sum(row.is_expected_failure for row in self.records)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of the budgets → how many; expected failures only where there are some."""
+        """Outcome of budgets → number of rows; expected failures only where there are some."""
         counts = {outcome.value: self.count(outcome) for outcome in _ORDER}
         if self.expected:
             counts["expected failure" + "s" * (self.expected > 1)] = self.expected
@@ -49,19 +49,19 @@ class Summary:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Why budgets were not enforced → how many, the most frequent first."""
+        """Reason for a budget that was not enforced → number of rows, the most frequent first."""
         unproven = (row for row in self.records if row.outcome is Outcome.NOT_ENFORCED)
         return dict(Counter(row.reason for row in unproven).most_common())
 
     @property
     def states(self) -> dict[str, int]:
-        """How rows compare with the baseline → how many do; empty where there is none.
+        """State against the baseline → number of rows; empty where there is no baseline.
 
         An expected failure is counted as such, and not as a regression.
         """
         counts = {state.value: 0 for state in State}
         for row in self.records:
-            if row.baseline_state and not _expected(row):
+            if row.baseline_state and not row.is_expected_failure:
                 counts[row.baseline_state] = counts.get(row.baseline_state, 0) + 1
         return {state: count for state, count in counts.items() if count}
 
@@ -106,10 +106,6 @@ def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) 
     return [nodeid for nodeid in dict.fromkeys(found) if nodeid not in failed]
 
 
-def _expected(row: Record) -> bool:
-    return row.outcome is Outcome.OVER and row.expected
-
-
 def share(row: Record) -> Fraction | None:
     """Used part of the budget, exactly; ``None`` where memory ran out before it was known."""
     if row.value is None or not row.limit_bytes or row.out_of_memory:
@@ -122,4 +118,4 @@ def _rank(row: Record) -> tuple[int, Fraction | float, str]:
     used: Fraction | float = share(row) or Fraction(0)
     if row.out_of_memory or (row.value and row.limit_bytes == 0):
         used = math.inf
-    return order[row.outcome] + _expected(row), -used, row.name
+    return order[row.outcome] + row.is_expected_failure, -used, row.name

@@ -28,7 +28,7 @@ class Elsewhere:
 
 
 def proved(own: Measurement, sizes: Mapping[str, int], others: Sequence[Elsewhere]) -> Measurement:
-    """Returns the measurement with the dimensions of its tensors, of those that are proved."""
+    """Returns the measurement with the dimensions of its tensors, where they are proved."""
     if own.lives is None or not others:
         return own
     dims = _dimensions(own.lives, sizes, others)
@@ -51,7 +51,7 @@ def product(dims: Sequence[str]) -> str:
 def _dimensions(
     own: Lives, sizes: Mapping[str, int], others: Sequence[Elsewhere]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns, by the number of its birth, the dimensions of each tensor that has them proved."""
+    """Returns the dimensions that are proved, by the number of the tensor's allocation."""
     shapes = {number: held.shape for number, held in own.births if held.dtype}
     partners = [(other, _partners(own, other.lives)) for other in others]
     found = {}

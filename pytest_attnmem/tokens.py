@@ -1,4 +1,4 @@
-"""The words of a formula, and those that were left out of it."""
+"""The tokens of a formula, and the operators that are missing between them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Return the tokens of *text* in order; what is none of a formula's is ``other``."""
+    """Yield the tokens of *text* in order; text that a formula cannot have is ``other``."""
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "other"
         yield Token(kind, match[kind], match.start(kind) + 1)

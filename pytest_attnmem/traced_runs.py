@@ -1,4 +1,4 @@
-"""A test once more under a tracker, at its own sizes and at others: who held memory, in symbols."""
+"""Runs of a test under a tracker, at its own sizes and at others: who held memory, in symbols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TracedRuns:
-    """Made when first asked for; of each symbol one other size, that proves what shapes are."""
+    """Runs that are made when first asked for; one other size of each symbol proves the shapes."""
 
     def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
         self._item = item
@@ -29,7 +29,7 @@ class TracedRuns:
         self._elsewhere: dict[str, list[tuple[str, int, SecondRun]]] = {}  # by device
 
     def whole(self, instrument: Instrument) -> Measurement:
-        """Returns what the test's body held.
+        """Returns the measurement of the test's body.
 
         Raises:
             AttnMemError: this run failed where the first did not; the text says how.
@@ -37,7 +37,7 @@ class TracedRuns:
         return self._proved("", self._own.whole(instrument), instrument)
 
     def region(self, name: str, instrument: Instrument) -> Measurement:
-        """Returns what a region of it held.
+        """Returns the measurement of a region.
 
         Raises:
             AttnMemError: the second run did not get there.
@@ -87,7 +87,7 @@ class TracedRuns:
 def _other(own: int, instrument: Instrument) -> int | None:
     """Returns a smaller size; a larger one only where nothing is computed.
 
-    It is 1 only where there is no other: then many an operator finds a shorter way.
+    A size of 1 is the last resort: many operators take a shorter way there.
     """
     if own > 3:
         return own // 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from .contract import Contract
 from .errors import BudgetError
 from .shape import ALIASES, SYMBOLS
+from .suggestion import closest
 
 if TYPE_CHECKING:
     import pytest
@@ -60,12 +60,8 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
 
 def _absent(contract: Contract, taken: Mapping[str, str]) -> str:
     symbols = sorted(contract.symbols) or ["N"]
-    folded = {name.lower(): name for name in taken}
     for symbol in symbols:
-        close = folded.get(symbol.lower()) or next(
-            iter(difflib.get_close_matches(symbol, taken, 1, 0.6)), None
-        )
-        if close is not None:
+        if close := closest(symbol, taken):
             return (
                 f"contract {contract} varies {symbol}, and the test takes {close}; did you mean"
                 f" {close}?"

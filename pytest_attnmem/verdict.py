@@ -31,16 +31,16 @@ class Verdict:
 
     outcome: Outcome
     reason: str
-    """One line; for ``over`` the first line of the failure, for ``within`` what it leaves open."""
+    """One line: for ``over`` the first line of the failure, for ``within`` a doubt that is left."""
     measurement: Measurement | None = None
     budget: Budget | None = None
     growths: tuple[Growth, ...] = ()
     """How the measurement grows with sizes, where that was looked at; what broke a contract first.
     """
     change: str = ""
-    """What a regression consists of: ``+4*B*H*N^2: one more float32 …``."""
+    """The parts of a regression: ``+4*B*H*N^2: one more float32 …``."""
     more: tuple[Held, ...] = ()
-    """The tensors that a regression consists of, where they are proved to be."""
+    """The tensors of a regression, where it is proved which they are."""
     hint: str = ""
     """What to do if it is meant to be so."""
 
@@ -124,12 +124,12 @@ def _grown(
 def judge_unfinished(
     measurement: Measurement, spec: BudgetSpec, shape: AttentionShape, why: str
 ) -> Verdict:
-    """The verdict on a body that did not come to its end: it may be over by now, but never within.
+    """Returns the verdict on a body that did not reach its end: over or not enforced.
 
-    What is alive at such an end says nothing of what would have been retained.
+    Tensors alive at such an end are not yet retained.
     """
     unproven = Budget(None, spec.text, metric=spec.metric)
-    with suppress(AttnMemError):  # of a symbol that has no value yet
+    with suppress(AttnMemError):  # a symbol may have no value yet
         if spec.metric != "retained":
             budget = replace(resolve(spec, shape, measurement.kinds), exact=False)
             verdict = judge(measurement, budget)

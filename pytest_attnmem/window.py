@@ -35,11 +35,11 @@ class Window:
 
     workspace: int = 0
     evidence: bool = False
-    """Whether to keep who was alive when, which takes memory and time."""
+    """True to keep a timeline of tensors, which takes memory and time."""
     most: int = MOST
-    """How many lives of the timeline are told each on its own."""
+    """The number of tensors that the timeline tells each on its own."""
     traced: bool = False
-    """Whether to keep every tensor that was allocated, as memory and time allow."""
+    """True to keep every tensor that was allocated."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
     _started: float = field(default_factory=time.perf_counter)
@@ -56,7 +56,7 @@ class Window:
     _stretches: list[Stretch] = field(default_factory=list)
 
     def add(self, stretch: Stretch) -> None:
-        """Take in what the gauge saw next."""
+        """Add the next stretch that the gauge saw."""
         before = self._requested.high
         self._requested.add(stretch.requested)
         if self._births is None:

@@ -89,6 +89,12 @@ def quick_collections():
     gc.unfreeze()
 
 
+@pytest.fixture(scope="module")
+def simulation_imported():
+    """Import what PyTorch needs for fakes before pytester notes the modules that it keeps."""
+    import_module("pytest_attnmem.backends").open_backend("simulated")
+
+
 @pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on the CPU."""

@@ -13,7 +13,7 @@ _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
 
 @dataclass
 class Ran:
-    """What became of a suite."""
+    """The result of a suite."""
 
     result: pytest.RunResult
     rows: list[dict]
@@ -27,7 +27,7 @@ class Ran:
 
     @property
     def text(self):
-        """What was printed, without the ends of lines that pytest fills up."""
+        """The printed text, without the fill at the ends of lines."""
         return self.result.stdout.str()
 
     @property
@@ -37,7 +37,7 @@ class Ran:
         return line
 
     def short(self, test):
-        """What the short summary says became of that test."""
+        """The line of the short summary on that test."""
         (line,) = (
             line
             for line in self.result.outlines

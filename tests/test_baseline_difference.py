@@ -1,4 +1,4 @@
-"""What a regression consists of, in the terms of two closed forms and of two sets of tensors."""
+"""A regression in words: the difference of two closed forms and of two sets of tensors."""
 
 from dataclasses import replace
 

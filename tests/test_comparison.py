@@ -116,7 +116,7 @@ def test_the_metric_is_what_is_compared(seen: Measurement) -> None:
         ),
         (
             {"min_saving": "O(N)"},
-            "min_saving='O(N)' is no number of bytes; write a share of base ('40%'), a size or a"
+            "min_saving='O(N)' is not a number of bytes; write a share of base ('40%'), a size or a"
             " formula",
         ),
         ({"min_saving": "2 KiB"}, "min_saving='2 KiB' is more than base, 1.0 KiB"),

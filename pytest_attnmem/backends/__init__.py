@@ -202,10 +202,10 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
 
 
 def check_device(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
-    """See that the device is there which ``cuda`` or ``accelerator`` measures, and leave it alone.
+    """Check that the device of ``cuda`` or ``accelerator`` exists, without using it.
 
     Raises:
-        BackendUnavailable: it is not there; the text says why.
+        BackendUnavailable: the device does not exist; the text says why.
     """
     kind, _, argument = name.partition(":")
     if kind in ("cuda", "accelerator") and openers[kind] is BACKENDS[kind]:

@@ -101,10 +101,10 @@ def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
 
 
 def check(argument: str, accelerator: Any = None) -> str:
-    """Return the number that *argument* has, of a device that is there; no device is used.
+    """Return the device number in *argument*, once it is known to exist; no device is used.
 
     Raises:
-        BackendUnavailable: it is not there, or does not report memory; the text says why.
+        BackendUnavailable: the device does not exist or does not report memory; the text says why.
     """
     accelerator = accelerator or getattr(torch, "accelerator", None)
     missing = [name for name in _NEEDED if not hasattr(accelerator, name)]

@@ -1,7 +1,6 @@
 """Noticing that compiled code runs eagerly, as it does under any dispatch mode.
 
-This is the one place outside of the simulation that uses these private APIs of ``torch.compile``
-(written against torch 2.13).
+No other module outside the simulation uses these private APIs of ``torch.compile`` (torch 2.13).
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-#: Where torch decides what a call of a compiled function does; imported by the first compilation.
+#: The module and function that decide what a call of compiled code does; the first compilation
+#: imports the module.
 _MODULE, _DECISION = "torch._dynamo.eval_frame", "_callback_from_stance"
 
 
@@ -18,7 +18,7 @@ class CompileWatch:
 
     def __init__(self) -> None:
         self.noticed = False
-        """Whether there was one since ``start``."""
+        """True once compiled code was called since ``start``."""
         self._kept: Any = None
 
     def start(self) -> None:

@@ -122,7 +122,7 @@ def open_backend(argument: str, cuda: Any = torch.cuda) -> Cuda:
 
 
 def check(argument: str, cuda: Any = torch.cuda) -> None:
-    """See that there is a CUDA device of that number, without using it.
+    """Check that a CUDA device of that number exists, without using it.
 
     Raises:
         BackendUnavailable: there is none; the text says why.

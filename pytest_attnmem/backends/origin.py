@@ -1,4 +1,4 @@
-"""Where in a program an operator was called: the line, the module, and whose doing it was."""
+"""The place in a program that called an operator: its line, its module and its role."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Code of this package that is the program under measurement, not its observer.
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 
-#: Each call of a module goes through this function. Of its frames alone the variables are read:
-#: to read those of a frame keeps them alive as long as it runs, and these it keeps anyway.
+#: Each call of a module goes through this function. Only its frames have their variables read:
+#: reading a frame's variables keeps them alive until it returns, and this frame does so anyway.
 _CALL: CodeType = Module._wrapped_call_impl.__code__
 
 
 class Origin(NamedTuple):
-    """Where an operator was called."""
+    """The place that called an operator."""
 
     where: str = ""
     """``attn.py:31``; empty where no line of the program called it."""
@@ -43,7 +43,7 @@ class Origins:
         self._names: weakref.WeakKeyDictionary[Module, dict[int, str]] = weakref.WeakKeyDictionary()
 
     def of(self, frame: FrameType | None) -> Origin:
-        """Returns the origin of what that frame runs."""
+        """Returns the origin of the operator that the frame runs."""
         where = function = role = ""
         inner: Module | None = None
         outer: Module | None = None
@@ -69,7 +69,10 @@ class Origins:
 
 
 def innermost(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
-    """Of frames, innermost first, the first outside torch and what observes; empty if none is."""
+    """Returns the first frame outside torch and this package's observers; empty if there is none.
+
+    ``frames`` are file, line and function, the innermost first.
+    """
     for path, line, function in frames:
         observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
         if not (observer or path.startswith((_TORCH, "<"))):
@@ -85,7 +88,7 @@ def is_parameter(tensor: Any) -> bool:
 def is_gradient() -> bool:
     """Returns whether autograd is about to store the gradient of a parameter.
 
-    All that runs then makes ``.grad`` of what it is given, or adds to it.
+    Each operator that runs then makes ``.grad`` from its input, or adds to it.
     """
     if torch._C._current_graph_task_id() == -1:
         return False

@@ -101,7 +101,7 @@ class LegacyProfiler(Profiler):
         _autograd._enable_record_function(True)
         try:
             lists = _autograd._disable_profiler_legacy()
-        except RuntimeError:  # there is none on, or one of another kind
+        except RuntimeError:  # no profiler is on, or a profiler of another kind
             return [], _EXCHANGED
         # A list begins with the mark that enabling makes, unless it was not ours that was on.
         whole = any(events and events[0].name() == "__start_profile" for events in lists)

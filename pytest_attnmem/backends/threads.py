@@ -16,7 +16,7 @@ _LOOKS, _A_MOMENT = 10, 0.0002
 #: Taken now, because a program may put a function of its own in its place.
 _START = _thread.start_new_thread
 
-#: By the system's number of a thread and its name: how long it has run, in nanoseconds.
+#: The time that each thread has run, in nanoseconds, by the system's number and the thread's name.
 _Clocks = dict[tuple[int, str], int]
 
 _STATE = ctypes.pythonapi.PyThreadState_Get
@@ -28,7 +28,7 @@ _NUMBER.argtypes, _NUMBER.restype = (ctypes.c_void_p,), ctypes.c_uint64
 class ThreadWatch:
     """Notices threads that start or run, whose allocations the profilers do not see.
 
-    Threads of kernels are none of them: they run no Python, and allocate no tensor of their own.
+    Threads of kernels do not count: they run no Python, and allocate no tensor of their own.
     """
 
     def start(self) -> None:
@@ -50,9 +50,9 @@ class ThreadWatch:
 
 
 def _newest() -> int:
-    """The number of a thread that is started now; Python numbers all that run it, however started.
+    """Returns the number of a thread that is started now; Python numbers every thread that runs it.
 
-    Whoever starts one may do so past ``threading``, and may replace its hooks.
+    A program may start threads past ``threading``, and may replace its hooks.
     """
     told: list[int] = []
     done = _thread.allocate_lock()
@@ -79,9 +79,9 @@ def _settled() -> _Clocks:
 
 
 def _clocks() -> _Clocks:
-    """How long each other thread has run, in nanoseconds; empty where the system does not say.
+    """Returns the time each other thread has run; empty where the system does not tell.
 
-    Only of those that ``threading`` knows: pytest-xdist's workers have one that it does not.
+    Threads that ``threading`` does not know are left out: pytest-xdist's workers have one.
     """
     own = threading.get_native_id()
     clocks = {}

@@ -139,7 +139,7 @@ def prime() -> None:
 def _is_plain(leaf: object) -> bool:
     if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
         return False
-    return leaf.device.type != "meta"  # which has a size, and no memory
+    return leaf.device.type != "meta"  # a meta tensor has a size, and no memory
 
 
 def _sizes(tree: object) -> dict[int, int]:

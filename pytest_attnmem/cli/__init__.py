@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check_values(arguments: Namespace) -> None:
-    """See that options have values: of ``--N=--`` argparse makes an empty list."""
+    """Check that options have values: argparse reads ``--N=--`` as an empty list."""
     for name, value in vars(arguments).items():
         if value == [] and name not in _LISTS:
             raise BudgetError(f"--{name.replace('_', '-')} has no value; write one in place of --")

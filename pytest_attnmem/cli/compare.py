@@ -22,8 +22,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """``base.json head.json --fail-on 2%+1MiB --markdown``."""
     parser.epilog = (
         "Exit code 1: a test needs more than before, beyond the tolerance, or is over its budget"
-        " now, or was measured before and is no more, or is gone. Tests that were measured in"
-        " another place are listed and not compared."
+        " now, or was measured before and now is not measured or is gone. Tests that were"
+        " measured in another place are listed and not compared."
     )
     parser.add_argument("old", type=Path, metavar="OLD", help="what --attnmem-json wrote")
     parser.add_argument("new", type=Path, metavar="NEW")

@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N=512,1024,…",
-        help="to run it at, of one symbol; may be given again for others",
+        help="run it at these sizes of a symbol; give the option again for other symbols",
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
@@ -113,7 +113,7 @@ def _told(term: Term) -> dict[str, Any]:
 
 
 def _sizes(text: str) -> tuple[str, list[int]]:
-    text = text or "--"  # argparse makes an empty list of it
+    text = text or "--"  # argparse reads --sizes=-- as an empty list
     symbol, equals, values = text.partition("=")
     if not (symbol and equals):
         raise BudgetError(f"cannot read --sizes {shown(text)}; write --sizes N=512,1024,1536,2048")

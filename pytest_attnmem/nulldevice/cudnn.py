@@ -23,12 +23,12 @@ _KEPT = "_attnmem_cudnn"
 def stand_in() -> bool:
     """Takes the place of cuDNN's kernels in PyTorch's dispatcher, for the rest of the process.
 
-    False where it has that place already.
+    Returns ``False`` where an earlier call has done so.
     """
     if hasattr(torch.library, _KEPT):
         return False
     library = torch.library.Library("aten", "IMPL")
-    setattr(torch.library, _KEPT, library)  # its kernels go when it goes
+    setattr(torch.library, _KEPT, library)  # its kernels live as long as it does
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         warnings.filterwarnings("ignore", ".*[Oo]verriding a previously registered", UserWarning)

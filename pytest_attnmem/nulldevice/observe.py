@@ -29,7 +29,7 @@ def unknown_calls() -> dict[str, int]:
 
 
 def device_reads() -> int:
-    """How often the host has read device memory, and zeros for it: ``.item()``, ``nonzero`` …"""
+    """Returns how often the host has read device memory: ``.item()``, ``nonzero`` …"""
     read = _runtime().attnmem_null_reads
     read.restype = ctypes.c_ulong
     return int(read())

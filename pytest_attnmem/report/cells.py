@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from ..backends import BACKENDS
 from ..record import Record
 from ..shape import DEFAULTS
-from ..summary import share
+from ..summary import Summary, share
 from ..units import common_unit, format_in
-from ..verdict import Outcome
 
 
 def unit(rows: Iterable[Record]) -> str:
@@ -58,15 +57,22 @@ def change(row: Record) -> str:
 
 
 def outcome(row: Record) -> str:
-    """How the row ended; a test that was expected to be over has failed nothing."""
+    """Returns the outcome; a row of a test that was expected to be over is an expected failure."""
     if row.outcome is not None:
-        expected = row.outcome is Outcome.OVER and row.expected
-        return "expected failure" if expected else row.outcome.value
+        return "expected failure" if row.is_expected_failure else row.outcome.value
     return "not measured" if row.reason else "measured"
 
 
+def failures_first(summary: Summary) -> list[Record]:
+    """Returns the rows by outcome, failures first, and by share within an outcome."""
+    return sorted(summary.by_share, key=lambda row: _ORDER.index(outcome(row)))
+
+
+_ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not measured")
+
+
 def backend(row: Record) -> str:
-    """Where the row was measured, and by which backend where the device does not say."""
+    """Returns the device of the row, and its backend where the device does not tell."""
     known = row.backend in BACKENDS or ":" in row.backend or row.device == row.backend
     return row.place if known or not row.backend else f"{row.backend} on {row.device}"
 

@@ -10,7 +10,7 @@ from ..record import Record
 #: What is missing to the number that was measured, or is too much for it.
 NOT_ATTRIBUTED = "not attributed"
 
-#: As many are told apart.
+#: The most components that are told apart.
 _MOST = 12
 
 

@@ -27,9 +27,9 @@ _LONGEST: Final = 400
 
 
 def workflow_commands(summary: Summary, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """A workflow command a line: errors, worst first; warnings of what was not enforced; notices.
+    """Yields a workflow command a line: errors, worst first; then warnings; then notices.
 
-    A notice tells of an expected failure.
+    A warning tells of a budget that was not enforced, a notice of an expected failure.
 
     ``root`` is the directory that the rows' places are told from. GitHub tells files from the
     repository's root, which is ``GITHUB_WORKSPACE``.

@@ -39,8 +39,8 @@ Texts = dict[str, int]
 """What is said often, each with its place in the page's list of texts."""
 
 Tensors = dict[Held, tuple[int, Held]]
-"""What a row held at one time or another, as any run tells of it: its place in the row's list of
-tensors, and the tensor with all that is known."""
+"""The tensors that a row held, without the facts of a traced run: the place of each in the row's
+list, and the tensor with all its facts."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -54,7 +54,7 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         script=script,
         script_hash=_hash(script),
         data=_as_json(_page(summary, environment)),
-        rows="\n".join(map(_plain_row, _failures_first(summary))),
+        rows="\n".join(map(_plain_row, cells.failures_first(summary))),
     )
 
 
@@ -104,7 +104,9 @@ def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
         "unit": cells.unit(summary.records),
         "highest": None if highest is None else [_number(highest.peak_bytes), highest.name],
         "workspaces": [[place, _number(size)] for place, size in summary.workspaces.items()],
-        "rows": [_row(row, texts, _charts(row, alike, drawn)) for row in _failures_first(summary)],
+        "rows": [
+            _row(row, texts, _charts(row, alike, drawn)) for row in cells.failures_first(summary)
+        ],
         "texts": [*texts],
     }
 
@@ -119,14 +121,6 @@ def _charts(
     if key not in drawn:
         drawn[key] = _exactly(curves.growths(row, alike))
     return drawn[key]
-
-
-def _failures_first(summary: Summary) -> list[Record]:
-    """By share, and what was not enforced before what was kept."""
-    return sorted(summary.by_share, key=lambda row: _ORDER.index(cells.outcome(row)))
-
-
-_ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not measured")
 
 
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
@@ -162,7 +156,7 @@ def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
 
 
 def _known(held: Held, tensors: Tensors) -> int:
-    """The place of a tensor in the row's list, which it joins where it is new."""
+    """Returns the place of a tensor in the row's list; a new tensor joins the list."""
     place, _ = tensors.setdefault(held.origin, (len(tensors), held))
     return place
 

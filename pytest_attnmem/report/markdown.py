@@ -25,14 +25,6 @@ LIMIT: Final = 65_536
 _NAME: Final = 240
 _REASON: Final = 160
 _NOTES: Final = 400  # room for saying what was left out
-_ORDER: Final = (
-    "over",
-    "not enforced",
-    "expected failure",
-    "within",
-    "measured",
-    "not measured",
-)
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
@@ -45,7 +37,7 @@ def bounded(summary: Summary, limit: int) -> str:
 
     Failures come first, with what they held; it is the last rows that are left out.
     """
-    rows = sorted(summary.by_share, key=lambda row: _ORDER.index(cells.outcome(row)))
+    rows = cells.failures_first(summary)
     head = [verdict(summary), ""]
     if rows:
         unit, changes = cells.unit(rows), any(row.baseline_bytes is not None for row in rows)

@@ -1,4 +1,4 @@
-"""Which symbol each size of a tensor is, in a case whose sizes are all known."""
+"""The symbol of each size of a tensor, in a case whose sizes are all known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..shape import DEFAULTS, SYMBOLS
 
 
 def placed(held: Held, symbols: Mapping[str, int]) -> Held:
-    """Returns the tensor with its dimensions; without, where two symbols have one of its sizes."""
+    """Returns the tensor with its dimensions, unless two symbols have one of its sizes."""
     telling = {name: size for name, size in symbols.items() if size != 1 and name in _SIZES}
     own = {
         name: size for name, size in telling.items() if size != symbols.get(DEFAULTS.get(name, ""))
@@ -25,7 +25,7 @@ def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, .
     """Returns ``("B", "H", "N", "N")`` for [1, 8, 2048, 2048], where each size is a symbol's.
 
     Sizes are read left to right and symbols come in their usual order, so that the batch is not
-    taken for the heads where both are 1. A 1 that is no symbol's turn is a 1.
+    taken for the heads where both are 1. A 1 where no symbol of size 1 is next stays a 1.
     """
     order = [
         name

@@ -4,6 +4,8 @@ import pytest
 
 from pytest_attnmem.profiles import PROFILES
 
+pytestmark = pytest.mark.usefixtures("simulation_imported")
+
 PROFILE = """
 from pytest_attnmem.profiles import DeviceProfile
 
@@ -11,14 +13,6 @@ def profile(name="Tiny 1", memory=1 << 30, capability=(9, 0), clock=1000):
     return DeviceProfile(name, memory, capability, 8, 1 << 20, 256, clock, 1000)
 """
 HOOK = f"{PROFILE}\ndef pytest_attnmem_device_profiles():\n    return "
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _loaded():
-    """What PyTorch imports for fakes, before pytester would forget it again."""
-    from pytest_attnmem.backends import open_backend
-
-    open_backend("simulated")
 
 
 @pytest.mark.parametrize("returned", ["[profile()]", "(profile() for _ in range(1))"])

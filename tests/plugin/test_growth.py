@@ -81,7 +81,7 @@ REFUSED = {
     ),
     "no size": (
         "@marked\n@sizes('N', ['64'])\ndef test_it(N): torch.ones(4)",
-        "N='64' is no size to vary",
+        "N='64' is not a size to vary",
     ),
     "rejected sizes": (
         "@marked\n@sizes('N', [1024])\ndef test_it(N): torch.ones(N).view(1024)",

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("simulation_imported")
+
 NAIVE = """
 import pytest, torch
 
@@ -12,14 +14,6 @@ def attention(q, k, v):
 """
 #: The weights, their gradient and that of the scores, and what softmax needs for it on CUDA.
 LIMIT = "4*B*H*N*M*itemsize + 8*B*H*N*d*itemsize + 1 KiB"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _loaded():
-    """What PyTorch imports for fakes, before pytester would forget it again."""
-    from pytest_attnmem.backends import open_backend
-
-    open_backend("simulated")
 
 
 def test_a_marked_test_is_enforced_at_a_size_that_fits_no_machine(suite):

@@ -1,4 +1,4 @@
-"""What a simulated device does not see is not enforced, and ends in one line."""
+"""A program that a simulated device does not see is not enforced, in one line."""
 
 import pytest
 
@@ -25,13 +25,9 @@ def test_flex(qkv):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _loaded():
-    """What PyTorch imports, before pytester would forget it again."""
+def _flex_imported(simulation_imported):
+    """Import flex attention before pytester notes the modules that it keeps."""
     import torch.nn.attention.flex_attention  # noqa: F401
-
-    from pytest_attnmem.backends import open_backend
-
-    open_backend("simulated")
 
 
 def test_threads_of_a_fixture_and_uncompiled_flex_attention_are_not_enforced(suite):

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("simulation_imported")
+
 ASKING = '''
 import pytest, torch
 import torch._subclasses
@@ -80,14 +82,6 @@ def test_linear(qkv, N):
     q, k, v = qkv(B=2, H=8, N=N, d=64)
     masked(q, k, v, torch.ones(2, N, dtype=torch.long, device=q.device))
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _loaded():
-    """What PyTorch imports for fakes, before pytester would forget it again."""
-    from pytest_attnmem.backends import open_backend
-
-    open_backend("simulated")
 
 
 def test_no_way_of_asking_tells_a_simulated_tensor_from_one_of_a_device(suite):

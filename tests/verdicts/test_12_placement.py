@@ -5,13 +5,7 @@ from placements import NEEDED
 
 from pytest_attnmem import measure
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _loaded():
-    """What PyTorch imports for fakes, before pytester would forget it again."""
-    from pytest_attnmem.backends import open_backend
-
-    open_backend("simulated")
+pytestmark = pytest.mark.usefixtures("simulation_imported")
 
 
 @pytest.mark.parametrize("program", NEEDED, ids=lambda program: program.__name__)

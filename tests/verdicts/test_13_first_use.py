@@ -1,4 +1,4 @@
-"""What torch imports on first use pins tensors for a while; ``retained`` does not count that."""
+"""Imports of torch on first use pin tensors for a while; ``retained`` does not count these."""
 
 import sys
 

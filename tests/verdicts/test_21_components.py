@@ -1,4 +1,4 @@
-"""A component of a peak is called what made it, and not what it has the shape of."""
+"""A component of a peak is named after the operator that made it, not after its shape."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lists of what was held, as somebody reads them who looks for a cause."""
+"""Lists of held tensors show the cause first."""
 
 import json
 

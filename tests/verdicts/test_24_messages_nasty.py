@@ -41,8 +41,8 @@ VALUES = (
 SHAPE = gather([Source("test", {"B": 1, "H": 2, "N": 4, "d": 8, "itemsize": 4})])
 
 
-def one_line(call):
-    """Call it; what it refuses, it refuses in one line that is not endless."""
+def check_one_line(call):
+    """Call it, and assert that a refusal is one line of bounded length."""
     message = "accepted"
     try:
         call()
@@ -52,8 +52,8 @@ def one_line(call):
     assert len(message) < 1200
 
 
-def given(function, argument, value, **others):
-    one_line(lambda: function(**{**others, argument: value}))
+def check_given(function, argument, value, **others):
+    check_one_line(lambda: function(**{**others, argument: value}))
 
 
 def marked(**keywords):
@@ -68,13 +68,13 @@ def marked(**keywords):
 )
 def test_a_marker(argument):
     for value in VALUES:
-        given(marked, argument, value, limit="2*N")
+        check_given(marked, argument, value, limit="2*N")
 
 
 def test_a_comparison():
     for value in VALUES:
-        one_line(lambda value=value: _bound(1000, value, None, SHAPE))
-        one_line(lambda value=value: _bound(1000, None, value, SHAPE))
+        check_one_line(lambda value=value: _bound(1000, value, None, SHAPE))
+        check_one_line(lambda value=value: _bound(1000, None, value, SHAPE))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_comparison():
 )
 def test_inputs(argument):
     for value in VALUES:
-        given(qkv, argument, value, B=1, H=2, N=4, d=8)
+        check_given(qkv, argument, value, B=1, H=2, N=4, d=8)
 
 
 @pytest.mark.parametrize("argument", ["fn", "shape", "dtype", "backend", "sizes"])
@@ -92,7 +92,7 @@ def test_derive(argument):
 
     for value in VALUES:
         if not (argument == "fn" and callable(value)):
-            given(derived, argument, value, fn=lambda q: None, shape="N d")
+            check_given(derived, argument, value, fn=lambda q: None, shape="N d")
 
 
 SIZES = ["--B", "1", "--H", "1", "--N", "8", "--d", "8"]

@@ -1,4 +1,4 @@
-"""How variants ended at gates, and where that is not as it should be."""
+"""The endings of variants at gates, and the endings that are wrong."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _PLACE = re.compile(r"[\w.]+\.py:\d+")
 
 @dataclass(frozen=True)
 class Ending:
-    """How one variant of a pair ended at one gate."""
+    """The ending of one variant of a pair at one gate."""
 
     outcome: str
     """``within``, ``over``, ``not enforced``; ``error`` where the test and its row disagree."""

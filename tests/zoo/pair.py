@@ -77,7 +77,7 @@ class Pair:
 
     @property
     def caught(self) -> list[str]:
-        """The gates that the bad variant fails; an improvement is no failure of a baseline."""
+        """The gates that the bad variant fails; an improvement does not fail a baseline."""
         return [gate for gate in self.gates if not (self.exact and gate == "baseline")]
 
 

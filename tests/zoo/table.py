@@ -2,7 +2,7 @@
 
 ``python tests/zoo/table.py cpu simulated:H100`` runs all pairs there and prints the table and each
 problem. On the null device: ``attnmem run --device H100 -- python tests/zoo/table.py null:H100``.
-Without a backend it writes into the page what the pairs claim; tests hold each backend to that.
+Without a backend it writes the claims of the pairs into the page; tests hold each backend to them.
 """
 
 import sys
@@ -44,7 +44,7 @@ def written() -> str:
 
 
 def write() -> None:
-    """Put what the pairs claim into the page."""
+    """Write the claims of the pairs into the page."""
     before, _, rest = PAGE.read_text("utf-8").partition(START)
     after = rest.partition(END)[2]
     made = table(dict.fromkeys(BACKENDS, claimed()))

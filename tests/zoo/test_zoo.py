@@ -14,7 +14,7 @@ PAIRS = pairs()
 
 @pytest.fixture(scope="module", params=["cpu", "simulated:H100"])
 def endings(request):
-    """How all gates ended on a backend."""
+    """The endings of all gates on a backend."""
     return run(request.param)
 
 

@@ -65,7 +65,7 @@ class Simulated:
             self._simulation.prime()
 
     def tracer(self) -> Gauge:
-        """The same, for it knows who holds memory; traced, it knows modules too."""
+        """Returns the gauge, which knows the tensors anyway; traced, it knows their modules too."""
         return _Tracing(self._simulation)
 
     def empty_cache(self) -> None:

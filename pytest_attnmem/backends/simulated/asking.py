@@ -1,7 +1,7 @@
-"""Who asks for the nature of a tensor: torch, which has to know, or the program, which must not.
+"""The code that asks whether a tensor is fake: torch, which has to know, or the program.
 
-Libraries take another branch for tensors without data, one that no device ever takes. So a program
-is told what a device would tell it, whichever way it asks.
+Libraries take another branch for tensors without data, and no device ever takes that branch. So a
+program gets the answer that a device would give, in whatever way it asks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils import _python_dispatch
 
 _INSIDE = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
 
-#: Functions of torch that ask for their caller.
+#: Functions of torch that ask on behalf of their caller.
 _FOR_OTHERS = frozenset(
     function.__code__
     for function in (
@@ -27,7 +27,7 @@ _FOR_OTHERS = frozenset(
     )
 )
 
-#: Functions that tell of modes, by what they say where none is on.
+#: Functions that tell of dispatch modes, and their answers where no mode is on.
 _OF_MODES = (
     (_python_dispatch, "_get_current_dispatch_mode", None),
     (_python_dispatch, "_get_current_dispatch_mode_stack", ()),
@@ -37,7 +37,7 @@ _OF_MODES = (
 
 
 def asked_by_torch(known: dict[CodeType, bool]) -> bool:
-    """Whether code of torch, or of this package, asks what calls this; ``known`` remembers it."""
+    """Returns whether torch or this package asks the caller of this; ``known`` keeps answers."""
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code in _FOR_OTHERS:
         frame = frame.f_back
@@ -49,7 +49,7 @@ def asked_by_torch(known: dict[CodeType, bool]) -> bool:
 
 
 def without_modes(known: dict[CodeType, bool]) -> dict[tuple[Any, str], Any]:
-    """Functions that tell a program of no mode, and torch of all; by owner and name."""
+    """Returns functions that tell torch of all modes and a program of none, by owner and name."""
 
     def told(original: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:
         def tell(*args: Any, **kwargs: Any) -> Any:

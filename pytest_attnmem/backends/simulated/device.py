@@ -26,7 +26,7 @@ _KINDS = ("requested", "allocated", "reserved")
 
 
 class DeviceName(str):
-    """The name of the device as this package says it, and no program does."""
+    """The device's name as this package writes it, which is told apart from a program's."""
 
     __slots__ = ()
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 DEVICE = DeviceName("cuda:0")
-#: The device of tensors that stand there only because the program names no device. It equals
-#: ``CUDA``; that it is another object tells the two apart.
+#: The device of tensors that are on it only because the program names no device. It equals
+#: ``CUDA``, but is another object, which tells the two apart.
 UNPLACED = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
 PRINTING = "printing a tensor"
@@ -37,7 +37,7 @@ def _world(tensor: Any) -> World:
 
 
 def _hidden(found: Any, name: str) -> property:
-    """An attribute that torch finds, and a program does not, as on a device's tensors."""
+    """Returns an attribute that torch finds and a program does not, as on a device's tensors."""
 
     def get(self: Any) -> Any:
         if asked_by_torch(_world(self).askers):
@@ -53,8 +53,8 @@ def _hidden(found: Any, name: str) -> property:
 class SimulatedTensor(torch.Tensor):
     """A tensor without data, on the device or on the host.
 
-    A program takes it for a plain tensor: it is no subclass of FakeTensor. Only code of torch,
-    which could not do without, is told that it is one.
+    A program takes it for a plain tensor: it is not a subclass of FakeTensor. Only code of torch,
+    which needs a FakeTensor, is told that it is one.
     """
 
     if TYPE_CHECKING:

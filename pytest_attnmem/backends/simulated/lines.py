@@ -1,4 +1,4 @@
-"""What is told of births: the line of the program, the operator, and the shape."""
+"""The words for an allocation: the line of the program, the operator and the shape."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Lines:
         self._origins: Origins | None = None
 
     def trace(self, traced: bool) -> None:
-        """Find modules and optimizers as well from now on, which takes its time; or no more."""
+        """Find modules and optimizers as well from now on, which takes time; or do not."""
         self._origins = Origins() if traced else None
 
     @property
     def traced(self) -> bool:
-        """Whether modules and optimizers are found as well."""
+        """Returns whether modules and optimizers are found as well."""
         return self._origins is not None
 
     def caller(self) -> Line:
@@ -47,7 +47,7 @@ class Lines:
 
 
 class Role:
-    """The role of a storage, which may become known after its birth."""
+    """The role of a storage, which may become known after it is allocated."""
 
     __slots__ = ("role",)
 
@@ -58,7 +58,7 @@ class Role:
 def written(
     nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, storage: Role | None = None
 ) -> Held:
-    """Returns what a tensor is, with the role that its storage has by now."""
+    """Returns the description of a tensor, with the role that its storage has by now."""
     origin = _origin(line)
     if storage is not None and storage.role:
         origin = origin._replace(role=storage.role)
@@ -66,7 +66,7 @@ def written(
 
 
 def scratch(nbytes: int, op: Any, line: Line) -> Held:
-    """Returns what an operator needs for itself."""
+    """Returns the description of an operator's scratch."""
     return Held(nbytes, (), "", f"{_name(op)} (scratch)", *_origin(line))
 
 

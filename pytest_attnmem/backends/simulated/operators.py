@@ -1,4 +1,4 @@
-"""Kinds of operators, by what PyTorch's dispatcher and their schemas say of them."""
+"""Kinds of operators, told by PyTorch's dispatcher and by their schemas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch._ops import HigherOrderOperator
 
 
 def is_factory(func: Any) -> bool:
-    """Whether the operator makes tensors out of none, on a device that it is given."""
+    """Returns whether the operator takes a device and no tensor, and makes tensors."""
     if func is torch.ops.aten.scalar_tensor.default or isinstance(func, HigherOrderOperator):
         return False
     arguments = func._schema.arguments
@@ -20,7 +20,7 @@ def is_factory(func: Any) -> bool:
 
 
 def is_for_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a factory makes a number, or what is the host's by name."""
+    """Returns whether a factory makes a number, or names a device or pinned memory."""
     device = kwargs.get("device")
     elsewhere = device is not None and device.type != "cpu"
     number = not args or (isinstance(args[0], (list, tuple)) and not args[0])
@@ -28,7 +28,7 @@ def is_for_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 def is_composite(func: Any) -> bool:
-    """Whether it is made of others in C++, for CUDA too."""
+    """Returns whether C++ code makes the operator of other operators, for CUDA too."""
     name = func.name()
     return bool(
         torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")

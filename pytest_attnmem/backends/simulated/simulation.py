@@ -216,16 +216,16 @@ class Simulation:
         )
 
     def mixture(self, func: Any) -> CannotSimulate:
-        """The error for an operator that got tensors of the host and of the device."""
+        """Returns the error for an operator that got tensors of the host and of the device."""
         return self._remember(
             f"{func} got a tensor of the CPU and one of {DEVICE}{_at()}; put both on one device"
         )
 
     def named(self) -> None:
-        """The program names the device: what it says no device of is on the host.
+        """Take note that the program names the device: its other tensors belong on the host.
 
         Raises:
-            StartAgain: some of that stands on the device by now.
+            StartAgain: tensors without a named device are on the device already.
         """
         world = self._world
         if not world.placing:

@@ -106,10 +106,10 @@ class Translation(TorchFunctionMode):
 
         Raises:
             CannotSimulate: there is none such.
-            StartAgain: by that it shows to be another program than it seemed.
+            StartAgain: the program names CUDA after it made tensors without a device.
         """
         if given is UNPLACED or isinstance(given, DeviceName):
-            return UNPLACED  # a world around this one sees that nobody names it
+            return UNPLACED  # a world around this one sees that the program does not name it
         found = CUDA if isinstance(given, int) else torch.device(given)
         index = given if isinstance(given, int) else found.index
         if found.type == "cpu":
@@ -143,11 +143,11 @@ class Translation(TorchFunctionMode):
         return arg
 
     def _made(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a factory makes, on the device that the program names, or on that of all."""
+        """Returns the tensor of a factory, on the device that the program names, or on CUDA."""
         first = args[0] if args else kwargs.get("data")
         given = kwargs.get("device")
         if given is None and isinstance(first, torch.Tensor):
-            return func(*args, **kwargs)  # which is there already
+            return func(*args, **kwargs)  # on the device of that tensor
         world = self._world
         if given is None:
             given = torch.utils._device.CURRENT_DEVICE
@@ -166,7 +166,7 @@ class Translation(TorchFunctionMode):
         finally:
             world.told -= 1
         if isinstance(given, DeviceName):
-            made.__dict__["_fake_device"] = CUDA  # which the program names by taking it from here
+            made.__dict__["_fake_device"] = CUDA  # a program that copies this device names it
         return made
 
     def _to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:

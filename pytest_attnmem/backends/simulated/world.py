@@ -75,7 +75,7 @@ class Observer(Protocol):
         """The error for ``what`` was asked of a tensor without data."""
 
     def mixture(self, func: Any) -> CannotSimulate:
-        """The error for an operator that got tensors of the host and of the device."""
+        """Returns the error for an operator that got tensors of the host and of the device."""
 
     def named(self) -> None:
         """The program names the device."""
@@ -87,7 +87,7 @@ class Observer(Protocol):
 class World(FakeTensorMode):
     """Where operators run without data."""
 
-    supports_higher_order_operators = True  # by a refusal in one line
+    supports_higher_order_operators = True  # they are refused in one line
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class World(FakeTensorMode):
         """Whether a program runs in it."""
         self.calls = 0
         """How deep a call of the program's own, into PyTorch's Python interface, is."""
-        self.placing = False  # does the program say what is on the device? if not, all of it is
-        self.unplaced = False  # was a tensor put there because the program said nothing?
-        self.told = 0  # how deep a factory is that was told where to put what it makes
+        self.placing = False  # whether the program names devices; else every tensor is on CUDA
+        self.unplaced = False  # whether a tensor is on CUDA because the program named no device
+        self.told = 0  # how deep the calls of factories are that were given a device
         self._replacements = replacements
         self._depth = 0
         self._composite: dict[Any, bool] = {}
@@ -111,7 +111,7 @@ class World(FakeTensorMode):
         self._unshared: Any = None
         self._recall = Recall(self)
         self.kind = SimulatedTensor
-        self.askers: dict[CodeType, bool] = {}  # what asked for a tensor's kind: is it torch's?
+        self.askers: dict[CodeType, bool] = {}  # code that asked for a kind → is it torch's
 
     @property
     def avoid_device_init(self) -> bool:
@@ -184,7 +184,7 @@ class World(FakeTensorMode):
         return self.observer.refusal(f"{func}, of which nothing is known without data,")
 
     def _is_stray(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Whether C++ code makes a tensor of some size, and was told no device."""
+        """Returns whether C++ code makes a tensor of some size without a device."""
         factory = self._factory.get(func)
         if factory is None:
             factory = self._factory[func] = is_factory(func)
@@ -195,7 +195,7 @@ class World(FakeTensorMode):
     def _put_on_device(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Runs a factory of C++ code, which no device was named to, where all is on the device."""
+        """Runs a factory of C++ code that has no device, and puts its tensor on the device."""
         self.unplaced = True
         if func not in self.lift_fns:
             kwargs = {**kwargs, "device": UNPLACED}

@@ -28,7 +28,7 @@ def converted_weights_kept(qkv, H, *, bad):
 @pair(
     22,
     "",
-    "a table is kept for every length that came up, where the longest does",
+    "a table is kept for every length that came up, though the longest table is enough",
     operator="mul",
     limit="3*16*S*d*itemsize + 16*S*8",
     contract="O(S)",
@@ -49,7 +49,7 @@ def table_for_each_length(qkv, S, *, bad):
 @pair(
     22,
     "pytorch#120925",
-    "a workspace is made for each call, where one of its size is shared",
+    "each call makes a workspace of its own, though one could be shared",
     operator="empty",
     limit="64 KiB + 3*N*d*itemsize",
     contract="O(1)",

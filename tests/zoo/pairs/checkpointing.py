@@ -8,7 +8,7 @@ from zoo.pair import pair
 @pair(
     24,
     "diffusers#4474",
-    "a model has checkpointing switched on, and its blocks are not told",
+    "a model has checkpointing switched on, and does not pass the switch on to its blocks",
     operator="mul",
     limit="14*N*d*itemsize + 1 KiB",
     saving="3*N*d*itemsize",
@@ -54,7 +54,7 @@ def checkpoint_keeps(qkv, N, *, bad):
 @pair(
     14,
     "TransformerEngine#2125",
-    "a name is cleared before the tensor that it has is freed, so that all calls keep theirs",
+    "a name is cleared before its tensor is freed, so that every call keeps a tensor",
     operator="repeat",
     limit="5*N*d*itemsize + 64",
     contract="O(1)",

@@ -29,7 +29,7 @@ def cache_copied_to_append(qkv, T, *, bad):
 @pair(
     15,
     "",
-    "a copy of the cache is kept at every token, where lengths do",
+    "a copy of the cache is kept at every token, though its length is enough",
     operator="clone",
     limit="T*d*itemsize + 1 KiB",
     contract="O(T)",
@@ -48,7 +48,7 @@ def cache_copied_to_roll_back(qkv, T, *, bad):
 @pair(
     9,
     "",
-    "the scores of all tokens are kept, where the last are read",
+    "the scores of all tokens are kept, though only the last are read",
     operator="bmm",
     limit="3*M*itemsize + 1 KiB",
     contract="O(1)",
@@ -67,7 +67,7 @@ def scores_of_all_tokens(qkv, N, *, bad):
 @pair(
     8,
     "",
-    "the cache holds the keys of all query heads, where those of key heads do",
+    "the cache holds keys for all query heads, though keys for the key heads are enough",
     operator="clone",
     limit="B*Hkv*M*d*itemsize + 2*H*M*itemsize + 4*H*d*itemsize",
     M=128,
@@ -85,7 +85,7 @@ def cache_of_query_heads(qkv, M, *, bad):
 @pair(
     22,
     "",
-    "the cache is made for the longest sequence there may be",
+    "the cache is made for the longest possible sequence",
     operator="zeros",
     limit="N*d*itemsize + 1 KiB",
     contract="O(1)",

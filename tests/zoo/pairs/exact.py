@@ -7,7 +7,7 @@ from zoo.pair import pair
 @pair(
     21,
     "FBGEMM#6125",
-    "a test takes the memory that it declares, and declares what it needed once",
+    "a test uses all memory that it declares, and its declaration is never lowered",
     operator="empty",
     limit="2*N*d*itemsize",
     contract="O(N)",
@@ -24,7 +24,7 @@ def declared_once(qkv, N, *, bad):
 @pair(
     21,
     "",
-    "an improvement that nobody wrote down leaves room for the next regression",
+    "an improvement that is not written down leaves room for the next regression",
     operator="neg",
     limit="2*N*d*itemsize",
     retained="2*N*d*itemsize",

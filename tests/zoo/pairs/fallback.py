@@ -9,7 +9,7 @@ from zoo.pair import pair
 @pair(
     18,
     "unsloth#8819",
-    "the environment has no fused kernel, and the dense one runs instead",
+    "the environment has no fused kernel, and the dense kernel runs instead",
     operator="bmm",
     limit="6*H*N*d*itemsize + 2 MiB",
     contract="O(N)",
@@ -65,7 +65,7 @@ def safe_softmax(qkv, N, *, bad):
 @pair(
     23,
     "pytorch#92659",
-    "a fused update is written as three, each with a result of its own",
+    "a fused update becomes three operators, each with a result of its own",
     operator="mul",
     limit="N*d*itemsize",
     N=256,

@@ -49,7 +49,7 @@ class Values(torch.autograd.Function):
 @pair(
     8,
     "ffpa-attn#301",
-    "the gradients of keys are made for every query head, and summed in the end",
+    "the gradients of keys are made for every query head, and summed at the end",
     operator="bmm",
     limit="(4*N + 2*128)*32*4 + 1 KiB",
     N=16,
@@ -69,7 +69,7 @@ def sum_late(weights, grad):
 @pair(
     3,
     "transformers#46960",
-    "shared keys are not taken by the fused kernel, and the dense one runs instead",
+    "the fused kernel does not take shared keys, and the dense kernel runs instead",
     operator="bmm",
     limit="6*H*N*d*itemsize + 2 MiB",
     contract="O(N)",

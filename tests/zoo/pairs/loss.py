@@ -61,7 +61,7 @@ def logits_shifted_by_a_copy(qkv, N, *, bad):
 @pair(
     9,
     "",
-    "a loss takes all logits at once, where a chunk at a time does",
+    "a loss takes all logits at once, though a chunk at a time is enough",
     operator="bmm",
     limit="3*16*M*itemsize + 16*N + 1 KiB",
     N=64,

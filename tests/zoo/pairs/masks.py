@@ -29,7 +29,7 @@ def mask_never_none(qkv, N, *, bad):
 @pair(
     2,
     "transformers#29484",
-    "a mask is copied for every batch, where a view does",
+    "a mask is copied for every batch, though a view is enough",
     operator="repeat",
     limit="2*N^2",
     contract="O(N^2)",
@@ -84,7 +84,7 @@ def block_mask_from_dense(qkv, N, *, bad):
 @pair(
     20,
     "",
-    "the distances of all positions are a bias, where those of keys do",
+    "a bias holds the distances of all positions, though the distances of keys are enough",
     operator="sub",
     limit="3*N*N*itemsize + 16*N",
     N=256,

@@ -45,7 +45,7 @@ def norm_of_a_copy(qkv, C, *, bad):
 @pair(
     15,
     "",
-    "the gradients of all micro steps are kept, and summed in the end",
+    "the gradients of all micro steps are kept, and summed at the end",
     operator="mul",
     limit="2*N*d*itemsize + 64",
     contract="O(1)",

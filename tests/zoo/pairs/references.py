@@ -7,7 +7,7 @@ from zoo.pair import pair
 @pair(
     16,
     "diffusers#3463",
-    "the scores keep their name to the end of the function",
+    "a name keeps the scores alive to the end of the function",
     operator="bmm",
     limit="2*N*N*itemsize + N*d*itemsize",
     N=256,
@@ -80,7 +80,7 @@ def states_collected(qkv, N, *, bad):
 @pair(
     17,
     "",
-    "a hook keeps what it saw after the body ended",
+    "a hook keeps the outputs after the body has ended",
     operator="mul",
     limit="0",
     contract="O(1)",

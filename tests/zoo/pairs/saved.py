@@ -79,7 +79,7 @@ def absolute_values_saved(qkv, N, *, bad):
 @pair(
     12,
     "lightning-thunder#1615",
-    "gates are saved for backward, where they can be computed again",
+    "gates are saved for backward, though they can be computed again",
     operator="sigmoid",
     limit="14*N*d*itemsize + 64",
     N=128,
@@ -95,7 +95,7 @@ def gates_saved(qkv, N, *, bad):
 @pair(
     12,
     "",
-    "the mask of a dropout is saved as numbers, where bits do",
+    "the mask of a dropout is saved as floats, though booleans are enough",
     operator="to_copy",
     limit="3*N*N*itemsize + 2*N*N + 8*N",
     N=256,

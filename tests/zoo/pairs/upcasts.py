@@ -26,7 +26,7 @@ def scores_widened(qkv, N, *, bad):
 @pair(
     9,
     "transformers#33902",
-    "all logits are widened, where those of the last position are read",
+    "all logits are widened, though only the last position is read",
     operator="to_copy",
     limit="N*M*itemsize + 2*M*8",
     N=64,
@@ -42,7 +42,7 @@ def logits_widened(qkv, N, *, bad):
 @pair(
     11,
     "pytorch#175058",
-    "what a norm computes in a wider type is saved for backward",
+    "a norm saves its results in a wider type for backward",
     operator="to_copy",
     limit="2*N*d*itemsize + 8*N + 64",
     N=256,
