@@ -28,7 +28,7 @@ test: lint
 
 # On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
 test-null: $(NULL)/installed
-	$(NULL)/bin/python -m pytest tests/null -n auto
+	$(NULL)/bin/python -m pytest tests/null tests/verdicts/*_on_null.py -n auto
 
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed

@@ -13,6 +13,7 @@ from ..errors import BackendUnavailable
 from ..nulldevice.launch import present
 from . import Gauge
 from .counters import CounterGauge
+from .engine import Engine
 from .history import NEEDED, History
 from .priming import matrix_product
 from .tracker import Tracker, raised_at
@@ -36,6 +37,7 @@ class Cuda:
         self._exercise = exercise
         self._index = index
         self.device = f"cuda:{index}"
+        self._engine: Engine | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ class Cuda:
         for dtype in (torch.float16, torch.bfloat16):
             with suppress(RuntimeError):  # an old device may have no product of that type
                 self._exercise(self.device, dtype)
+        if self._cuda is torch.cuda:
+            self._engine = Engine(self.device)
         self.synchronize()
         return int(self._cuda.memory_allocated(self._index) - before)
 
@@ -97,7 +101,9 @@ class Cuda:
         self._cuda.reset_peak_memory_stats(self._index)
 
     def synchronize(self) -> None:
-        """Wait for all streams of the device."""
+        """Wait for all streams of the device, and for autograd to let go of what it ran there."""
+        if self._engine is not None:
+            self._engine.settle()
         self._cuda.synchronize(self._index)
 
     def empty_cache(self) -> None:
