@@ -8,6 +8,7 @@ larger than all parts together: memory keeps a growth contract if, and only if, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from .measurement import Held, Measurement
@@ -27,39 +28,40 @@ class Part(NamedTuple):
 
 
 class Beneath(NamedTuple):
-    """The parts of a program's memory, at sizes of one symbol."""
+    """The parts of a program's memory, over a grid of sizes."""
 
-    symbol: str
-    sizes: tuple[int, ...]
+    sizes: Mapping[str, tuple[int, ...]]
     parts: tuple[Part, ...]
 
 
 def beneath(
-    symbol: str,
-    runs: Mapping[int, Measurement],
-    peaks: Mapping[int, int],
+    sizes: Mapping[str, tuple[int, ...]],
+    runs: Mapping[tuple[int, ...], Measurement],
+    peaks: Mapping[tuple[int, ...], int],
     metric: str,
     *,
     whole: bool = False,
 ) -> Beneath | None:
-    """Returns the parts of runs that tell of tensors, by size; *peaks* were measured there.
+    """Returns the parts of runs that tell of tensors, at each point of a grid of *sizes*.
+
+    *peaks* were measured there.
 
     With ``whole``, the bytes of a peak that belong to no tensor (scratch inside kernels) are a part
     as well. Returns ``None`` if the runs do not tell of the tensors that were measured: compiled
     code runs eagerly under a tracker, and holds more there.
     """
-    sizes = tuple(sorted(runs))
-    told = [runs[size] for size in sizes]
+    points = [*product(*sizes.values())]
+    told = [runs[at] for at in points]
     at_end = metric == "retained"
     seen = [run.value(metric if at_end else "peak") or 0 for run in told]
-    unseen = tuple(peaks[size] - held for size, held in zip(sizes, seen, strict=True))
+    unseen = tuple(peaks[at] - held for at, held in zip(points, seen, strict=True))
     timelines = [run.timeline for run in told if run.timeline is not None and not run.unmeasured]
     if len(timelines) < len(told) or min(unseen) < 0:
         return None
     found = parts(timelines, at_end=at_end)
     if whole and any(unseen):
         found = (*found, Part(Held(0, (), "", "scratch inside kernels", ""), unseen))
-    return Beneath(symbol, sizes, found)
+    return Beneath(sizes, found)
 
 
 def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[Part, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 
 from .errors import BudgetError, FormulaError
 from .polynomial import Monomial, Polynomial, degree, expand
@@ -38,6 +39,18 @@ class Contract:
     def allows_all(self, symbols: Iterable[str]) -> bool:
         """Returns whether one product allows the highest powers of all *symbols* together."""
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
+
+    def divides(self, symbols: Sequence[str]) -> bool:
+        """Whether a product of all *symbols* is not allowed, and each product of fewer is."""
+        powers = [range(1, self.degree(symbol) + 1) for symbol in symbols]
+        return any(
+            not self._allows(dict(zip(symbols, chosen, strict=True)))
+            and all(
+                self._allows(dict(fewer))
+                for fewer in combinations(zip(symbols, chosen, strict=True), len(symbols) - 1)
+            )
+            for chosen in product(*powers)
+        )
 
     def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:
         """Returns the terms that grow faster in the *varied* symbols, the largest first.

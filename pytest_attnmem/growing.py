@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations, islice, product
 from typing import NamedTuple
 
-from .beneath import Beneath, beneath
+from .beneath import beneath
 from .contract import Contract
 from .errors import AttnMemError, BudgetError
 from .growth import Growth, known
@@ -107,19 +107,56 @@ class Growing:
         except BudgetError as error:
             raise Unclear(f"at {listed(sizes)} {error}") from None
 
+    def with_beneath(
+        self,
+        growth: Growth,
+        names: Mapping[str, str],
+        runs: Mapping[tuple[int, ...], Run],
+        *,
+        unclear: bool,
+    ) -> Growth:
+        """Returns *growth* and the tensors beneath its peak, where runs tell of tensors.
+
+        *names* has the argument of each symbol. A tracker runs where *runs* do not tell; then
+        scratch inside kernels is a part as well if the peak leaves the answer ``unclear``.
+        """
+        tracked = any(run.seen is None for run in runs.values())
+        try:
+            told = {at: run.seen or self._tracked(names, at) for at, run in runs.items()}
+        except AttnMemError:
+            return growth
+        axes = zip(names, zip(*told, strict=True), strict=True)
+        sizes = {symbol: tuple(sorted({*axis})) for symbol, axis in axes}
+        peaks = {at: run.nbytes for at, run in runs.items()}
+        below = beneath(sizes, told, peaks, self.metric, whole=tracked and unclear)
+        return replace(growth, beneath=below)
+
+    def _tracked(self, names: Mapping[str, str], at: tuple[int, ...]) -> Measurement:
+        sizes = dict(zip(names.values(), at, strict=True))
+        return self.probe.at(sizes, evidence=True, trace=True)[""]
+
     def _together(self, contract: Contract, lines: Mapping[str, Growth]) -> Iterator[Growth]:
-        """Yields the growth over a grid of each two symbols whose product is not allowed."""
+        """Yields the growth over a grid of symbols whose product is not allowed."""
         named = [symbol for symbol in lines if symbol in contract.symbols]
-        for pair in combinations(named, 2):
-            if contract.allows_all(pair):
-                continue
-            grid = {s: lines[s].sizes[s][: contract.degree(s) + 3] for s in pair}
-            names = [self._varied.arguments[symbol] for symbol in pair]
-            runs = {
-                point: self.run(dict(zip(names, point, strict=True))).nbytes
-                for point in product(*grid.values())
-            }
-            yield Growth(grid, runs, self.metric)
+        for count in range(2, len(named) + 1):
+            for group in combinations(named, count):
+                if contract.divides(group):
+                    yield self._over_grid(contract, group, lines)
+
+    def _over_grid(
+        self, contract: Contract, group: tuple[str, ...], lines: Mapping[str, Growth]
+    ) -> Growth:
+        grid = {s: lines[s].sizes[s][: contract.degree(s) + 3] for s in group}
+        names = {symbol: self._varied.arguments[symbol] for symbol in group}
+        runs = {
+            point: self.run(dict(zip(names.values(), point, strict=True)))
+            for point in product(*grid.values())
+        }
+        growth = Growth(grid, {at: run.nbytes for at, run in runs.items()}, self.metric)
+        answer = growth.judge(contract).answer
+        if answer is Answer.BROKEN:
+            return growth
+        return self.with_beneath(growth, names, runs, unclear=answer is Answer.UNKNOWN)
 
 
 class Line:
@@ -190,6 +227,8 @@ class Line:
             if len(self._runs) >= (enough if len(values) == 1 else ENOUGH + 1):
                 break
             self._take_while_possible([size], skip=True)
+        if self._growing.probe.upward:
+            self._take_while_possible(islice(self._beyond(), _BEYOND))
         if len(self._runs) < _SAME:
             raise self._refused or BudgetError(f"{self._symbol}={self._size} is too small to vary")
         return self._with_beneath(self._growth(), contract, whole=True)
@@ -249,23 +288,11 @@ class Line:
         answer = replace(growth, beneath=None).judge(contract).answer
         if answer is Answer.BROKEN:
             return growth
-        told = {size: run.seen for size, run in self._runs.items() if run.seen is not None}
-        if len(told) >= _SAME:
-            peaks = {size: self._runs[size].nbytes for size in told}
-            metric = self._growing.metric
-            return replace(growth, beneath=beneath(self._symbol, told, peaks, metric))
-        sizes = tuple(sorted(self._runs))
-        if not whole:
-            sizes = tuple(size for size in sizes if size != self._size)
-        return replace(growth, beneath=self._traced(sizes, answer is Answer.UNKNOWN))
-
-    def _traced(self, sizes: tuple[int, ...], unclear: bool) -> Beneath | None:
-        try:
-            runs = {
-                n: self._growing.probe.at({self._name: n}, evidence=True, trace=True)[""]
-                for n in sizes
-            }
-        except AttnMemError:
-            return None
-        peaks = {size: self._runs[size].nbytes for size in sizes}
-        return beneath(self._symbol, runs, peaks, self._growing.metric, whole=unclear)
+        told = {size: run for size, run in self._runs.items() if run.seen is not None}
+        if len(told) < _SAME:
+            own = None if whole else self._size
+            told = {n: run._replace(seen=None) for n, run in self._runs.items() if n != own}
+        runs: dict[tuple[int, ...], Run] = {(size,): run for size, run in told.items()}
+        names = {self._symbol: self._name}
+        unclear = answer is Answer.UNKNOWN
+        return self._growing.with_beneath(growth, names, runs, unclear=unclear)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -18,8 +18,7 @@ from .judgement import (
     Answer,
     Judgement,
     judge_beneath,
-    judge_fit,
-    judge_line,
+    judge_grid,
     largest_part,
 )
 from .measurement import Measurement
@@ -42,10 +41,10 @@ class Growth:
     metric: str = "peak"
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
     """Runs the largest sizes once more, to see what is held at the peak."""
-    traces: Mapping[int, Callable[[], Measurement]] = field(
+    traces: Mapping[tuple[int, ...], Callable[[], Measurement]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Along one symbol: runs a size once more, to see every tensor."""
+    """By point: runs its sizes once more, to see every tensor."""
     beneath: Beneath | None = field(default=None, compare=False, repr=False)
     """The tensors of the program, those beneath the peak too, where they were looked at."""
 
@@ -98,7 +97,7 @@ class Growth:
         The peak is judged, and so are the tensors beneath it where they are known: a constant may
         hide a matrix at these sizes, and no larger size.
         """
-        whole = self._judge_whole(contract)
+        whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
             return whole
         whole = replace(whole, note=self._note(contract))
@@ -114,32 +113,13 @@ class Growth:
         """Returns the line on a symbol of the contract that the peak does not depend on."""
         if len(self.sizes) > 1 or not self.sizes.keys() <= contract.symbols:
             return ""
-        ((symbol, sizes),) = self.sizes.items()
-        values = {self.peaks[size,] for size in self.settled.sizes[symbol]}
+        ((symbol, sizes),) = self.settled.sizes.items()
+        values = {self.peaks[size,] for size in sizes}
         if len(values) > 1:
             return ""
         told = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
         below = largest_part(self.beneath, contract) if self.beneath is not None else ""
         return f"{told}; {below}" if below else told
-
-    def _judge_whole(self, contract: Contract) -> Judgement:
-        for sizes in _corners(self.sizes):
-            fit = over_grid(sizes, {at: self.peaks[at] for at in product(*sizes.values())})
-            if confirmed(fit, sizes):
-                return judge_fit(fit, contract, [*sizes], self.metric)
-        worst = min(
-            (
-                judge_line(symbol, self.sizes[symbol], values, contract, self.metric)
-                for symbol in self.sizes
-                for values in self._lines(symbol)
-            ),
-            key=lambda judged: judged.answer,
-        )
-        if worst.answer is Answer.KEPT and not contract.allows_all(self.sizes):
-            together = " and ".join(self.sizes)  # each alone is allowed, and their product is not
-            unclear = f"sizes cannot tell how {self.metric} grows with {together} together"
-            return Judgement(Answer.UNKNOWN, unclear)
-        return worst
 
     def assert_within(self, contract: str) -> None:
         """Hold it to a growth contract such as ``O(N*d)``.
@@ -159,13 +139,11 @@ class Growth:
         """Returns the same with the tensors beneath the peak, where the function runs again."""
         if not self.traces or self.beneath is not None:
             return self
-        ((symbol, sizes),) = self.sizes.items()
         try:
-            runs = {size: self.traces[size]() for size in sizes}
+            runs = {at: trace() for at, trace in self.traces.items()}
         except Exception:  # the function's own: it does not run twice
             return self
-        peaks = {size: self.peaks[size,] for size in sizes}
-        return replace(self, beneath=beneath(symbol, runs, peaks, self.metric))
+        return replace(self, beneath=beneath(self.sizes, runs, self.peaks, self.metric))
 
     def __str__(self) -> str:
         """The points, a line each."""
@@ -190,28 +168,10 @@ class Growth:
             raise BudgetError(f"no polynomial goes through {self.metric} at {self._listed()}")
         return fit
 
-    def _lines(self, symbol: str) -> Iterator[list[int]]:
-        """The peaks along *symbol*, for each choice of the other sizes."""
-        place = [*self.sizes].index(symbol)
-        axes = [sizes for name, sizes in self.sizes.items() if name != symbol]
-        for others in product(*axes):
-            before, after = others[:place], others[place:]
-            points = [(*before, size, *after) for size in self.sizes[symbol]]
-            yield [self.peaks[point] for point in points]
-
     def _listed(self) -> str:
         return ", ".join(
             f"{name}={'/'.join(map(str, sizes))}" for name, sizes in self.sizes.items()
         )
-
-
-def _corners(sizes: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
-    """Yields the whole grid, and of several symbols its corners of the largest sizes too."""
-    yield dict(sizes)
-    if len(sizes) > 1:
-        starts = product(*(range(len(axis) - CONFIRMING) for axis in sizes.values()))
-        for start in sorted(starts, key=sum)[1:]:
-            yield {name: axis[n:] for n, (name, axis) in zip(start, sizes.items(), strict=True)}
 
 
 def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
@@ -254,7 +214,7 @@ def grow(
     made = grid(sizes)
     peaks: dict[tuple[int, ...], int] = {}
     largest: Callable[[], Measurement] | None = None
-    traces: dict[int, Callable[[], Measurement]] = {}
+    traces: dict[tuple[int, ...], Callable[[], Measurement]] = {}
     for at in product(*made.values()):
         named = dict(zip(made, at, strict=True))
         listed = " ".join(f"{name}={size}" for name, size in named.items())
@@ -272,8 +232,8 @@ def grow(
         except BudgetError as error:
             raise BudgetError(f"growth: at {listed} {error}") from None
         largest = seen.trace
-        if trace is not None and len(made) == 1:
-            traces[at[0]] = partial(trace, partial(fn, **named))
+        if trace is not None:
+            traces[at] = partial(trace, partial(fn, **named))
     return Growth(made, peaks, metric, largest, traces)
 
 

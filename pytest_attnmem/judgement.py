@@ -1,15 +1,16 @@
-"""The answer that sizes of one symbol give on a growth contract."""
+"""The answer that sizes give on a growth contract."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
 from operator import le
 
 from .beneath import Beneath, Part
 from .contract import Contract
-from .interpolation import CONFIRMING, differences, tail
+from .interpolation import CONFIRMING, confirmed, differences, over_grid, tail
 from .measurement import Held
 from .polynomial import Polynomial
 from .units import format_size
@@ -51,6 +52,52 @@ def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: 
     return Judgement(Answer.BROKEN, found, terms)
 
 
+def judge_grid(
+    sizes: Mapping[str, tuple[int, ...]],
+    values: Mapping[tuple[int, ...], int],
+    contract: Contract,
+    what: str,
+) -> Judgement:
+    """Returns the answer for bytes at each point of a grid of sizes."""
+    for corner in _corners(sizes):
+        fit = over_grid(corner, {at: values[at] for at in product(*corner.values())})
+        if confirmed(fit, corner):
+            return judge_fit(fit, contract, [*corner], what)
+    worst = min(
+        (
+            judge_line(symbol, sizes[symbol], line, contract, what)
+            for symbol in sizes
+            for line in _lines(symbol, sizes, values)
+        ),
+        key=lambda judged: judged.answer,
+    )
+    if worst.answer is Answer.KEPT and not contract.allows_all(sizes):
+        together = " and ".join(sizes)  # each alone is allowed, and their product is not
+        unclear = f"sizes cannot tell how {what} grows with {together} together"
+        return Judgement(Answer.UNKNOWN, unclear)
+    return worst
+
+
+def _corners(sizes: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
+    """Yields the whole grid, and of several symbols its corners of the largest sizes too."""
+    yield dict(sizes)
+    if len(sizes) > 1:
+        starts = product(*(range(len(axis) - CONFIRMING) for axis in sizes.values()))
+        for start in sorted(starts, key=sum)[1:]:
+            yield {name: axis[n:] for n, (name, axis) in zip(start, sizes.items(), strict=True)}
+
+
+def _lines(
+    symbol: str, sizes: Mapping[str, tuple[int, ...]], values: Mapping[tuple[int, ...], int]
+) -> Iterator[list[int]]:
+    """Yields the bytes along *symbol*, for each choice of the other sizes."""
+    place = [*sizes].index(symbol)
+    for others in product(*(axis for name, axis in sizes.items() if name != symbol)):
+        before, after = others[:place], others[place:]
+        points = [(*before, size, *after) for size in sizes[symbol]]
+        yield [values[at] for at in points]
+
+
 def judge_line(
     symbol: str, sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str
 ) -> Judgement:
@@ -88,8 +135,8 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
     """Returns the worst answer of all parts; *peak* is the metric that hides them, or empty."""
     hidden = f", beneath the {peak}," if peak else ""
     judged = [
-        (judge_line(beneath.symbol, beneath.sizes, values, contract, place(held) + hidden), held)
-        for held, values in beneath.parts
+        (_judge_part(part, beneath, contract, place(part.held) + hidden), part.held)
+        for part in beneath.parts
     ]
     judged = [
         pair
@@ -100,6 +147,12 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
         return Judgement(Answer.KEPT, "")
     worst, held = min(judged, key=lambda pair: (pair[0].answer, not pair[0].terms))
     return Judgement(worst.answer, worst.reason, worst.terms, held=held)
+
+
+def _judge_part(part: Part, beneath: Beneath, contract: Contract, what: str) -> Judgement:
+    points = product(*beneath.sizes.values())
+    values = dict(zip(points, part.values, strict=True))
+    return judge_grid(beneath.sizes, values, contract, what)
 
 
 def _is_bounded_scratch(
@@ -121,9 +174,9 @@ def _is_bounded_scratch(
 
 def largest_part(beneath: Beneath, contract: Contract) -> str:
     """Returns the line on the largest part that depends on the symbol; empty if no part does."""
-    for held, values in beneath.parts:
-        if len({*values}) > 1:
-            judged = judge_line(beneath.symbol, beneath.sizes, values, contract, place(held))
+    for part in beneath.parts:
+        if len({*part.values}) > 1:
+            judged = _judge_part(part, beneath, contract, place(part.held))
             return f"beneath it {judged.reason}"
     return ""
 

@@ -34,9 +34,10 @@ def test_unused(B, N):
 """)
     ran = suite.run(f"--attnmem-backend={backend}")
     over = f"on {backend}; the contract is O(N)"
-    assert ran.outcome("test_cube[8-64]") == (
-        f"over: no polynomial fits, and peak grows with B {over}"
-    )
+    cube = "no polynomial fits, and peak grows with B"
+    if backend != "cpu":  # larger sizes cost nothing there, and show the form
+        cube = "peak grows as 256*B^3"
+    assert ran.outcome("test_cube[8-64]") == f"over: {cube} {over}"
     assert ran.outcome("test_named[8-64]") == "within"
     assert ran.outcome("test_by_another_name[8-64]") == f"over: peak grows as 256*B {over}"
     assert ran.outcome("test_unused[8-64]") == ran.outcome("test_unused[1-64]") == "within"
