@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from .backends import world
-from .errors import StartAgain
+from .errors import AttnMemError, StartAgain
 from .measure import nothing_left_open
-from .second_run import rewind
+from .second_run import kept_by_unittest, rewind
 from .window import Window
 
 if TYPE_CHECKING:
@@ -49,17 +49,22 @@ class Body:
                 self.windows.append(stack.enter_context(instrument.window(spec.metric)))
             yield
 
-    def run_again(self) -> BaseException | None:
+    def run_again(self, why: StartAgain) -> BaseException | None:
         """Run the body as if for the first time; returns the error that ended it."""
         self.windows.clear()
         self._rows.take_back()
         self._plan.memory.begin_again()
         if hasattr(self._item, "_excinfo"):  # the error that a unittest keeps
             self._item._excinfo = None
+        error = None
         try:
             rewind(self._item)
             with self.measured():
                 self._item.runtest()
         except BaseException as raised:
-            return raised
-        return None
+            error = raised
+        cause = error or kept_by_unittest(self._item)
+        if cause is not None and not isinstance(cause, AttnMemError):  # the first run's, it may be
+            twice = f"the body ran twice: {why}; name the device of each tensor, and it runs once"
+            self._item.add_report_section("call", "memory budget", twice)
+        return error

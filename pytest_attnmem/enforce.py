@@ -68,8 +68,9 @@ class Enforcement:
                 result = yield
         except BaseException as raised:
             error = raised
-        if isinstance(error or kept_by_unittest(self._item), StartAgain):
-            error = body.run_again()
+        again = error or kept_by_unittest(self._item)
+        if isinstance(again, StartAgain):
+            error = body.run_again(again)
         self.conclude(body.windows, error)
         return result
 

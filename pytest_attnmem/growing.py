@@ -198,7 +198,8 @@ class Line:
         growth = self._growth()
         if growth.polynomial is None:
             self._compare_with_again()
-        if growth.judge(contract).answer is Answer.UNKNOWN:
+        judged = growth.judge(contract)
+        if judged.answer is not Answer.KEPT and not judged.terms:  # so few may bend by chance
             growth = self._grown_more(beyond)
         unclear = growth.judge(contract).answer is Answer.UNKNOWN
         growth = self._with_beneath(growth, contract, whole=unclear)

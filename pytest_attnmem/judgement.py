@@ -69,10 +69,14 @@ def judge_grid(
             for symbol in sizes
             for line in _lines(symbol, sizes, values)
         ),
-        key=lambda judged: judged.answer,
+        key=lambda judged: (judged.answer, not judged.terms),
     )
-    if worst.answer is Answer.KEPT and not contract.allows_all(sizes):
-        together = " and ".join(sizes)  # each alone is allowed, and their product is not
+    # Each symbol alone may be allowed, and their product not. The few sizes along a grid's line
+    # bend upward where one phase takes over from another: without a form they break nothing.
+    product_hidden = worst.answer is Answer.KEPT and not contract.allows_all(sizes)
+    bent = worst.answer is Answer.BROKEN and not worst.terms and len(sizes) > 1
+    if product_hidden or bent:
+        together = " and ".join(sizes)
         unclear = f"sizes cannot tell how {what} grows with {together} together"
         return Judgement(Answer.UNKNOWN, unclear)
     return worst

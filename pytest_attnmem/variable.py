@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
+from unittest import TestCase
 
 from .contract import Contract
 from .errors import BudgetError
@@ -41,6 +42,11 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
         if taken[symbol] in definitions[-1].argnames
     }
     wanted = named if contract.symbols else usual
+    if not wanted and issubclass(getattr(item, "cls", None) or object, TestCase):
+        raise BudgetError(
+            f"contract {contract} varies an argument, and a method of a unittest.TestCase takes"
+            " none; write a function, or use attnmem.growth"
+        )
     if not wanted:
         raise BudgetError(_absent(contract, taken))
     if all(symbol in shared for symbol in wanted):

@@ -16,7 +16,8 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.utils import _python_dispatch
 
-_INSIDE = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(__file__)))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_INSIDE = (os.path.dirname(torch.__file__), _PACKAGE)
 
 #: Functions of torch that ask on behalf of their caller.
 _FOR_OTHERS = frozenset(

@@ -146,3 +146,24 @@ def seen_by_cpp(tensor: Any) -> torch.device:
     if tensor.fake_mode.in_kernel_invocation or tensor._fake_device.type == "cuda":
         return META
     return tensor._fake_device  # type: ignore[no-any-return]
+
+
+def simulate(tensor: Any, made_of: Any) -> None:
+    """Make a FakeTensor that an operator returns a simulated one, on the device of its arguments.
+
+    FakeTensor keeps a device that equals the one it is given, and is another object.
+    """
+    tensor.__class__ = SimulatedTensor
+    if tensor.device.type == "cuda":
+        tensor.__dict__["_fake_device"] = CUDA if _is_placed(made_of) else UNPLACED
+
+
+def _is_placed(made_of: Any) -> bool:
+    """Whether a tensor or a device among arguments is where the program places it."""
+    for value in made_of.values() if isinstance(made_of, dict) else made_of:
+        if isinstance(value, (tuple, list, dict)):
+            if _is_placed(value):
+                return True
+        elif value is CUDA or (type(value) is SimulatedTensor and value._fake_device is CUDA):
+            return True
+    return False

@@ -232,14 +232,11 @@ class Simulation:
             world.placing = True
             if world.unplaced:
                 self._starts_again = True
-                raise StartAgain(
-                    str(
-                        self._remember(
-                            f"'cuda' is named{_at()}, after tensors were made without a device,"
-                            " and this run cannot start again; name the device of each tensor"
-                        )
-                    )
+                found = f"'cuda' is named{_at()}, after tensors were made without a device"
+                self._remember(
+                    f"{found}, and this run cannot start again; name the device of each tensor"
                 )
+                raise StartAgain(found)
 
     def _remember(self, text: str) -> CannotSimulate:
         self._refusals.append(text)

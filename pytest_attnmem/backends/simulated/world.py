@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
-from .fakes import CUDA, DEVICE, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp
+from .fakes import CUDA, DEVICE, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp, simulate
 from .operators import in_cpp, is_composite, is_factory, is_for_host
 from .recall import Recall, Recalled
 
@@ -174,7 +174,7 @@ class World(FakeTensorMode):
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
-                    tensor.__class__ = SimulatedTensor  # type: ignore[assignment]
+                    simulate(tensor, (args, kwargs))
         if key is not None:
             recalled = self._recall.remember(key, args, out)
         self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
