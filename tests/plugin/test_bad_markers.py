@@ -59,7 +59,7 @@ BAD = {
     "a growth contract": (
         "'O(log2(N))', N=4",
         "cannot read contract 'O(log2(N))': log2(N) is no power; a growth contract is a sum of"
-        " products of symbols, such as O(N*d), O(N^2) or O(N + d)",
+        " products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)",
     ),
     "two limits": (
         "1, 2",
@@ -83,7 +83,7 @@ BAD = {
     "an unknown backend": (
         "1, backend='gpu'",
         "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null,"
-        " simulated, scripted, absent",
+        " simulated, scripted, absent; did you mean 'cuda'?",
     ),
     "a backend and another's device": (
         "1, backend='cpu', device='cuda'",
