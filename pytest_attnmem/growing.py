@@ -252,11 +252,9 @@ class Line:
         for size in sizes:
             try:
                 self._take([size])
-            except Unclear:
-                if skip:
-                    raise
-                return
             except AttnMemError as error:
+                if isinstance(error, Unclear) and skip and size < self._size:
+                    raise  # where a larger size may not fit
                 self._refused = self._refused or error
                 if not skip:
                     return

@@ -19,6 +19,7 @@ from .errors import AttnMemError, BackendUnavailable, BudgetError
 from .instrument import Instrument
 from .settings import FIXTURES, MARKER
 from .shape import ALIASES, SYMBOLS, Source, gather
+from .tolerance import NONE
 from .variable import variable
 
 if TYPE_CHECKING:
@@ -238,6 +239,12 @@ def _check_symbols(item: pytest.Item, spec: BudgetSpec, instrument: Instrument, 
 
 
 def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract, node: Any) -> None:
+    alone = all(isinstance(limit, Contract) for limit in spec.limits.values())
+    if alone and (spec.exact or spec.tolerance != NONE):
+        raise BudgetError(
+            f"{MARKER}: contract {contract} takes no exact and no tolerance: it says how memory"
+            f" grows, and not how much it is   {where(item, node, spec.metric)}"
+        )
     try:
         variable(item, contract)
     except BudgetError as error:

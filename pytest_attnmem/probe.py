@@ -58,7 +58,11 @@ class Probe:
 
     def _at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> dict[str, Measurement]:
         opened = None
-        with untold(self._item), self._memory.rehearsal() as regions, given(self._item, sizes):
+        with (
+            untold(self._item) as swallowed,
+            self._memory.rehearsal() as regions,
+            given(self._item, sizes),
+        ):
             try:
                 rewind(self._item)
                 # Reserved bytes count from an emptied cache; the other metrics do not mind.
@@ -70,6 +74,8 @@ class Probe:
                     most=sys.maxsize,
                 ) as opened:
                     self._item.runtest()
+                if swallowed:  # a subtest that ended early says nothing of this size
+                    raise swallowed[0]
             except (KeyboardInterrupt, AttnMemError, StartAgain):
                 raise
             except BaseException as error:

@@ -6,14 +6,13 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import (
-    AbstractContextManager,
     ExitStack,
     contextmanager,
     redirect_stderr,
     redirect_stdout,
-    suppress,
 )
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from unittest import IsolatedAsyncioTestCase
 
@@ -131,17 +130,21 @@ class SecondRun:
 
 
 @contextmanager
-def untold(item: pytest.Item) -> Iterator[None]:
-    """Keep what the test tells pytest, which it told before, out of the reports."""
+def untold(item: pytest.Item) -> Iterator[list[BaseException]]:
+    """Keep what the test tells pytest, which it told before, out of the reports.
+
+    Yields the errors of subtests, after which the test goes on.
+    """
+    swallowed: list[BaseException] = []
     properties = [*item.user_properties]
     with pytest.MonkeyPatch.context() as patch, _quiet(item):
         if hasattr(item, "addSubTest"):
             patch.setitem(vars(item), "addSubTest", lambda *_: None)
             patch.setitem(vars(item), "_excinfo", [])  # the failures that pytest will report
         if subtests := getattr(item, "funcargs", {}).get("subtests"):
-            patch.setitem(vars(subtests), "test", _subtest)
+            patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
         try:
-            yield
+            yield swallowed
         finally:
             item.user_properties[:] = properties
 
@@ -158,6 +161,12 @@ def _quiet(item: pytest.Item) -> Iterator[None]:
         yield
 
 
-def _subtest(msg: str | None = None, **kwargs: object) -> AbstractContextManager[None]:
-    """In place of pytest's: goes on after a failure, and reports nothing."""
-    return suppress(Exception, pytest.fail.Exception, pytest.skip.Exception)
+@contextmanager
+def _subtest(
+    swallowed: list[BaseException], msg: str | None = None, **kwargs: object
+) -> Iterator[None]:
+    """Take the place of pytest's: a failure is kept, and reported to nobody."""
+    try:
+        yield
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        swallowed.append(error)

@@ -73,7 +73,11 @@ NO_ARGUMENT = (
 )
 REFUSED = {
     "no argument": ("@marked\ndef test_it(qkv): qkv(1, 1, 8, 8)", NO_ARGUMENT),
-    "unittest": ("class TestIt(TestCase):\n    @marked\n    def test_it(self): pass", NO_ARGUMENT),
+    "unittest": (
+        "class TestIt(TestCase):\n    @marked\n    def test_it(self): pass",
+        "contract O(N*d) needs an argument of the test to vary: N or d; a method of a"
+        " unittest.TestCase takes none; write a function, or use attnmem.growth",
+    ),
     "a fixture's": (
         "@marked\n@sizes('N', [64])\ndef test_it(x, N): pass",
         "contract O(N*d) varies N, which goes to the fixture 'x' as well, and that is made once;"
