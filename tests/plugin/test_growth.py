@@ -75,7 +75,7 @@ REFUSED = {
     "no argument": ("@marked\ndef test_it(qkv): qkv(1, 1, 8, 8)", NO_ARGUMENT),
     "unittest": (
         "class TestIt(TestCase):\n    @marked\n    def test_it(self): pass",
-        "contract O(N*d) needs an argument of the test to vary: N or d; a method of a"
+        "contract O(N*d) varies an argument, and a method of a"
         " unittest.TestCase takes none; write a function, or use attnmem.growth",
     ),
     "a fixture's": (
