@@ -159,7 +159,7 @@ def simulate(tensor: Any, made_of: Any) -> None:
 
 
 def _is_placed(made_of: Any) -> bool:
-    """Whether a tensor or a device among arguments is where the program places it."""
+    """Returns True if the program placed a tensor or a device among the arguments."""
     for value in made_of.values() if isinstance(made_of, dict) else made_of:
         if isinstance(value, (tuple, list, dict)):
             if _is_placed(value):
