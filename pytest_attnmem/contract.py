@@ -41,7 +41,7 @@ class Contract:
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
 
     def divides(self, symbols: Sequence[str]) -> bool:
-        """Returns True if only the product of all *symbols* is refused, and smaller ones are not."""
+        """Returns True if the product of all *symbols* is refused and each smaller one allowed."""
         powers = [range(1, self.degree(symbol) + 1) for symbol in symbols]
         return any(
             not self._allows(dict(zip(symbols, chosen, strict=True)))
