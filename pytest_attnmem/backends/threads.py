@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import sys
 import threading
 import time
+import traceback
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain, starmap, tee
+from types import FrameType
 
 #: What a thread may run without having allocated a tensor: a wait that times out, no more.
 _NEGLIGIBLE_NS = 20_000
@@ -16,8 +21,8 @@ _LOOKS, _A_MOMENT = 10, 0.0002
 #: Taken now, because a program may put a function of its own in its place.
 _START = _thread.start_new_thread
 
-#: The time that each thread has run, in nanoseconds, by the system's number and the thread's name.
-_Clocks = dict[tuple[int, str], int]
+#: The time that each thread has run, in nanoseconds, by the number of its clock.
+_Times = dict[int, int]
 
 _STATE = ctypes.pythonapi.PyThreadState_Get
 _STATE.argtypes, _STATE.restype = (), ctypes.c_void_p
@@ -33,7 +38,8 @@ class ThreadWatch:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._clocks = _settled()
+        self._names = _threads()
+        self._times = _settled(self._names)
         self._newest = _newest()
 
     def stop(self) -> str | None:
@@ -43,9 +49,10 @@ class ThreadWatch:
         if started > 0:
             threads = "a thread was" if started == 1 else f"{started} threads were"
             return f"{threads} started, {sees}"
-        for thread, clock in _clocks().items():
-            if clock - self._clocks.get(thread, clock) > _NEGLIGIBLE_NS:
-                return f"thread {thread[1]!r} ran meanwhile, {sees}"
+        times = _times(self._names)
+        for clock, before in self._times.items():
+            if clock not in times or times[clock] - before > _NEGLIGIBLE_NS:  # or it has ended
+                return f"thread {self._names[clock]!r} ran meanwhile, {sees}"
         return None
 
 
@@ -67,27 +74,67 @@ def _newest() -> int:
     return told[0]
 
 
-def _settled() -> _Clocks:
-    """The clocks, once a thread that was started just now has come to its wait."""
-    clocks = _clocks()
-    for _ in range(_LOOKS if clocks else 0):
+def _settled(clocks: Iterable[int]) -> _Times:
+    """Returns the times, once a thread that was started just now has come to its wait."""
+    times = _times(clocks)
+    for _ in range(_LOOKS if times else 0):
         time.sleep(_A_MOMENT)
-        before, clocks = clocks, _clocks()
-        if clocks == before:
+        before, times = times, _times(clocks)
+        if times == before:
             break
-    return clocks
+    return times
 
 
-def _clocks() -> _Clocks:
-    """Returns the time each other thread has run; empty where the system does not tell.
+def _times(clocks: Iterable[int]) -> _Times:
+    """Returns the time on each clock whose thread has not ended."""
+    times = {}
+    for clock in clocks:
+        with suppress(OSError):
+            times[clock] = time.clock_gettime_ns(clock)
+    return times
 
-    Threads that ``threading`` does not know are left out: pytest-xdist's workers have one.
+
+def _threads() -> dict[int, str]:
+    """Returns the name of each other thread that runs Python, by its clock.
+
+    The dict is empty where the system has no such clocks.
     """
-    own = threading.get_native_id()
-    clocks = {}
-    for thread in threading.enumerate():
-        if thread.native_id not in (None, own):
-            # Not by pthread_getcpuclockid, which a thread that ends just now would make crash.
-            with suppress(OSError), open(f"/proc/self/task/{thread.native_id}/schedstat") as file:
-                clocks[thread.native_id, thread.name] = int(file.read().split()[0])
-    return clocks
+    if sys.platform != "linux":
+        return {}
+    known = {
+        _clock(thread.native_id): thread.name
+        for thread in threading.enumerate()
+        if thread.native_id is not None
+    }
+    threads = _unknown() | known
+    threads.pop(_clock(threading.get_native_id()), None)
+    return threads
+
+
+def _clock(thread: int) -> int:
+    """Returns the number of a thread's clock, as Linux encodes it."""
+    return ~thread << 3 | 6
+
+
+def _unknown() -> dict[int, str]:
+    """Returns the threads in Python code, by their clocks, with those that ``threading`` lacks."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return {}  # a thread could end meanwhile, and asking for its clock would crash
+    # A single call of C code, so that no thread runs, nor ends, between the two functions.
+    idents, again = tee(chain.from_iterable(starmap(sys._current_frames, [()])))
+    clocks = dict(zip(idents, map(time.pthread_getcpuclockid, again), strict=True))
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]  # a frame that holds itself would hold its callers' tensors
+    found = {}
+    for ident, frame in frames.items():
+        stack = [frame for frame, _ in traceback.walk_stack(frame)]
+        if ident in clocks and not any(map(_allocates_nothing, stack)):
+            found[clocks[ident]] = stack[-1].f_code.co_name
+    return found
+
+
+def _allocates_nothing(frame: FrameType) -> bool:
+    """Whether the frame is of a thread of ours, or of the one that feeds a pytest-xdist worker."""
+    gateway = frame.f_globals.get("WorkerGateway")
+    fed = isinstance(gateway, type) and isinstance(frame.f_locals.get("self"), gateway)
+    return fed or frame.f_globals is globals()

@@ -78,15 +78,72 @@ def pool():
         pool.submit(work).result()
         yield pool
 
+@pytest.fixture
+def raw():
+    waits, done, over = (_thread.allocate_lock() for _ in range(3))
+    for lock in (waits, done, over): lock.acquire()
+
+    def serve():
+        waits.acquire()
+        work()
+        done.release()
+        over.acquire()
+
+    _thread.start_new_thread(serve, ())
+    yield waits, done
+    over.release()
+
+@pytest.fixture
+def brief():
+    go = threading.Event()
+    thread = threading.Thread(target=lambda: (go.wait(), work()), name="brief")
+    thread.start()
+    yield lambda: (go.set(), thread.join())
+
 @budget
 def test_pool(pool):
     torch.empty(1)
     pool.submit(work).result()
+
+@budget
+def test_raw(raw):
+    torch.empty(1)
+    raw[0].release()
+    raw[1].acquire()
+
+@budget
+def test_brief(brief):
+    torch.empty(1)
+    brief()
 """
     )
     ran = suite.run()
-    assert ran.outcomes == {"passed": 1}
-    assert ran.outcome("test_pool") == f"not enforced: thread 'pool_0' ran meanwhile, {SEES}"
+    assert ran.outcomes == {"passed": 3}
+    for test, thread in (("pool", "pool_0"), ("raw", "serve"), ("brief", "brief")):
+        outcome = ran.outcome(f"test_{test}")
+        assert outcome == f"not enforced: thread {thread!r} ran meanwhile, {SEES}"
+
+
+def test_a_fork_of_a_script(suite):
+    suite.write(
+        HEAD
+        + """
+@torch.jit.script
+def work(x: torch.Tensor):
+    return (torch.ones(1 << 20) + x).sum()
+
+@torch.jit.script
+def fork(x: torch.Tensor):
+    return torch.jit.wait(torch.jit.fork(work, x))
+
+x = torch.ones(1)
+fork(x)  # the threads of the pool are there
+
+@budget
+def test_it(): fork(x)
+"""
+    )
+    assert suite.run().outcome("test_it") == f"not enforced: a thread was started, {SEES}"
 
 
 def test_threads_of_kernels_are_no_threads_of_the_program(suite):
