@@ -44,9 +44,14 @@ class Body:
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Open the windows; close them, and every window that the body leaves open."""
+        # The outermost window alone can tell what an import pinned from what the body retains.
+        outermost_first = sorted(self._plan.budgets, key=lambda one: one[0].metric != "retained")
         with nothing_left_open(), ExitStack() as stack:
-            for spec, instrument in self._plan.budgets:
-                self.windows.append(stack.enter_context(instrument.window(spec.metric)))
+            opened = {
+                spec.metric: stack.enter_context(instrument.window(spec.metric))
+                for spec, instrument in outermost_first
+            }
+            self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
             yield
 
     def run_again(self, why: StartAgain) -> BaseException | None:

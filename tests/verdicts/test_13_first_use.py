@@ -91,6 +91,38 @@ def test_cycle():
     assert ran.row("test_cycle", metric="retained")["retained_bytes"] == 1024
 
 
+PEAK = '@pytest.mark.memory_budget("1 MiB")'
+
+
+@pytest.mark.parametrize("markers", [f"{PEAK}\n@retained", f"@retained\n{PEAK}"])
+def test_what_is_kept_once_is_over_beside_a_peak(lazy, markers):
+    lazy.write(
+        HEAD
+        + f"""
+cache = []
+
+{markers}
+def test_once():
+    step()
+    if not cache: cache.append(torch.ones(64))
+
+def test_forget():
+    import sys
+    sys.modules.pop("attnmem_lazy")
+
+{markers}
+def test_nothing(): step()
+"""
+    )
+    ran = lazy.run()
+    assert ran.outcomes == {"failed": 1, "passed": 2}
+    row = ran.row("test_once", metric="retained")
+    assert (row["outcome"], row["retained_bytes"]) == ("over", 256)
+    assert ran.row("test_once", metric="peak")["outcome"] == "within"
+    row = ran.row("test_nothing", metric="retained")
+    assert (row["outcome"], row["retained_bytes"]) == ("within", 0)
+
+
 def test_regions_and_checks_are_not_enforced_and_no_baseline_has_them(lazy):
     lazy.write(
         HEAD
