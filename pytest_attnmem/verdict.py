@@ -82,10 +82,10 @@ def judge(
     if limit is None:
         return _grown(verdict, growths, budget.contract, measurement, notes)
     allowance = budget.tolerance.allowance(limit)
-    if (
-        budget.metric == "retained"
-        and value > limit + allowance >= value - measurement.pinned_bytes
-    ):
+    kept = value - measurement.pinned_bytes if budget.metric == "retained" else value
+    above = value > limit + allowance >= kept
+    below = budget.exact and value >= limit - allowance > kept
+    if above or below:  # it depends on what the import pinned
         return verdict(
             Outcome.NOT_ENFORCED,
             f"the first use of {measurement.imported} was in it, and imports keep tensors alive;"

@@ -50,6 +50,30 @@ def test_a_verdict_keeps_what_it_rests_on(seen: Measurement) -> None:
     assert judge(seen, budget) == Verdict(WITHIN, "", seen, budget)
 
 
+@pytest.mark.parametrize(
+    ("limit", "outcome", "exactly"),
+    [
+        (255, OVER, OVER),  # 256 to 1024 bytes are retained: the import pinned the rest
+        (256, NOT_ENFORCED, NOT_ENFORCED),
+        (1023, NOT_ENFORCED, NOT_ENFORCED),
+        (1024, WITHIN, NOT_ENFORCED),
+        (1025, WITHIN, OVER),
+    ],
+)
+def test_what_an_import_pinned_may_be_retained_or_not(
+    seen: Measurement, limit: int, outcome: Outcome, exactly: Outcome
+) -> None:
+    pinned = replace(seen, retained_bytes=1024, imported="torch.fx", pinned_bytes=768)
+    assert judge(pinned, Budget(limit, metric="retained")).outcome is outcome
+    verdict = judge(pinned, Budget(limit, metric="retained", exact=True))
+    assert verdict.outcome is exactly
+    if exactly is NOT_ENFORCED:
+        assert verdict.reason == (
+            "the first use of torch.fx was in it, and imports keep tensors alive; measure a second"
+            " run: warmup=1"
+        )
+
+
 @given(peak=sizes, limit=sizes, tolerance=tolerances, exact=st.booleans())
 def test_what_was_measured_is_over_or_within(
     seen: Measurement, peak: int, limit: int, tolerance: Tolerance, exact: bool
