@@ -85,6 +85,8 @@ def _problem(base: Measurement, metric: str) -> str:
     if base.value(metric) is None:
         missing = f": {base.missing}" if base.missing else ""
         return f"was not measured: {metric} is not measured on {base.backend}{missing}"
+    if doubt := base.doubt(metric):
+        return f"was not measured: {doubt}"
     return "" if base.allocations else "was not measured: nothing was allocated"
 
 

@@ -173,7 +173,7 @@ class Gate:
         value = measurement.value(metric)
         if self._baseline is None or value is None or measurement.unmeasured is not None:
             return None
-        if metric == "retained" and measurement.pinned_bytes:
+        if measurement.doubt(metric):
             return None
         absent = verdict.budget.absent if verdict and verdict.budget else ""
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED

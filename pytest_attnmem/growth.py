@@ -250,4 +250,6 @@ def known(measurement: Measurement, metric: str) -> int:
         raise BudgetError(f"{metric} is not known: {measurement.unmeasured}")
     if value is None:
         raise BudgetError(f"{metric} is not measured on {measurement.backend}")
+    if doubt := measurement.doubt(metric):
+        raise BudgetError(f"{metric} is not known: {doubt}")
     return value

@@ -36,8 +36,9 @@ def judge_growth(
     """
     bare = judge(measured, budget)
     contract, value = budget.contract, measured.value(budget.metric)
-    if contract is None or bare.outcome is Outcome.OVER or value is None:
-        return bare  # out of memory, or not measured: there is nothing to vary
+    certain = value is not None and not measured.doubt(budget.metric)
+    if contract is None or bare.outcome is Outcome.OVER or not certain:
+        return bare  # out of memory, or not known: there is nothing to vary
     probe = Probe(item, memory, instrument)
     try:
         growing = Growing(probe, variable(item, contract), budget.metric, measured)

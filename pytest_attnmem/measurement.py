@@ -102,3 +102,12 @@ class Measurement:
         """The number that ``metric`` names."""
         number: int | None = getattr(self, f"{metric}_bytes")
         return number
+
+    def doubt(self, metric: str) -> str:
+        """Returns why the number that ``metric`` names may be too large; empty where it is not."""
+        if metric != "retained" or not self.pinned_bytes:
+            return ""
+        return (
+            f"the first use of {self.imported} was in it, and imports keep tensors alive;"
+            " measure a second run: warmup=1"
+        )

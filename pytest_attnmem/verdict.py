@@ -79,18 +79,17 @@ def judge(
         return verdict(Outcome.NOT_ENFORCED, budget.absent)
     if measurement.allocations == 0 and limit != 0:
         return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
+    doubt = measurement.doubt(budget.metric)
     if limit is None:
+        if doubt:
+            return verdict(Outcome.NOT_ENFORCED, doubt)
         return _grown(verdict, growths, budget.contract, measurement, notes)
     allowance = budget.tolerance.allowance(limit)
-    kept = value - measurement.pinned_bytes if budget.metric == "retained" else value
+    kept = value - measurement.pinned_bytes if doubt else value
     above = value > limit + allowance >= kept
     below = budget.exact and value >= limit - allowance > kept
     if above or below:  # it depends on what the import pinned
-        return verdict(
-            Outcome.NOT_ENFORCED,
-            f"the first use of {measurement.imported} was in it, and imports keep tensors alive;"
-            " measure a second run: warmup=1",
-        )
+        return verdict(Outcome.NOT_ENFORCED, doubt)
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
     if budget.exact and value < limit - allowance:

@@ -173,6 +173,17 @@ def test_a_metric_that_neither_has_is_not_enforced(seen: Measurement) -> None:
     assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "reserved is not measured on cpu")
 
 
+def test_a_base_that_an_import_may_have_raised_is_not_known(seen: Measurement) -> None:
+    pinned = replace(seen, imported="torch.fx", pinned_bytes=1)
+    verdict = compared(seen, pinned, metric="retained")
+    assert (verdict.outcome, verdict.reason) == (
+        NOT_ENFORCED,
+        "the base was not measured: the first use of torch.fx was in it, and imports keep tensors"
+        " alive; measure a second run: warmup=1",
+    )
+    assert compared(seen, pinned).outcome is WITHIN
+
+
 def test_new_that_ran_out_of_memory_is_over_whatever_the_base(seen: Measurement) -> None:
     starved = replace(seen, out_of_memory="tried to allocate 9 B")
     reason = "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.budget import Budget
+from pytest_attnmem.contract import parse_contract
 from pytest_attnmem.measurement import METRICS, Held, Measurement
 from pytest_attnmem.tolerance import Tolerance
 from pytest_attnmem.verdict import Outcome, Verdict, judge, not_enforced, with_held
@@ -72,6 +73,13 @@ def test_what_an_import_pinned_may_be_retained_or_not(
             "the first use of torch.fx was in it, and imports keep tensors alive; measure a second"
             " run: warmup=1"
         )
+
+
+def test_a_contract_is_not_held_to_what_an_import_pinned(seen: Measurement) -> None:
+    pinned = replace(seen, retained_bytes=1024, imported="torch.fx", pinned_bytes=768)
+    verdict = judge(pinned, Budget(None, metric="retained", contract=parse_contract("O(N)")))
+    assert verdict.outcome is NOT_ENFORCED
+    assert verdict.reason.startswith("the first use of torch.fx was in it, ")
 
 
 @given(peak=sizes, limit=sizes, tolerance=tolerances, exact=st.booleans())

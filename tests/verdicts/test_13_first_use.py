@@ -157,6 +157,31 @@ def test_again(attnmem):
     assert "test_check" not in written
 
 
+def test_the_first_use_in_a_compare_or_a_growth_is_not_taken_for_memory_kept(lazy):
+    lazy.write(
+        HEAD
+        + """
+def kept(): return torch.ones(512)
+
+def test_compare(attnmem):
+    attnmem.compare(kept, step, metric="retained")
+
+def test_forget():
+    import sys
+    sys.modules.pop("attnmem_lazy")
+
+def test_growth(attnmem):
+    attnmem.growth(lambda N: step(), N=[256, 512, 768, 1024], metric="retained")
+"""
+    )
+    ran = lazy.run()
+    assert ran.outcomes == {"passed": 2, "failed": 1}
+    outcome = ran.outcome("test_compare", "compare", "retained")
+    doubt = "the first use of torch.attnmem_lazy_"
+    assert outcome.startswith(f"not enforced: the base was not measured: {doubt}")
+    assert f"growth: at N=256 retained is not known: {doubt}" in ran.text
+
+
 def test_a_second_run_that_keeps_less_is_no_scratch(suite):
     suite.write("""
 import pytest
