@@ -38,8 +38,9 @@ class ThreadWatch:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._names = _threads()
-        self._times = _settled(self._names)
+        threads = _threads()
+        self._times = _settled(threads)
+        self._names = {clock: threads[clock] for clock in self._times}
         self._newest = _newest()
 
     def stop(self) -> str | None:
@@ -49,10 +50,13 @@ class ThreadWatch:
         if started > 0:
             threads = "a thread was" if started == 1 else f"{started} threads were"
             return f"{threads} started, {sees}"
-        times = _times(self._names)
-        for clock, before in self._times.items():
-            if clock not in times or times[clock] - before > _NEGLIGIBLE_NS:  # or it has ended
-                return f"thread {self._names[clock]!r} ran meanwhile, {sees}"
+        names = self._names | _threads()
+        times = _times(names)
+        for clock, name in names.items():
+            before, after = self._times.get(clock), times.get(clock)
+            # A thread may also have ended, or have begun although it was started before.
+            if before is None or after is None or after - before > _NEGLIGIBLE_NS:
+                return f"thread {name!r} ran meanwhile, {sees}"
         return None
 
 

@@ -20,6 +20,7 @@ class Server:
         self.waits, self.over, self.read = allocate_lock(), allocate_lock(), 0
 
     def receive(self):
+        self.over.release()  # it has begun
         while self.waits.acquire():
             self.read += spin()
             self.over.release()
@@ -37,6 +38,7 @@ def serving():
         server.waits.acquire()
         server.over.acquire()
         start_new_thread(server.receive, ())
+        server.over.acquire()
         return lambda: (server.waits.release(), server.over.acquire())
 
     return start
@@ -75,6 +77,17 @@ def test_a_thread_from_before_that_runs_and_ends():
     thread = threading.Thread(target=go.wait, name="brief")
     thread.start()
     assert watched(lambda: (go.set(), thread.join())) == ran("brief")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+def test_a_raw_thread_that_was_started_before_and_begins_meanwhile(serving, monkeypatch):
+    watch = ThreadWatch()
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_unknown", dict)  # it is in no Python code yet
+        serve = serving(Server())
+        watch.start()
+    serve()
+    assert watch.stop() == ran("receive")
 
 
 def test_the_thread_that_feeds_a_worker_of_xdist_may_run(serving):
