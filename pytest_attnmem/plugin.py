@@ -156,7 +156,7 @@ def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, o
         from .enforce import Enforcement
         from .rows import Rows
 
-        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude([], error)
+        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude(error)
     return result
 
 
