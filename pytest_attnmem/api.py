@@ -7,22 +7,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from . import inputs
 from .attribution import Exceeded
 from .backends import world
-from .budget import BudgetSpec, resolve
+from .budget import Budget, BudgetSpec, resolve
 from .closed_form import Derived
 from .comparison import Comparison, Ratio, Saving, hold
+from .contract import Contract
 from .derive import derive
 from .errors import BudgetError
 from .growth import Growth, grow
 from .holding import Gate, Holding, Keeper
 from .instrument import Instrument, ready
-from .limits import caller, device_facts, is_size, limit_of
+from .limits import caller, check_metric, device_facts, is_size, limit_of
 from .measure import unseen
-from .measurement import METRICS, Measurement
+from .measurement import Measurement
 from .region import Region
 from .shape import AttentionShape, Source, gather
 from .verdict import Verdict, judge, judge_unfinished
@@ -165,12 +167,7 @@ class AttnMem:
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = limit_of("region", limit, options, symbols)
         instrument = self._instrument(backend)
-
-        def judged(
-            unique: str, measurement: Measurement, error: BaseException | None
-        ) -> Verdict | None:
-            return self._judge_region(unique, measurement, spec, instrument, error)
-
+        judged = partial(self._judge_region, spec=spec, instrument=instrument)
         region = Region(self._unique(name), instrument, instrument.window(metric), judged)
         self.regions.append(region)
         return region
@@ -221,13 +218,11 @@ class AttnMem:
             BudgetExceeded: ``new`` needs too much.
             BudgetError: a number that cannot be read.
         """
-        if metric not in METRICS:
-            raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+        check_metric(metric)
         reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
         measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
         shape = self.shape()
-        bound = (max_ratio, min_saving)
-        verdict = hold(measured, reference, bound, metric, caller(), shape)
+        verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller(), shape)
         verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
@@ -248,8 +243,7 @@ class AttnMem:
         Raises:
             BudgetError: too few sizes, or one that the function does not take.
         """
-        if metric not in METRICS:
-            raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
+        check_metric(metric)
 
         def measured(call: Callable[[], Any]) -> Measurement:
             return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
@@ -258,7 +252,7 @@ class AttnMem:
             with unseen():
                 return self._instrument(backend).run(call, trace=True, most=sys.maxsize)[0]
 
-        return grow(measured, fn, sizes, metric, traced)
+        return replace(grow(measured, fn, sizes, metric, traced), hold=self._hold)
 
     def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
         """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
@@ -268,9 +262,9 @@ class AttnMem:
         self,
         name: str,
         measurement: Measurement,
+        error: BaseException | None,
         spec: BudgetSpec,
         instrument: Instrument,
-        error: BaseException | None,
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
@@ -284,9 +278,14 @@ class AttnMem:
             return self._holding.note(name, verdict, measurement, shape, instrument)
         if not spec.limits and measurement.out_of_memory is None:
             return self._holding.conclude(name, None, measurement, shape, instrument)
-        budget = resolve(spec, shape, measurement.kinds)
-        verdict = judge(measurement, budget)
+        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._holding.conclude(name, verdict, measurement, shape, instrument)
+
+    def _hold(self, grown: Growth, contract: Contract) -> None:
+        budget = Budget(None, contract.text, where=caller(), metric=grown.metric, contract=contract)
+        if grown.largest is not None:
+            verdict = judge(grown.largest, budget, [grown])
+            self._conclude(self._unique("growth"), verdict, grown.largest, self.shape())
 
     def _conclude(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape

@@ -14,7 +14,7 @@ from . import errors
 from .attribution import attributed, wanted
 from .body import Body
 from .budget import Budget, BudgetSpec, resolve
-from .errors import AttnMemError, CannotSimulate, StartAgain
+from .errors import AttnMemError, CannotSimulate
 from .explain import explain
 from .growth_verdict import judge_growth, with_growth
 from .instrument import Instrument
@@ -50,6 +50,7 @@ class Enforcement:
         self._strict = settings.strict
         self._explain = settings.explain
         self._over = False
+        self._body = Body(item, plan, rows)
         self._parts = Parts(plan.memory, rows)
 
     def run(self) -> Generator[None, object, object]:
@@ -59,31 +60,29 @@ class Enforcement:
             BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit look for it.
         """
         self._plan.memory.learn(arguments(self._item))
-        body = Body(self._item, self._plan, self._rows)
         result: object = None
         error: BaseException | None = None
         try:
-            body.warm_up()
-            with body.measured():
+            self._body.warm_up()
+            with self._body.measured():
                 result = yield
         except BaseException as raised:
             error = raised
-        again = error or kept_by_unittest(self._item)
-        if isinstance(again, StartAgain):
-            error = body.run_again(again)
-        self.conclude(body.windows, error)
+        self.conclude(error)
         return result
 
-    def conclude(self, windows: list[Window], error: BaseException | None) -> None:
+    def conclude(self, error: BaseException | None) -> None:
         """Keep the rows of the body, and raise the error that ends the test.
 
         Raises:
             BudgetExceeded: a budget was over, and no error of the test says so.
         """
+        if again := self._body.again(error):
+            error = self._body.run_again(again)
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing is to run again
             self._explain = "off"
-        measurements = [self._measurement(opened, cause) for opened in windows]
+        measurements = [self._measurement(opened, cause) for opened in self._body.windows]
         if cause is None:
             measurements = self._unpinned(measurements)
         second = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
@@ -282,10 +281,9 @@ class Enforcement:
 
 
 def _why(cause: BaseException | None) -> str:
-    if isinstance(cause, pytest.skip.Exception):
-        return f"skipped: {' '.join(str(cause.msg).split())}"
-    if isinstance(cause, pytest.xfail.Exception):
-        return f"xfailed: {' '.join(str(cause.msg).split())}"
+    if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
+        ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
+        return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
     if isinstance(cause, CannotSimulate):
         return str(cause)
     if isinstance(cause, STOPS):

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from . import tensors
 from .beneath import Beneath, beneath
 from .contract import Contract, parse_contract
 from .errors import AttnMemError, BudgetError, BudgetExceeded
@@ -23,7 +22,7 @@ from .judgement import (
 )
 from .measurement import Measurement
 from .polynomial import Polynomial
-from .units import excerpt, format_size, shown
+from .units import format_size, shown
 from .varying import ENOUGH
 
 #: Pytest shows where the test called, and not our frames below it.
@@ -39,14 +38,16 @@ class Growth:
     peaks: Mapping[tuple[int, ...], int]
     """Bytes at each point of the grid, keyed in the order of ``sizes``."""
     metric: str = "peak"
-    trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
-    """Runs the largest sizes once more, to see what is held at the peak."""
+    largest: Measurement | None = field(default=None, compare=False, repr=False)
+    """The measurement at the largest sizes."""
     traces: Mapping[tuple[int, ...], Callable[[], Measurement]] = field(
         default_factory=dict, compare=False, repr=False
     )
     """By point: runs its sizes once more, to see every tensor."""
     beneath: Beneath | None = field(default=None, compare=False, repr=False)
     """The tensors of the program, those beneath the peak too, where they were looked at."""
+    hold: Callable[[Growth, Contract], None] | None = field(default=None, compare=False, repr=False)
+    """Keeps a row of the answer on a contract, and raises if the test fails for it."""
 
     @property
     def polynomial(self) -> Polynomial | None:
@@ -128,10 +129,13 @@ class Growth:
             BudgetExceeded: it grows faster.
             BudgetError: the contract cannot be read, or the sizes cannot tell.
         """
-        judgement = self._with_beneath().judge(parse_contract(contract))
-        if judgement.answer is Answer.BROKEN:
-            text = f"{judgement.reason}; the contract is {contract}\n{self}"
-            raise BudgetExceeded("\n".join([text, *self._held()]))
+        parsed = parse_contract(contract)
+        grown = self._with_beneath()
+        judgement = grown.judge(parsed)
+        if self.hold is not None:
+            self.hold(grown, parsed)
+        elif judgement.answer is Answer.BROKEN:
+            raise BudgetExceeded(f"{judgement.reason}; the contract is {contract}\n{self}")
         if judgement.answer is Answer.UNKNOWN:
             raise BudgetError(f"{judgement.reason}; the contract is {contract}")
 
@@ -152,15 +156,6 @@ class Growth:
             f"   {format_size(peak)}"
             for at, peak in self.peaks.items()
         )
-
-    def _held(self) -> list[str]:
-        """Who held memory at the largest sizes, if that can be seen."""
-        if self.trace is None or self.metric == "retained":
-            return []
-        try:
-            return tensors.lines(self.trace().held, "peak")
-        except Exception as error:  # the program's own: it does not run twice
-            return [f"  what was held is not known: {excerpt(str(error), 160)}"]
 
     def _fit(self) -> Polynomial:
         fit = self.polynomial
@@ -213,7 +208,7 @@ def grow(
     """
     made = grid(sizes)
     peaks: dict[tuple[int, ...], int] = {}
-    largest: Callable[[], Measurement] | None = None
+    largest: Measurement | None = None
     traces: dict[tuple[int, ...], Callable[[], Measurement]] = {}
     for at in product(*made.values()):
         named = dict(zip(made, at, strict=True))
@@ -231,7 +226,7 @@ def grow(
             peaks[at] = known(seen, metric)
         except BudgetError as error:
             raise BudgetError(f"growth: at {listed} {error}") from None
-        largest = seen.trace
+        largest = seen
         if trace is not None:
             traces[at] = partial(trace, partial(fn, **named))
     return Growth(made, peaks, metric, largest, traces)

@@ -10,7 +10,7 @@ from typing import Any
 from .budget import BudgetSpec, parse
 from .contract import Contract
 from .errors import BudgetError, SizeError
-from .measurement import Measurement
+from .measurement import METRICS, Measurement
 from .shape import Source
 from .units import parse_size
 
@@ -39,6 +39,16 @@ def caller() -> str:
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def check_metric(metric: str) -> None:
+    """Check that a metric exists.
+
+    Raises:
+        BudgetError: it does not.
+    """
+    if metric not in METRICS:
+        raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
 
 
 def is_size(text: str) -> bool:

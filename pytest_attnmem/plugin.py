@@ -127,6 +127,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     session.collector.settle(item.path)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Take note of the arguments of a test that a fixture reads: they are not varied for it."""
+    item = getattr(request, "_pyfuncitem", request.node)
+    if PLAN not in item.stash:
+        return (yield)
+    from .reads import noted
+
+    with noted(item, fixturedef.argname):
+        return (yield)
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)  # innermost: the body, and nobody's bookkeeping
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measure the body and judge it."""
@@ -156,7 +170,7 @@ def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, o
         from .enforce import Enforcement
         from .rows import Rows
 
-        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude([], error)
+        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude(error)
     return result
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from .errors import AttnMemError, BudgetError, StartAgain
 from .measure import window
 from .measurement import Measurement
+from .reads import given
 from .second_run import rewind, untold
 from .shape import ALIASES
 from .units import shown
@@ -91,14 +91,3 @@ class Probe:
 def listed(sizes: Mapping[str, int]) -> str:
     """Returns sizes as messages show them: ``N=512 d=64``."""
     return " ".join(f"{ALIASES.get(name, name)}={size}" for name, size in sizes.items())
-
-
-@contextmanager
-def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
-    """With other values for arguments of the test."""
-    before = {name: item.funcargs[name] for name in sizes}
-    item.funcargs.update(sizes)
-    try:
-        yield
-    finally:
-        item.funcargs.update(before)

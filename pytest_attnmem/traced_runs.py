@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import AttnMemError
 from .forms import sized_arguments
 from .measurement import Measurement
-from .probe import given
+from .reads import given
 from .second_run import SecondRun
 from .symbolic import Elsewhere, proved
 

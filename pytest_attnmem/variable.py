@@ -8,6 +8,7 @@ from unittest import TestCase
 
 from .contract import Contract
 from .errors import BudgetError
+from .reads import reads
 from .shape import ALIASES, SYMBOLS
 from .suggestion import closest
 
@@ -35,11 +36,12 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
     named = [symbol for symbol in sorted(contract.symbols) if symbol in taken]
     usual = [s for s in SYMBOLS if s in taken and s not in contract.symbols and s != "itemsize"]
     made = {} if info is None else info.name2fixturedefs
+    declared = {fixture: definitions[-1].argnames for fixture, definitions in made.items()}
     shared = {
         symbol: fixture
         for symbol in (*named, *usual)
-        for fixture, definitions in made.items()
-        if taken[symbol] in definitions[-1].argnames
+        for fixture, arguments in (*declared.items(), *reads(item).items())
+        if taken[symbol] in arguments
     }
     wanted = named if contract.symbols else usual
     if not wanted and issubclass(getattr(item, "cls", None) or object, TestCase):

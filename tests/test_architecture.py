@@ -18,7 +18,7 @@ PLUGIN = frozenset(
         *("backend_option.py", "baseline_session.py", "body.py", "completeness.py", "forms.py"),
         *("gate.py", "enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py"),
         *("growing.py", "growth_verdict.py", "parts.py", "plugin.py", "probe.py", "received.py"),
-        *("reporter.py", "rows.py", "second_run.py", "session.py", "settings.py"),
+        *("reads.py", "reporter.py", "rows.py", "second_run.py", "session.py", "settings.py"),
         *("traced_runs.py", "variable.py"),
     }
 )

@@ -138,6 +138,22 @@ def world(backend: Backend) -> AbstractContextManager[None]:
     return offered
 
 
+def starts_again(backend: Backend) -> str:
+    """Returns why a program that went on all the same must run once more; "" where it need not."""
+    reason: str = getattr(backend, "starts_again", "")
+    return reason
+
+
+def lookahead(backend: Backend) -> AbstractContextManager[None] | None:
+    """Returns a world without limits, where the end of a program may change what came before.
+
+    ``None`` on a backend to which that never happens, and where it happened.
+    """
+    offered: Callable[[], AbstractContextManager[None] | None]
+    offered = getattr(backend, "lookahead", lambda: None)
+    return offered()
+
+
 def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
     """The backend that ``name`` asks for: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 

@@ -1,6 +1,9 @@
 """One rule of devices: who names one places tensors; a program that names none is on it."""
 
+import contextlib
+
 import pytest
+import torch
 from placements import NEEDED
 
 from pytest_attnmem import measure
@@ -12,6 +15,19 @@ pytestmark = pytest.mark.usefixtures("simulation_imported")
 def test_what_a_program_puts_on_the_host_counts_nothing(program):
     seen = measure(program, backend="simulated:A100-80GB")
     assert (seen.unmeasured, seen.peak_bytes, seen.retained_bytes) == (None, *NEEDED[program])
+
+
+def test_a_program_that_goes_on_after_it_named_the_device_is_not_measured():
+    def program():
+        table = torch.ones(4)
+        with contextlib.suppress(BaseException):
+            table.to("cuda")
+
+    assert measure(program, backend="simulated").unmeasured == (
+        f"'cuda' is named at test_12_placement.py:{program.__code__.co_firstlineno + 3}, after"
+        " tensors were made without a device, and this run cannot start again; name the device of"
+        " each tensor"
+    )
 
 
 MARKED = """
@@ -91,14 +107,11 @@ def test_a_run_that_turns_out_to_place_its_tensors_starts_again(suite):
         "test_once_more second": ("within", 8192),
         "TestCase::test_it": ("within", 1024),
         "test_warm": ("within", 8192),
+        "test_swallowed": ("within", 16),
         "test_measured_inside": ("within", 8192),
         "test_nothing_named": ("within", 4096),
         "test_placed_like_an_input": ("within", 16),
     }
-    assert ran.outcome("test_swallowed") == (
-        "not enforced: 'cuda' is named at test_suite.py:36, after tensors were made without a"
-        " device, and this run cannot start again; name the device of each tensor"
-    )
     assert ran.outcome("test_mixed") == (
         "not enforced: aten.add.Tensor got a tensor of the CPU and one of cuda:0 at"
         " test_suite.py:58; put both on one device"

@@ -44,6 +44,7 @@ def test_a_failure_says_that_the_body_ran_twice(ran, test, line):
         f"the body ran twice: 'cuda' is named at test_suite.py:{line}, after tensors were made"
         " without a device; name the device of each tensor, and it runs once"
     ) in ran.report(test)
+    assert any("FileExistsError" in line or "2 != 1" in line for line in ran.report(test))
 
 
 def test_a_verdict_does_not(ran):

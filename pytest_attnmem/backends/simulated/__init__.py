@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -49,6 +49,29 @@ class Simulated:
     def world(self) -> AbstractContextManager[None]:
         """Where the programs run that are measured."""
         return self._simulation.surroundings()
+
+    @property
+    def starts_again(self) -> str:
+        """Why the program must start again, though it caught the error that says so."""
+        return self._simulation.starts_again
+
+    def lookahead(self) -> AbstractContextManager[None] | None:
+        """Returns a world without limits while a program may still come to name the device.
+
+        Tensors that it made without a device are on the host then, and needed nothing.
+        """
+        return self._ahead() if self._simulation.undecided else None
+
+    @contextmanager
+    def _ahead(self) -> Iterator[None]:
+        self._simulation.restart(endless=True)
+        self.prime()
+        try:
+            with self.world():
+                yield
+        finally:
+            if not self.starts_again:  # or the next stretch begins as in a new process anyway
+                self.forget()
 
     def prime(self) -> int:
         """Give the libraries' handles their workspaces, as on a device that was used before."""

@@ -22,6 +22,9 @@ About = Callable[[], Held]
 #: The threads of a process that run operators; each has a handle of its own to every library.
 MAIN, BACKWARD = "main", "backward"
 
+#: The bytes of a device on which everything fits.
+_ENDLESS = 1 << 60
+
 _KINDS = ("requested", "allocated", "reserved")
 
 
@@ -53,9 +56,10 @@ class Device:
         self._ledger = Ledger()  # of what windows count
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, endless: bool = False) -> None:
         """Forget every allocation; what is still alive is an input's when it is met again."""
-        self.allocator = CachingAllocator(self._settings, capacity=self.profile.memory_bytes)
+        capacity = _ENDLESS if endless else self.profile.memory_bytes
+        self.allocator = CachingAllocator(self._settings, capacity=capacity)
         self._workspaces: set[tuple[str, str, int]] = set()
         self._ledger.forget()
         self._read = dict.fromkeys(_KINDS, 0)  # highest since the gauge began

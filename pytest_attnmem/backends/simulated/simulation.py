@@ -52,12 +52,19 @@ class Simulation:
         self._refusals: list[str] = []
         self._compiled = False
         self._threads = False
+        self.starts_again = ""
+        """Why the next stretch begins as in a new process."""
         self._watch = ThreadWatch()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what PyTorch says of its own imports
             with self.surroundings():
                 self._world.rehearse()
         self.restart()
+
+    @property
+    def undecided(self) -> bool:
+        """True while tensors are on the device because the program has named none so far."""
+        return self._world.unplaced and not self._world.placing
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
@@ -95,11 +102,11 @@ class Simulation:
             self.device.workspace("cublas", thread, nbytes, _no_tensor)
         return self.device.statistics.allocated.current - before
 
-    def restart(self, placing: bool = False) -> None:
+    def restart(self, placing: bool = False, endless: bool = False) -> None:
         """As in a new process, with nothing on the device."""
         self._world.placing, self._world.unplaced = placing, False
-        self._primed = self._starts_again = False
-        self.device.restart()
+        self._primed, self.starts_again = False, ""
+        self.device.restart(endless)
         self._lifetimes.restart()
         self._adoption.forget()
 
@@ -134,7 +141,7 @@ class Simulation:
 
     def start(self) -> None:
         """Begin a stretch."""
-        if self._starts_again:  # with all as it was before
+        if self.starts_again:  # with all as it was before
             primed = self._primed
             self.restart(placing=True)
             if primed:
@@ -231,8 +238,8 @@ class Simulation:
         if not world.placing:
             world.placing = True
             if world.unplaced:
-                self._starts_again = True
                 found = f"'cuda' is named{_at()}, after tensors were made without a device"
+                self.starts_again = found
                 self._remember(
                     f"{found}, and this run cannot start again; name the device of each tensor"
                 )

@@ -1,0 +1,182 @@
+"""A limit that is exceeded before a program names the device is held to where its tensors are."""
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("simulation_imported")
+
+NAMED_LATER = """
+import contextlib
+import unittest
+import pytest, torch
+
+@pytest.mark.memory_budget(8192, exact=True)
+def test_region(attnmem):
+    with attnmem.region("first", "4 KiB"):
+        table = torch.ones(16, 256).half()
+    table.to("cuda")
+
+def test_without_a_marker(attnmem):
+    with attnmem.region("first", "4 KiB"):
+        table = torch.ones(16, 256).half()
+    with attnmem.region("second", 8192, exact=True):
+        table.to("cuda")
+
+def test_by_name(request):
+    attnmem = request.getfixturevalue("attnmem")
+    with attnmem.region("first", "4 KiB"):
+        table = torch.ones(16, 256).half()
+    with attnmem.region("second", 8192, exact=True):
+        table.to("cuda")
+
+@pytest.mark.memory_budget(8192, exact=True)
+def test_check(attnmem):
+    seen = attnmem.measure(lambda: torch.ones(16, 256).half())
+    attnmem.check(seen, "4 KiB")
+    seen.result.to("cuda")
+
+@pytest.mark.memory_budget("1 GiB")
+def test_device():
+    torch.ones(1 << 40)
+    torch.ones(16, device="cuda")
+
+@pytest.mark.memory_budget(64, exact=True)
+class TestCase(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def _attnmem(self, attnmem): self.attnmem = attnmem
+
+    def test_it(self):
+        with self.attnmem.region("first", "4 KiB"):
+            torch.ones(16, 256)
+        torch.ones(16, device="cuda")
+"""
+
+
+def test_tensors_that_turn_out_to_be_on_the_host_exceed_nothing(suite):
+    suite.write(NAMED_LATER)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 6}
+    found = {(row["nodeid"].partition("::")[2], row["region"]): row for row in ran.rows}
+    assert {at: row["peak_bytes"] for at, row in found.items() if row["outcome"] == "within"} == {
+        ("test_region", ""): 8192,
+        ("test_without_a_marker", "second"): 8192,
+        ("test_by_name", "second"): 8192,
+        ("test_check", ""): 8192,
+        ("test_device", ""): 64,
+        ("TestCase::test_it", ""): 64,
+    }
+    others = {(*at, row["reason"]) for at, row in found.items() if row["outcome"] != "within"}
+    tests = ("test_region", "test_without_a_marker", "test_by_name", "TestCase::test_it")
+    nothing = "nothing was allocated"
+    assert others == {(test, "first", nothing) for test in tests} | {
+        ("test_check", "check", nothing)
+    }
+
+
+NAMED_NEVER = """
+import pytest, torch
+
+runs = []
+
+@pytest.mark.memory_budget
+def test_region(attnmem):
+    runs.append("region")
+    with attnmem.region("first", "8 KiB"):
+        table = torch.ones(16, 256).half()
+    runs.append("never where limits raise")
+
+@pytest.mark.memory_budget("1 GiB")
+def test_device():
+    runs.append("device")
+    torch.ones(1 << 40)
+
+def test_named_before(attnmem):
+    runs.append("before")
+    with attnmem.region("first", 1):
+        torch.ones(4, device="cuda")
+
+def test_runs():
+    assert runs == ["region"] * 2 + ["never where limits raise"] + ["device"] * 2 + ["before"]
+"""
+
+
+def test_a_program_that_names_no_device_exceeds_its_limits_as_before(suite):
+    suite.write(NAMED_NEVER)
+    ran = suite.run("--attnmem-backend=simulated", "--attnmem-explain=off")
+    assert ran.outcomes == {"passed": 1, "failed": 3}
+    device = "simulated:A100-80GB"
+    assert ran.short("test_region").endswith(
+        f"BudgetExceeded: first: peak 24.0 KiB exceeds budget 8.0 KiB (3.0x) on {device}"
+    )
+    assert ran.short("test_device").endswith(
+        f"BudgetExceeded: out of memory on {device}: needs 4.0 TiB more at test_suite.py:16;"
+        " budget 1.0 GiB"
+    )
+    assert ran.outcome("test_named_before", "first").startswith("over: peak 16 B exceeds")
+
+
+def test_a_failure_says_how_often_the_body_ran(suite):
+    suite.write("""
+import torch
+
+runs = []
+
+def test_it(attnmem):
+    runs.append(1)
+    with attnmem.region("first", "4 KiB"):
+        table = torch.ones(16, 256)
+    with attnmem.region("second"):
+        table.to("cuda")
+    assert len(runs) == 1
+""")
+    ran = suite.run("--attnmem-backend=simulated")
+    assert (
+        "the body ran three times: 'cuda' is named at test_suite.py:11, after tensors were made"
+        " without a device; name the device of each tensor, and it runs once"
+    ) in ran.report("test_it")
+
+
+EXPECTED = """
+import unittest
+import pytest, torch
+
+@pytest.mark.memory_budget("1 MiB")
+class TestCase(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_named(self):
+        torch.ones(16, 256).half().to("cuda")
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_over(self):
+        torch.ones(16, 256, 256).half().to("cuda")
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_fine(self):
+        torch.ones(16, 256).half().to("cuda")
+
+@pytest.mark.memory_budget("1 MiB")
+def test_skipped():
+    pytest.skip()
+
+@pytest.mark.memory_budget("1 MiB")
+def test_reason():
+    pytest.xfail("one day")
+"""
+
+
+def test_a_body_of_an_expected_failure_starts_again(suite):
+    suite.write(EXPECTED)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"xfailed": 3, "skipped": 1, "failed": 1}
+    rows = {row["nodeid"].rpartition("::")[2]: row for row in ran.rows}
+    assert {name: (row["outcome"], row["peak_bytes"]) for name, row in rows.items()} == {
+        "test_named": ("not enforced", 8192),
+        "test_over": ("over", 2097152),
+        "test_fine": ("not enforced", 8192),
+        "test_skipped": ("not enforced", 0),
+        "test_reason": ("not enforced", 0),
+    }
+    assert ran.outcome("TestCase::test_named") == "not enforced: xfailed"
+    assert ran.outcome("test_skipped") == "not enforced: skipped"
+    assert ran.outcome("test_reason") == "not enforced: xfailed: one day"
