@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .errors import AttnMemError, BudgetError, StartAgain
+from .errors import AttnMemError, BudgetError, StartAgain, stops
 from .measure import window
 from .measurement import Measurement
 from .second_run import rewind, untold
@@ -76,7 +76,9 @@ class Probe:
                     self._item.runtest()
                 if swallowed:  # a subtest that ended early says nothing of this size
                     raise swallowed[0]
-            except (KeyboardInterrupt, AttnMemError, StartAgain):
+            except stops():
+                raise
+            except (AttnMemError, StartAgain):
                 raise
             except BaseException as error:
                 raise BudgetError(
