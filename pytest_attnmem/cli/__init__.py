@@ -92,7 +92,7 @@ def _check_values(arguments: Namespace) -> None:
 def console() -> None:
     """The entry point of the console script."""
     if not sys.stdout:  # closed, as by >&-
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, TextIOWrapper):  # not every terminal has every character
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())
