@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from .errors import AttnMemError, BudgetExceeded, causes
+from .errors import AttnMemError, BudgetExceeded, causes, stops
 from .explain import explain
 from .instrument import Instrument
 from .measurement import Measurement
@@ -67,7 +67,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
 
     The tracker sees the tensors of a program. What kernels keep for themselves, and what a
     compiler saved that the tracker's eager run did not, is told as the difference. However the
-    run ends, the verdict stands.
+    run ends, the verdict stands; an error that stops the session is raised.
     """
     measured = verdict.measurement
     if measured is None or measured.out_of_memory is not None:
@@ -80,7 +80,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         traced = (trace or _untraceable)()
     except AttnMemError as error:
         why = str(error)
-    except KeyboardInterrupt:
+    except stops():
         raise
     except BaseException as error:
         why = raised(error)
@@ -100,7 +100,7 @@ def _traced_too(
     """Returns the measurement with the modules and shapes of a second run that holds the same."""
     try:
         traced = (trace or _untraceable)()
-    except KeyboardInterrupt:
+    except stops():
         raise
     except BaseException:
         return known

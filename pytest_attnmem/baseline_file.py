@@ -14,6 +14,7 @@ from typing import Any
 
 from .arithmetic import MAX_BITS
 from .baseline import Entries, Entry, Key
+from .contents import contents
 from .errors import AttnMemError
 from .file_lock import locked
 from .measurement import METRICS
@@ -87,7 +88,7 @@ def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
         return AttnMemError(f"cannot read baseline {path}: {why}")
 
     try:
-        text = path.read_bytes()
+        text = contents(path)
     except FileNotFoundError as error:
         raise refused(f"{error.strerror}; --attnmem-update all writes one") from error
     except OSError as error:

@@ -154,11 +154,17 @@ class Enforcement:
             if measurement is not None:
                 verdict = self._held(spec, verdict, measurement, cause)
             over = verdict.outcome is Outcome.OVER
-            if (over or cause is None) and wanted(self._explain, verdict):
-                verdict = attributed(verdict, partial(second.whole, instrument))
-            if over and self._explain != "off":
-                compared = self._rows.gate.difference("", verdict, self._plan.memory, instrument)
-                verdict = compared or self._grown(verdict, instrument, cause, shape)
+            try:
+                if (over or cause is None) and wanted(self._explain, verdict):
+                    verdict = attributed(verdict, partial(second.whole, instrument))
+                if over and self._explain != "off":
+                    compared = self._rows.gate.difference(
+                        "", verdict, self._plan.memory, instrument
+                    )
+                    verdict = compared or self._grown(verdict, instrument, cause, shape)
+            except STOPS:  # in another run; what is known counts
+                self._rows.keep("", verdict, measurement, shape)
+                raise
             verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
             self._over = self._over or verdict.outcome is Outcome.OVER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 
@@ -51,6 +52,12 @@ class BudgetExceeded(AttnMemError, AssertionError):
     """The verdict on a measurement that broke its promise; an assertion, not a mistake."""
 
     __module__ = "pytest_attnmem"  # where users import it from, and what failures call it
+
+
+def stops() -> tuple[type[BaseException], ...]:
+    """Returns the errors that stop a session in the middle of a test, which then has no report."""
+    pytest = sys.modules.get("pytest")  # where nothing imported it, nothing raises its error
+    return (KeyboardInterrupt,) if pytest is None else (KeyboardInterrupt, pytest.exit.Exception)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .attribution import Exceeded, attributed, wanted
+from .errors import stops
 from .instrument import Instrument
 from .measurement import Measurement
 from .shape import AttentionShape
@@ -50,7 +51,11 @@ class Holding:
         if self.gate is not None:
             verdict = self.gate(name, verdict, measurement)
         if verdict is not None and wanted(self.explain, verdict):
-            verdict = attributed(verdict, measurement.trace)
+            try:
+                verdict = attributed(verdict, measurement.trace)
+            except stops():  # in another run; what is known counts
+                self.note(name, verdict, measurement, shape, instrument)
+                raise
         verdict = self.note(name, verdict, measurement, shape, instrument)
         if verdict is not None and verdict.fails(self.strict):
             raise self.exceeded[-1].error

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .errors import AttnMemError, BudgetError, StartAgain
+from .errors import AttnMemError, BudgetError, StartAgain, stops
 from .measure import window
 from .measurement import Measurement
 from .reads import given
@@ -76,7 +76,9 @@ class Probe:
                     self._item.runtest()
                 if swallowed:  # a subtest that ended early says nothing of this size
                     raise swallowed[0]
-            except (KeyboardInterrupt, AttnMemError, StartAgain):
+            except stops():
+                raise
+            except (AttnMemError, StartAgain):
                 raise
             except BaseException as error:
                 raise BudgetError(

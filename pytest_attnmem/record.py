@@ -168,16 +168,21 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not abs(value) >> MAX_BITS
 
 
+def _is_float(value: object) -> bool:
+    return isinstance(value, float) or (
+        isinstance(value, int) and _is_int(value) and abs(value) <= float_info.max
+    )
+
+
 #: What a field that is annotated so may be, for a report to print it.
-_FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "str": lambda value: isinstance(value, str),
         "bool": lambda value: isinstance(value, bool),
         "int": _is_int,
         "int | None": lambda value: value is None or _is_int(value),
-        "float": lambda value: (
-            isinstance(value, float) or (_is_int(value) and abs(value) <= float_info.max)
-        ),
+        "float": _is_float,
+        "float | None": lambda value: value is None or _is_float(value),
         "Mapping[str, int]": lambda value: (
             isinstance(value, dict) and all(map(_is_int, value.values()))
         ),
@@ -191,9 +196,9 @@ _FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 _FIELDS: Mapping[type, tuple[tuple[str, str, Callable[[Any], bool]], ...]] = MappingProxyType(
     {
         kind: tuple(
-            (part.name, str(part.type), _FITS[str(part.type)])
+            (part.name, str(part.type), FITS[str(part.type)])
             for part in fields(kind)
-            if part.type in _FITS
+            if part.type in FITS
         )
         for kind in (Record, Held, Span, Timeline)
     }

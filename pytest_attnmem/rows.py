@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from .budget import Budget, BudgetSpec
-from .errors import AttnMemError
+from .errors import AttnMemError, stops
 from .fixtures import SESSION
 from .gate import Gate
 from .measurement import Measurement
@@ -21,7 +21,7 @@ from .shape import AttentionShape
 from .verdict import Outcome, Verdict, not_enforced
 
 #: Errors that stop a session in the middle of a test, which then has no report.
-STOPS = (KeyboardInterrupt, pytest.exit.Exception)
+STOPS = stops()
 
 #: By region and metric.
 _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()

@@ -19,7 +19,7 @@ from unittest import IsolatedAsyncioTestCase
 import pytest
 
 from .attribution import raised
-from .errors import AttnMemError, StartAgain
+from .errors import AttnMemError, StartAgain, stops
 from .measurement import Measurement
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class SecondRun:
                 with instrument.window(trace=trace) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
-            except KeyboardInterrupt:
+            except stops():
                 raise
             except BaseException as error:  # sys.exit and a task's cancelling are no verdict either
                 self._error = error

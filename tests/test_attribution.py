@@ -47,6 +47,14 @@ def fail(error):
     raise error
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), pytest.exit.Exception("enough")])
+def test_a_stop_is_raised(seen, known, stop):
+    measured = replace(seen, held=(PEAK,)) if known else seen
+    with pytest.raises(type(stop)):
+        attributed(judge(measured, Budget(1)), lambda: fail(stop))
+
+
 @pytest.mark.parametrize(
     ("error", "why"),
     [

@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from io import TextIOWrapper
 from types import ModuleType
 from typing import Final, Protocol, cast
 
@@ -72,6 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.filename is not None:  # standard output has no name
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        full = f"cannot write to standard output: {error.strerror}"
+        print(f"attnmem {arguments.command}: {full}", file=sys.stderr)
+        return 2
 
 
 def _check_values(arguments: Namespace) -> None:
@@ -83,4 +91,8 @@ def _check_values(arguments: Namespace) -> None:
 
 def console() -> None:
     """The entry point of the console script."""
+    if not sys.stdout:  # closed, as by >&-
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    if isinstance(sys.stdout, TextIOWrapper):  # not every terminal has every character
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

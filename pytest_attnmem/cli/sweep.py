@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ..instrument import Instrument
     from ..sweep.bench import Bench
     from ..sweep.case import Case
+
+#: A count of passes has no more.
+_DIGITS: Final = 6
 
 #: The exit code of a shell for Ctrl-C. The rows that were done are written.
 INTERRUPTED: Final = 130
@@ -97,9 +101,16 @@ def _look(option: str, path: str | None) -> None:
     if path == "-":
         raise AttnMemError(f"--{option}: only --json is printed; name a file")
     folder = Path(path).parent
-    if Path(path).is_dir():
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        why = getattr(error, "strerror", None) or error
+        raise AttnMemError(f"--{option}: {why}: {shown(path)}; name another file") from error
+    if os.path.isdir(path):
         raise AttnMemError(f"--{option}: {path} is a directory; name a file in it")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise AttnMemError(f"--{option}: there is no directory {folder}; create it first")
 
 
@@ -131,8 +142,9 @@ def _listed(text: str, option: str) -> list[str]:
 
 
 def _count(option: str, text: str, least: int) -> int:
-    if not text.isdecimal() or not least <= int(text) < 10**6:
-        raise BudgetError(f"--{option}: expected a whole number >= {least}, got {shown(text)}")
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < least:
+        accepted = f"a whole number >= {least} and < 10**{_DIGITS}"
+        raise BudgetError(f"--{option}: expected {accepted}, got {shown(text)}")
     return int(text)
 
 

@@ -41,4 +41,6 @@ def write(path: Path, text: str) -> None:
         else:
             path.write_bytes(data)
     except OSError as error:
+        if path == Path("-"):
+            raise
         raise AttnMemError(f"cannot write {path}: {error.strerror}") from error

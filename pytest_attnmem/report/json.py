@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ..contents import contents
 from ..errors import AttnMemError
 from ..record import Record, from_dict, to_dict
 from ..summary import Summary
@@ -84,7 +85,7 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
         AttnMemError: the file cannot be read, or is not one that this version knows.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(contents(path).decode("utf-8"))
     except OSError as error:
         raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..decomposition import Component, decompose
-from ..errors import AttnMemError
+from ..errors import AttnMemError, BudgetError
 from ..instrument import Instrument
 from ..profiles import DeviceProfile
 from ..units import shown
@@ -62,9 +62,14 @@ class Bench:
         """Whether the device has the memory for it, as simulated, or as told otherwise.
 
         Raises:
-            AttnMemError: that cannot be told.
+            AttnMemError: that cannot be told, or the attention does not take the case.
         """
-        seen, how = self._seen(case)
+        try:
+            seen, how = self._seen(case)
+        except (AttnMemError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise BudgetError(f"{case}: the kernel raised {shown(error, 160)}") from error
         return self._refusal(seen, how) == "" and not seen.unmeasured
 
     def _row(self, case: Case) -> Row:

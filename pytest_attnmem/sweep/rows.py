@@ -6,15 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from ..contents import contents
 from ..decomposition import Component
 from ..errors import AttnMemError
+from ..record import FITS
 from ..units import shown
 
 SCHEMA: Final = 1
 #: Says of a JSON file that it is a sweep's.
 KIND: Final = "attnmem sweep"
+
+_Made = TypeVar("_Made", "Row", Component)
 
 #: The status of a row.
 OK, OOM, ERROR, UNMEASURED = "ok", "OOM", "error", "unmeasured"
@@ -100,7 +104,7 @@ def parsed(path: Path) -> Any:
         AttnMemError: the file cannot be read, or is no JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(contents(path).decode("utf-8"))
     except OSError as error:
         raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -123,7 +127,7 @@ def load(path: Path) -> Sweep:
         )
     try:
         return Sweep(
-            dict(data["parameters"]),
+            _parameters(dict(data["parameters"])),
             dict(data["environment"]),
             tuple(_row(row) for row in data["rows"]),
             bool(data["complete"]),
@@ -136,8 +140,24 @@ def load(path: Path) -> Sweep:
 def _row(data: Mapping[str, Any]) -> Row:
     known = {field.name for field in fields(Row)}  # a newer version may have written more
     given = {name: value for name, value in data.items() if name in known}
-    given["components"] = tuple(Component(**component) for component in data["components"])
+    components = [Component(**component) for component in data["components"]]
+    given["components"] = tuple(map(_checked, components))
     for name in ("N", "d", "B", "H"):
         if type(given[name]) is not int:
             raise ValueError(f"{name} is {shown(given[name])}")
-    return Row(**given)
+    return _checked(Row(**given))
+
+
+def _checked(made: _Made) -> _Made:
+    for part in fields(made):
+        fits, value = FITS.get(str(part.type)), getattr(made, part.name)
+        if fits is not None and not fits(value):
+            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
+    return made
+
+
+def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:
+    room = data.get("memory_bytes")
+    if not FITS["int | None"](room):
+        raise ValueError(f"memory_bytes={shown(room)} is no int | None")
+    return {**data, **{name: data[name] for name in ("batch", "heads", "dtype", "device")}}

@@ -1,5 +1,6 @@
 """The command ``attnmem`` as a whole."""
 
+import errno
 import os
 
 import pytest
@@ -35,7 +36,15 @@ def test_no_command_or_an_unknown_one_is_a_usage_error(capsys, arguments):
 
 @pytest.mark.parametrize(
     ("raised", "code", "told"),
-    [(KeyboardInterrupt, 130, "attnmem predict: interrupted\n"), (BrokenPipeError, 141, "")],
+    [
+        (KeyboardInterrupt, 130, "attnmem predict: interrupted\n"),
+        (BrokenPipeError, 141, ""),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            2,
+            "attnmem predict: cannot write to standard output: No space left on device\n",
+        ),
+    ],
 )
 def test_what_ends_a_command_from_outside_is_no_traceback(monkeypatch, capfd, raised, code, told):
     def execute(arguments):

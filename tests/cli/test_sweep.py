@@ -173,8 +173,10 @@ def test_a_terminal_is_shown_how_far_it_is(capsys, monkeypatch):
         (["--n", "0"], "--n: expected a whole number >= 1 and < 2**63, got '0'"),
         (["--n", "64,,128"], "--n: expected names or sizes with commas, got '64,,128'"),
         (["--batch", "-1"], "--batch: expected a whole number >= 1 and < 2**63, got '-1'"),
-        (["--passes", "0"], "--passes: expected a whole number >= 1, got '0'"),
-        (["--warmup", "x"], "--warmup: expected a whole number >= 0, got 'x'"),
+        (["--passes", "0"], "--passes: expected a whole number >= 1 and < 10**6, got '0'"),
+        (["--warmup", "x"], "--warmup: expected a whole number >= 0 and < 10**6, got 'x'"),
+        (["--passes", "9" * 5000], "--passes: expected a whole number >= 1 and < 10**6, got"
+         f" '{'9' * 61}...'"),
         (["--dtype", "int8"], "--dtype needs a floating dtype, such as torch.float16 or 'float16',"
          " got 'int8'"),
         (["--kernel", "linear", "--causal"], "linear is not causal: leave out --causal"),
@@ -206,6 +208,7 @@ def test_where_nothing_can_be_written_nothing_is_swept(capsys, tmp_path, option)
     for path, why in (
         (none / "sweep", f"there is no directory {none}; create it first"),
         (tmp_path, f"{tmp_path} is a directory; name a file in it"),
+        ("n" * 300, f"File name too long: '{'n' * 61}...'; name another file"),
     ):
         assert main(["sweep", *SMALL, option, str(path)]) == 2
         assert capsys.readouterr() == ("", f"attnmem sweep: {option}: {why}\n")

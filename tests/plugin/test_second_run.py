@@ -18,7 +18,6 @@ runs = []
     [
         ("sys.exit(3)", "SystemExit: 3"),
         ("raise asyncio.CancelledError", "CancelledError"),
-        ("pytest.exit('enough')", "Exit: enough"),
         ("raise GeneratorExit", "GeneratorExit"),
     ],
 )
@@ -44,6 +43,30 @@ def test_after(): pass
         "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
     )
     assert f"what was held is not known: the second run raised {shown}\n" in ran.text
+
+
+@pytest.mark.parametrize("how", ["marker", "check"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_stop_in_it_stops_the_session_and_the_verdict_stands(suite, how, code):
+    suite.write(f"""{HEAD}
+def body():
+    torch.ones(4096)
+    runs.append(1)
+    if len(runs) > 1: pytest.exit("enough", {code})
+
+@pytest.mark.memory_budget("1 KiB")
+def test_marker(): body()
+
+def test_check(attnmem): attnmem.check(attnmem.measure(body), "1 KiB")
+
+def test_after(): pass
+""")
+    ran = suite.run("-k", f"{how} or after")
+    assert ran.outcomes.get("passed", 0) == 0
+    assert ran.result.ret == (code or pytest.ExitCode.TESTS_FAILED)
+    assert ran.outcome(f"test_{how}", "check" if how == "check" else "") == (
+        "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
+    )
 
 
 def test_an_interrupt_is_one(suite):

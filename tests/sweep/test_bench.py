@@ -49,6 +49,13 @@ def test_out_of_memory_is_a_row_that_says_what_it_would_be(bench, case):
     assert sum(part.nbytes for part in row.components) == row.peak_bytes
 
 
+def test_a_length_that_the_kernel_does_not_take_is_an_error_of_one_line(bench, case):
+    with pytest.raises(BudgetError) as caught:
+        bench.fits(raising(ValueError("no\nsuch"), case("standard", 64)))
+    text = "standard causal N=64 d=16: the kernel raised ValueError: no\\nsuch"
+    assert str(caught.value) == text
+
+
 def test_an_error_is_a_row(bench, case):
     point = case("standard", 64)
     assert bench.row(raising(ValueError("no\nsuch"), point)).reason == "ValueError: no\\nsuch"

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -60,13 +61,46 @@ def test_what_is_no_sweep_is_refused(written, text, message):
 
 
 @pytest.mark.parametrize(
-    "change", [{"N": "64"}, {"components": [{}]}, {"components": 3}, {"kernel": None, "B": True}]
+    "change",
+    [
+        {"N": "64"},
+        {"components": [{}]},
+        {"components": 3},
+        {"kernel": None, "B": True},
+        {"peak_bytes": "3"},
+        {"forward_ms": []},
+        {"forward_ms": 10**400},
+    ],
 )
 def test_a_row_that_is_none_is_refused(row, sweep, written, change):
     data = json.loads(render(sweep(row("standard", 64))))
     data["rows"][0] |= change
     with pytest.raises(AttnMemError, match="cannot read"):
         load(written(json.dumps(data)))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is no int | None"),
+        ({"batch": 0}, "KeyError: 'batch'"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(row, sweep, written, change, why):
+    data = json.loads(render(sweep(row("standard", 64))))
+    data["parameters"] |= change
+    if "batch" in change:
+        del data["parameters"]["batch"]
+    path = written(json.dumps(data))
+    with pytest.raises(AttnMemError) as caught:
+        load(path)
+    assert str(caught.value) == f"cannot read {path}: {why}"
+
+
+def test_a_device_without_an_end_is_refused():
+    with pytest.raises(AttnMemError) as caught:
+        load(Path("/dev/zero"))
+    assert str(caught.value) == "cannot read /dev/zero: it is a device; name a file"
 
 
 def test_a_file_that_is_not_there(tmp_path):

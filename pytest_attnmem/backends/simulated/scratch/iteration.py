@@ -8,6 +8,8 @@ from math import prod
 from typing import Final
 
 _LARGEST: Final = 2**31 - 1
+_ALIGNED: Final = 4  # elements that one load takes at most
+_HELD: Final = 2**40  # no device holds more bytes; a loop over more has too many parts to list
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,40 @@ class Reduction:
         pairs = zip(self.shape, self.out, strict=True)
         return prod(size for size, stride in pairs if stride or not size)
 
-    def indexed_by_32_bits(self) -> bool:
-        """Whether a kernel can number its elements and bytes by 32-bit integers."""
-        return self.numel <= _LARGEST and all(
-            1 + sum((size - 1) * stride for size, stride in zip(self.shape, strides, strict=True))
-            <= _LARGEST
-            for strides in (self.out, *self.also, self.input)
+    @property
+    def extent(self) -> int:
+        """The largest number of an element or a byte."""
+        return max(
+            self.numel,
+            *(
+                1 + sum((size - 1) * step for size, step in zip(self.shape, steps, strict=True))
+                for steps in (self.out, *self.also, self.input)
+            ),
         )
 
+    def indexed_by_32_bits(self) -> bool:
+        """Whether a kernel can number its elements and bytes by 32-bit integers."""
+        return self.extent <= _LARGEST
+
     def parts(self) -> Iterator[Reduction]:
-        """Loops small enough for 32 bits, in the order in which they run."""
+        """Yields loops small enough for 32 bits, in the order in which they run.
+
+        Of a loop over more than a device holds, parts that are alike are yielded once.
+        """
+        yield from self._parts(set() if self.extent > _HELD else None)
+
+    def _parts(self, seen: set[Reduction] | None) -> Iterator[Reduction]:
+        if seen is not None:
+            if self in seen:
+                return
+            seen.add(self)
         if self.indexed_by_32_bits():
             yield self
             return
         dim = self._longest()
         first = self.shape[dim] // 2
-        yield from self._part(dim, 0, first).parts()
-        yield from self._part(dim, first, self.shape[dim] - first).parts()
+        yield from self._part(dim, 0, first)._parts(seen)
+        yield from self._part(dim, first, self.shape[dim] - first)._parts(seen)
 
     def _longest(self) -> int:
         """The dimension with the largest extent in bytes; of equals, the slowest."""
@@ -66,7 +85,8 @@ class Reduction:
 
     def _part(self, dim: int, start: int, size: int) -> Reduction:
         shape = (*self.shape[:dim], size, *self.shape[dim + 1 :])
-        return replace(self, shape=shape, offset=self.offset + start * self.input[dim])
+        offset = (self.offset + start * self.input[dim]) % (_ALIGNED * self.itemsize)
+        return replace(self, shape=shape, offset=offset)
 
 
 def reduction(
