@@ -20,12 +20,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.instrument import Instrument, ready
-from pytest_attnmem.interpolation import through
+from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.budgets.memory_model import MemoryModel
+from pytest_attnmem.formulas.interpolation import through
 from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring
-from pytest_attnmem.model import MemoryModel
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.qkv_inputs import qkv
+from pytest_attnmem.symbols.attention_shape import Source, gather
 from pytest_attnmem.units import format_size
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "kernels.md"

@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 from pytest_attnmem.report import KINDS, render
 from pytest_attnmem.report.json import load
-from pytest_attnmem.summary import summarise
+from pytest_attnmem.report.summary import summarise
 
 SUITE = """
 import pytest, torch

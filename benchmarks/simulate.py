@@ -22,8 +22,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
+from pytest_attnmem.backends.primed_backend import Instrument
 from pytest_attnmem.backends.simulated import Simulated
-from pytest_attnmem.instrument import Instrument
 from pytest_attnmem.profiles import find_profile
 
 Body = Callable[[], object]

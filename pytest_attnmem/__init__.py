@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .closed_form import Derived as Derived
-    from .derive import derive as derive
+    from .api.derive import derive as derive
+    from .api.functions import check as check
+    from .api.functions import compare as compare
+    from .api.functions import growth as growth
+    from .api.functions import measure as measure
+    from .api.functions import region as region
+    from .budgets.growth_fit import Growth as Growth
+    from .budgets.memory_model import MemoryModel as MemoryModel
+    from .budgets.memory_model import Phase as Phase
+    from .closed_forms.closed_form import Derived as Derived
     from .errors import AttnMemError as AttnMemError
     from .errors import BackendUnavailable as BackendUnavailable
     from .errors import BudgetError as BudgetError
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import FormulaError as FormulaError
     from .errors import SizeError as SizeError
-    from .formula import Formula as Formula
-    from .formula import parse_formula as parse_formula
-    from .functions import check as check
-    from .functions import compare as compare
-    from .functions import growth as growth
-    from .functions import measure as measure
-    from .functions import region as region
-    from .growth import Growth as Growth
-    from .inputs import qkv as qkv
-    from .measurement import Held as Held
-    from .measurement import Measurement as Measurement
-    from .model import MemoryModel as MemoryModel
-    from .model import Phase as Phase
-    from .shape import AttentionShape as AttentionShape
+    from .formulas.formula import Formula as Formula
+    from .formulas.formula import parse_formula as parse_formula
+    from .measurement.held import Held as Held
+    from .measurement.measurement import Measurement as Measurement
+    from .measurement.qkv_inputs import qkv as qkv
+    from .symbols.attention_shape import AttentionShape as AttentionShape
     from .units import format_size as format_size
     from .units import parse_size as parse_size
 
@@ -37,30 +36,30 @@ __version__ = "0.1.0"
 #: Where each public name lives; resolved on first use, so that importing the plugin stays light.
 _HOMES = MappingProxyType(
     {
-        "AttentionShape": "shape",
+        "AttentionShape": "symbols.attention_shape",
         "AttnMemError": "errors",
         "BackendUnavailable": "errors",
         "BudgetError": "errors",
         "BudgetExceeded": "errors",
-        "Derived": "closed_form",
-        "Formula": "formula",
+        "Derived": "closed_forms.closed_form",
+        "Formula": "formulas.formula",
         "FormulaError": "errors",
-        "Growth": "growth",
-        "Held": "measurement",
-        "Measurement": "measurement",
-        "MemoryModel": "model",
-        "Phase": "model",
+        "Growth": "budgets.growth_fit",
+        "Held": "measurement.held",
+        "Measurement": "measurement.measurement",
+        "MemoryModel": "budgets.memory_model",
+        "Phase": "budgets.memory_model",
         "SizeError": "errors",
-        "check": "functions",
-        "compare": "functions",
-        "derive": "derive",
+        "check": "api.functions",
+        "compare": "api.functions",
+        "derive": "api.derive",
         "format_size": "units",
-        "growth": "functions",
-        "measure": "functions",
-        "parse_formula": "formula",
+        "growth": "api.functions",
+        "measure": "api.functions",
+        "parse_formula": "formulas.formula",
         "parse_size": "units",
-        "qkv": "inputs",
-        "region": "functions",
+        "qkv": "measurement.qkv_inputs",
+        "region": "api.functions",
     }
 )
 
@@ -77,14 +76,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
-
-
-class _Package(ModuleType):
-    """A package whose module ``measure``, once imported, does not take the function's place."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -7,24 +7,13 @@ Patterson, "Roofline: An Insightful Visual Performance Model" (2009).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from .kv_cache import kv_cache, width_of_head
-from .quantity import Number, positive, whole
-
-#: Operations of a softmax for each score, about: maximum, difference, exponential, sum, quotient.
-SOFTMAX_FLOPS = 5
-
-
-def calculate_model_memory(num_params: Number, dtype_bytes: Number = 2) -> int:
-    """Bytes of a model's weights; ``dtype_bytes`` is 2 in fp16, 1 in int8, 0.5 in int4.
-
-    Raises:
-        BudgetError: a number is none, not positive or not finite.
-    """
-    return math.ceil(whole("num_params", num_params) * positive("dtype_bytes", dtype_bytes))
+from .inference.costs import SOFTMAX_FLOPS
+from .inference.costs import calculate_model_memory as calculate_model_memory
+from .inference.kv_cache import kv_cache, width_of_head
+from .inference.numbers import Number, positive, whole
 
 
 def calculate_max_tokens_per_second(
@@ -154,7 +143,7 @@ def analyze_inference_bottleneck(
     Raises:
         BudgetError: a key is missing or unknown, or a value cannot be.
     """
-    from .inference import analysis_of
+    from .inference.analysis import analysis_of
 
     found = analysis_of(model_config, gpu_config)
     step = found.decode.whole

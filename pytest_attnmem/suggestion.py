@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-#: The symbols of :data:`pytest_attnmem.shape.SYMBOLS`, the longer ones first.
+#: The symbols of :data:`pytest_attnmem.symbols.attention_shape.SYMBOLS`, the longer ones first.
 _SYMBOL: Final = re.compile("itemsize|Hkv|dv|[BHNMd]")
 
 

@@ -13,14 +13,20 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 import pytest_attnmem
-from pytest_attnmem.measurement import Measurement
+from pytest_attnmem.measurement.measurement import Measurement
 
 sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
 
 from suites import Suite
 
 #: Loaded once, or each suite would load them anew: pytester restores ``sys.modules`` after it.
-LAZY = ("enforce", "environment", "report.json", "report.terminal", "backends.cpu")
+LAZY = (
+    "plugin.call_phase",
+    "measurement.environment",
+    "report.json",
+    "report.terminal",
+    "backends.cpu",
+)
 
 # Of our own modules there should not be two of a kind; so all are imported before the first suite.
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
@@ -82,7 +88,7 @@ def quick_collections():
     for name in LAZY:
         import_module(f"pytest_attnmem.{name}")
     import_module("tabulate")
-    import_module("pytest_attnmem.backends.tracker").Tracker()
+    import_module("pytest_attnmem.backends.tracing.dispatch_tracker").Tracker()
     gc.collect()
     gc.freeze()
     yield

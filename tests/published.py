@@ -11,14 +11,14 @@ from replays import device, replay, workloads
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pytest_attnmem.backends.simulated.attention.choice import choose
-from pytest_attnmem.backends.simulated.attention.question import Described, Question
-from pytest_attnmem.formula import parse_formula
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.simulated.attention.sdp_params import Described, Question
+from pytest_attnmem.backends.simulated.attention.select_backend import choose
+from pytest_attnmem.budgets.memory_model import MemoryModel, Phase
+from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.kernels import chunked, standard
-from pytest_attnmem.model import MemoryModel, Phase
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.shape import AttentionShape
+from pytest_attnmem.symbols.attention_shape import AttentionShape
 
 MIB, GIB = 1 << 20, 1 << 30
 

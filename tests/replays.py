@@ -9,9 +9,10 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from pytest_attnmem.backends import Backend, open_backend
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.measurement.protocol import Backend
 
 TESTS = Path(__file__).parent
 KINDS = ("requested", "allocated", "reserved")

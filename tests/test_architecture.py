@@ -11,20 +11,26 @@ import pytest_attnmem
 ROOT = Path(str(pytest_attnmem.__file__)).parent
 FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
 
-#: The files that know pytest, or one of these. A new one is to be listed here, so that no other
-#: comes to know it.
-PLUGIN = frozenset(
-    {
-        *("backend_option.py", "baseline_session.py", "body.py", "completeness.py", "forms.py"),
-        *("gate.py", "enforce.py", "fixtures.py", "hookspecs.py", "null_session.py", "plan.py"),
-        *("growing.py", "growth_verdict.py", "parts.py", "plugin.py", "probe.py", "received.py"),
-        *("reads.py", "reporter.py", "rows.py", "second_run.py", "session.py", "settings.py"),
-        *("traced_runs.py", "variable.py"),
-    }
+#: A folder, or a file of the root, imports what stands left of it.
+LAW = (
+    *(
+        "errors",
+        "units",
+        "suggestion",
+        "contents",
+        "formulas",
+        "profiles",
+        "allocator",
+        "symbols",
+        "inference",
+    ),
+    *("nulldevice", "measurement", "budgets", "closed_forms", "backends", "kernels", "baselines"),
+    *("api", "report", "sweep", "plugin", "profiling", "plot", "cli"),
 )
-#: Folders of files that know torch, and files that do elsewhere.
-TORCH = ("backends", "kernels")
-TORCH_FILES = frozenset({f"nulldevice/{name}.py" for name in ("cudnn", "program")})
+#: What users import: these files may import every folder, and no folder imports them.
+FACES = ("__init__", "roofline")
+#: The folders that import torch at once, and the files that do elsewhere.
+TORCH = ("backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py")
 #: What must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 
@@ -34,7 +40,7 @@ VAGUE = frozenset(
 )
 
 #: Per thread, because what it mirrors is: allocator events are told to the thread that listens.
-ALLOWED_STATE = frozenset({("measure.py", "_RUNNING")})
+ALLOWED_STATE = frozenset({("measurement/window_stack.py", "_RUNNING")})
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 MUTABLE_TYPES = frozenset(
     {"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"}
@@ -74,37 +80,31 @@ def imports(path: str, source: str) -> Iterator[tuple[str, bool]]:
             )
 
 
+def room(name: str) -> str:
+    """Returns the folder, or the file of the root, of a path or of a module such as ``.units``."""
+    return PurePosixPath(name.lstrip(".").replace(".py", "").replace(".", "/")).parts[0]
+
+
 def own(name: str) -> str:
-    """Our own modules as ``.budget``, by whatever name they are imported."""
+    """Returns a module of ours as ``.budgets.budget``, by whatever name it is imported."""
     return name.removeprefix("pytest_attnmem") if name.startswith("pytest_attnmem.") else name
 
 
-def knows_torch(path: str) -> bool:
-    """Whether importing that file may import torch."""
-    return path.partition("/")[0].removesuffix(".py") in TORCH or path in TORCH_FILES
-
-
-def as_path(module: str) -> str:
-    """``.backends.cpu`` → ``backends/cpu.py``."""
-    return module[1:].replace(".", "/") + ".py"
-
-
 def wrong_imports(path: str, source: str) -> Iterator[str]:
-    """Core knows neither pytest nor torch, the plugin no torch, and backends no pytest."""
-    heart_of_torch = knows_torch(path) and path != "backends/__init__.py"
+    """Yields each import that breaks the law, and each of pytest or torch in a wrong place."""
+    here = room(path)
     for name, at_import in imports(path, source):
         top, module = name.partition(".")[0], own(name)
-        if top in ("pytest", "_pytest", "pluggy") and path not in PLUGIN:
+        if top in ("pytest", "_pytest", "pluggy") and here != "plugin":
             yield f"{path} imports {name}"
-        if f"{module[1:]}.py" in PLUGIN and module[0] == "." and path not in PLUGIN:
-            yield f"{path} imports {name}, which is of the plugin"
-        if top in HEAVY and at_import and not heart_of_torch:
+        if top in HEAVY and at_import and not path.startswith(TORCH):
             yield f"{path} imports {name} at once"
-        if top == "torch" and path in PLUGIN:
+        if top == "torch" and here == "plugin":
             yield f"{path} imports {name}"
-        ours = module[0] == "." and module != ".backends" and knows_torch(as_path(module))
-        if ours and at_import and not knows_torch(path):
-            yield f"{path} imports {name} at once, and torch with it"
+        if module[0] != "." or module == ".__version__" or here in FACES or room(module) == here:
+            continue
+        if room(module) in FACES or LAW.index(room(module)) > LAW.index(here):
+            yield f"{path} imports {name}, which stands right of {here}"
 
 
 def vague_names(path: str, source: str) -> Iterator[str]:
@@ -212,46 +212,36 @@ def test_the_package_keeps_the_rule(check: Check) -> None:
 
 
 def test_the_package_was_read() -> None:
-    assert {"api.py", "plugin.py", "report/json.py", "backends/cpu.py"} <= set(FILES)
-    assert set(FILES) >= PLUGIN
+    assert {"api/attnmem.py", "plugin/hooks.py", "report/json.py", "backends/cpu.py"} <= set(FILES)
     assert {path for path, _ in ALLOWED_STATE} <= set(FILES)
 
 
-def test_every_file_of_the_plugin_knows_pytest() -> None:
-    knows = {
-        path
-        for path, source in FILES.items()
-        if any(name == "pytest" or f"{name[1:]}.py" in PLUGIN for name, _ in imports(path, source))
-    }
-    assert knows == PLUGIN
+def test_every_folder_has_its_place_in_the_law() -> None:
+    assert {room(path) for path in FILES} == {*LAW, *FACES}
 
 
 @pytest.mark.parametrize(
     ("path", "source", "found"),
     [
-        ("budget.py", "import pytest", "budget.py imports pytest"),
-        ("budget.py", "def f():\n  from pytest import mark", "budget.py imports pytest"),
-        ("budget.py", "import torch.nn as nn", "budget.py imports torch.nn at once"),
-        ("budget.py", "try:\n  import numpy\nfinally: pass", "budget.py imports numpy at once"),
-        ("budget.py", "class A:\n  import torch", "budget.py imports torch at once"),
-        ("report/html.py", "from tabulate import tabulate", "report/html.py imports tabulate at"
-         " once"),
-        ("budget.py", "from .plan import x", "budget.py imports .plan, which is of the plugin"),
-        ("report/html.py", "from ..rows import x", "report/html.py imports .rows, which is of the"
-         " plugin"),
-        ("budget.py", "from . import hookspecs", "budget.py imports .hookspecs, which is of the"
-         " plugin"),
-        ("budget.py", "from pytest_attnmem.rows import x", "budget.py imports pytest_attnmem.rows,"
-         " which is of the plugin"),
-        ("budget.py", "from .backends.cpu import Cpu", "budget.py imports .backends.cpu at once,"
-         " and torch with it"),
-        ("budget.py", "from .kernels import KERNELS", "budget.py imports .kernels at once, and"
-         " torch with it"),
-        ("plugin.py", "def f():\n  import torch", "plugin.py imports torch"),
+        ("budgets/x.py", "import pytest", "budgets/x.py imports pytest"),
+        ("budgets/x.py", "def f():\n  from pytest import mark", "budgets/x.py imports pytest"),
+        ("budgets/x.py", "import torch.nn as nn", "budgets/x.py imports torch.nn at once"),
+        ("units.py", "try:\n  import numpy\nfinally: pass", "units.py imports numpy at once"),
+        ("units.py", "class A:\n  import torch", "units.py imports torch at once"),
+        ("report/html.py", "from tabulate import x", "report/html.py imports tabulate at once"),
         ("backends/cpu.py", "def f():\n  import pytest", "backends/cpu.py imports pytest"),
-        ("backends/__init__.py", "import torch", "backends/__init__.py imports torch at once"),
-        ("kernels/x.py", "from .. import plan", "kernels/x.py imports .plan, which is of the"
-         " plugin"),
+        ("plugin/hooks.py", "def f():\n  import torch", "plugin/hooks.py imports torch"),
+        ("nulldevice/build.py", "import torch", "nulldevice/build.py imports torch at once"),
+        ("budgets/x.py", "from ..plugin.plan import x", "budgets/x.py imports .plugin.plan,"
+         " which stands right of budgets"),
+        ("units.py", "from .formulas import formula", "units.py imports .formulas, which stands"
+         " right of units"),
+        ("units.py", "def f():\n  from . import profiles", "units.py imports .profiles, which"
+         " stands right of units"),
+        ("report/html.py", "from pytest_attnmem.cli import x", "report/html.py imports"
+         " pytest_attnmem.cli, which stands right of report"),
+        ("kernels/x.py", "from ..roofline import x", "kernels/x.py imports .roofline, which"
+         " stands right of kernels"),
     ],
 )  # fmt: skip
 def test_a_wrong_import_is_found(path: str, source: str, found: str) -> None:
@@ -261,13 +251,13 @@ def test_a_wrong_import_is_found(path: str, source: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("budget.py", "def f():\n  import torch"),
-        ("budget.py", "if TYPE_CHECKING:\n  import torch"),
-        ("budget.py", "if typing.TYPE_CHECKING:\n  from .backends.cpu import Cpu"),
-        ("budget.py", "from .backends import Backend\nimport pytest_attnmem\nimport torchless"),
-        ("budget.py", "def f():\n  from .kernels import KERNELS"),
-        ("plugin.py", "import pytest\nfrom . import hookspecs\nfrom .plan import x"),
-        ("backends/cpu.py", "import torch\nfrom .tracker import Tracker\nfrom ..errors import E"),
+        ("budgets/x.py", "def f():\n  import torch"),
+        ("budgets/x.py", "if TYPE_CHECKING:\n  import torch"),
+        ("budgets/x.py", "from ..units import shown\nimport torchless"),
+        ("backends/cpu.py", "import torch\nfrom .tracing.x import X\nfrom ..errors import E"),
+        ("plugin/hooks.py", "import pytest\nfrom . import hookspecs\nfrom ..api.attnmem import x"),
+        ("roofline.py", "from .inference.costs import x"),
+        ("cli/__init__.py", "from .. import __version__"),
     ],
 )
 def test_a_right_import_is_not(path: str, source: str) -> None:
@@ -362,7 +352,7 @@ def test_what_cannot_change_is_not(source: str) -> None:
 
 def test_one_name_is_allowed_to_be_state_where_it_is() -> None:
     source = "class _Running(threading.local): pass\n_RUNNING = _Running()"
-    assert list(mutable_state("measure.py", source)) == []
+    assert list(mutable_state("measurement/window_stack.py", source)) == []
     assert list(mutable_state("api.py", source)) == ["api.py:2 _RUNNING can change"]
 
 

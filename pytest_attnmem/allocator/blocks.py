@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from .expandable import ExpandableSegment
+from typing import Final
 
 #: Addresses are below this power of two, as on every device.
 _ADDRESS_BITS: Final = 57
@@ -156,3 +153,27 @@ class Pool:
 
 def _place(block: Block) -> int:
     return block.address if block.expandable is None else block.expandable.place_of(block.address)
+
+
+class ExpandableSegment:
+    """A reserved stretch of addresses that pages are mapped into."""
+
+    __slots__ = ("address", "page", "place", "size")
+
+    def __init__(self, address: int, place: int, size: int, page: int) -> None:
+        self.address = address  # where the order of addresses is that of segments
+        self.place = place  # where the device put it
+        self.size = size  # bytes, a multiple of the page
+        self.page = page  # bytes
+
+    def place_of(self, address: int) -> int:
+        """Where the device has what is at this address."""
+        return address - self.address + self.place
+
+    def page_below(self, address: int) -> int:
+        """The nearest boundary between pages at or below an address."""
+        return address - (address - self.address) % self.page
+
+    def page_above(self, address: int) -> int:
+        """The nearest boundary at or above it."""
+        return address + (self.address - address) % self.page

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from .blocks import Block, Pool
+from .blocks import Block, ExpandableSegment, Pool
 from .device import DeviceMemory
 from .segments import Segments
 from .settings import MIN_BLOCK, SMALL_SEGMENT, AllocatorSettings
 from .space import AddressSpace
 from .statistics import Ledger
-
-
-class ExpandableSegment:
-    """A reserved stretch of addresses that pages are mapped into."""
-
-    __slots__ = ("address", "page", "place", "size")
-
-    def __init__(self, address: int, place: int, size: int, page: int) -> None:
-        self.address = address  # where the order of addresses is that of segments
-        self.place = place  # where the device put it
-        self.size = size  # bytes, a multiple of the page
-        self.page = page  # bytes
-
-    def place_of(self, address: int) -> int:
-        """Where the device has what is at this address."""
-        return address - self.address + self.place
-
-    def page_below(self, address: int) -> int:
-        """The nearest boundary between pages at or below an address."""
-        return address - (address - self.address) % self.page
-
-    def page_above(self, address: int) -> int:
-        """The nearest boundary at or above it."""
-        return address + (self.address - address) % self.page
 
 
 class ExpandableSegments(Segments):

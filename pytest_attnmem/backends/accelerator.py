@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
+from ..measurement.protocol import Gauge
 from ..nulldevice.launch import present
-from . import Gauge
-from .counters import CounterGauge
-from .priming import matrix_product
-from .tracker import Tracker, raised_at
+from .allocator_counters import CounterGauge
+from .tracing.dispatch_tracker import Tracker, raised_at
+from .warm_up import matrix_product
 
 #: What a gauge calls; torch has all of it from 2.9 on.
 _NEEDED = ("memory_stats", "reset_peak_memory_stats", "synchronize", "empty_cache")

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import torch
 
 from ..errors import BackendUnavailable
+from ..measurement.protocol import Gauge, Rise, Stretch
 from ..units import format_size
-from . import Gauge, Rise, Stretch
-from .priming import matrix_product
-from .profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
-from .threads import ThreadWatch
-from .tracker import Tracker, raised_at
+from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
+from .cpu_threads import ThreadWatch
+from .tracing.dispatch_tracker import Tracker, raised_at
+from .warm_up import matrix_product
 
 #: bad_alloc carries no text of its own, and torch's says how much it wanted.
 _WANTED = re.compile(r"DefaultCPUAllocator: .*?you tried to allocate (\d+) bytes", re.DOTALL)

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
+from ..measurement.protocol import Gauge
 from ..nulldevice.launch import present
-from . import Gauge
-from .counters import CounterGauge
-from .engine import Engine
-from .history import NEEDED, History
-from .priming import matrix_product
-from .tracker import Tracker, raised_at
+from .allocator_counters import CounterGauge
+from .autograd_thread import Engine
+from .tracing.cuda_history import NEEDED, History
+from .tracing.dispatch_tracker import Tracker, raised_at
+from .warm_up import matrix_product
 
 _WANTED = re.compile(r"[Tt]ried to allocate ([\d.]+ \w+)")
 

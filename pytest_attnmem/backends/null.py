@@ -7,11 +7,11 @@ from dataclasses import replace
 import torch
 
 from ..errors import BackendUnavailable
-from ..nulldevice import observe
+from ..measurement.protocol import Gauge, Stretch
+from ..nulldevice import counts as observe
 from ..nulldevice.launch import Devices, devices, present
-from . import Gauge, Stretch
 from .cuda import Cuda
-from .tracker import caller
+from .tracing.dispatch_tracker import caller
 
 
 class Null(Cuda):

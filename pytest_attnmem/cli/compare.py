@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..differences import Change, Differences, Fate, differences
-from ..record import Record
+from ..budgets.tolerance import parse_tolerance
 from ..report import cells, write
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
-from ..tolerance import parse_tolerance
+from ..report.record import Record
+from ..report.session_diff import Change, Differences, Fate, differences
 from ..units import excerpt
 
 

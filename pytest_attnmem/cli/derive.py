@@ -10,12 +10,12 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
-from ..closed_form import Derived, Holder, Term
-from ..derive import derive
+from ..api.derive import derive
+from ..closed_forms.closed_form import Derived, Holder, Term
 from ..errors import BudgetError, SizesError
-from ..inputs import dtype_of
+from ..measurement.qkv_inputs import dtype_of
 from ..units import shown
-from .workload import size_of
+from .kernel_workload import size_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..backends import world
-from ..collector import settled
+from ..measurement.garbage import settled
+from ..measurement.protocol import world
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
-from .workload import Workload, unlimited, workload
-from .workload import add_arguments as add_workload
+from .kernel_workload import Workload, unlimited, workload
+from .kernel_workload import add_arguments as add_workload
 
 if TYPE_CHECKING:
-    from ..instrument import Instrument
+    from ..backends.primed_backend import Instrument
 
 #: No longer sequence is looked at.
 LIMIT: Final = 1 << 27
@@ -46,7 +46,7 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
     """
-    from ..instrument import ready
+    from ..backends.primed_backend import ready
 
     profile = find_profile(arguments.device)
     of_length = workload(arguments)

@@ -8,14 +8,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from ..environment import merged
+from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
-from ..record import Record
+from ..measurement.environment import merged
 from ..report import json, write
+from ..report.record import Record
+from ..report.summary import Summary, summarise
 from ..report.terminal import render_line
-from ..summary import Summary, summarise
 from ..units import shown
-from ..verdict import Outcome
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import AttnMemError
 from ..plot import save
-from ..plot.sweep import draw, draw_growth
-from ..sweep import rows
+from ..plot.sweep_figure import draw, draw_growth
+from ..sweep import results as rows
 
 
 def add_arguments(parser: ArgumentParser) -> None:

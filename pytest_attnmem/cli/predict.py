@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..backends import world
-from ..collector import settled
+from ..measurement.garbage import settled
+from ..measurement.protocol import world
 from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
-from .workload import Workload, size_of, unlimited, workload
-from .workload import add_arguments as add_workload
+from .kernel_workload import Workload, size_of, unlimited, workload
+from .kernel_workload import add_arguments as add_workload
 
 if TYPE_CHECKING:
-    from ..measurement import Measurement
+    from ..measurement.measurement import Measurement
 
 #: More allocations than this are not simulated, for that takes half a minute.
 MOST: Final = 200_000
@@ -113,7 +113,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
     Raises:
         AttnMemError: the kernel does not take this, or nothing can be simulated here.
     """
-    from ..instrument import ready
+    from ..backends.primed_backend import ready
 
     instrument = ready(f"simulated:{profile.name}")
     backend = instrument.backend

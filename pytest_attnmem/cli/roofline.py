@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..inference import ATTENTION, Analysis, Step
+from ..inference.analysis import ATTENTION, Analysis, Step
 from ..units import common_unit, format_in, format_size
-from .transformer import add_arguments as add_transformer
-from .transformer import analysis
+from .roofline_arguments import add_arguments as add_transformer
+from .roofline_arguments import analysis
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def execute(arguments: Namespace) -> int:
     found, dtypes = analysis(arguments)
     if arguments.plot:
         from ..plot import save
-        from ..plot.roofline import draw
+        from ..plot.roofline_figure import draw
 
         save(draw(found), arguments.plot)
     if arguments.json:

@@ -11,19 +11,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..collector import settled
-from ..environment import describe
 from ..errors import AttnMemError, BudgetError
+from ..measurement.environment import describe
+from ..measurement.garbage import settled
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
-from ..sweep import report, rows, table
+from ..sweep import markdown_report as report
+from ..sweep import results as rows
+from ..sweep import text_table as table
 from ..units import parse_size, shown
+from .kernel_workload import size_of
 from .max_length import longest
-from .workload import size_of
 
 if TYPE_CHECKING:
-    from ..instrument import Instrument
-    from ..sweep.bench import Bench
+    from ..backends.primed_backend import Instrument
     from ..sweep.case import Case
+    from ..sweep.runner import Bench
 
 #: A count of passes has no more.
 _DIGITS: Final = 6
@@ -75,7 +77,7 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: what was asked for is not there, or a file cannot be read or written.
     """
-    from ..sweep.bench import Bench
+    from ..sweep.runner import Bench
 
     asked = _cases(arguments)
     instrument = _instrument(arguments)
@@ -115,8 +117,8 @@ def _look(option: str, path: str | None) -> None:
 
 
 def _cases(arguments: Namespace) -> list[Case]:
-    from ..inputs import dtype_of
-    from ..sweep.attentions import attention_of
+    from ..measurement.qkv_inputs import dtype_of
+    from ..sweep.candidates import attention_of
     from ..sweep.case import cases
 
     return [
@@ -149,8 +151,8 @@ def _count(option: str, text: str, least: int) -> int:
 
 
 def _instrument(arguments: Namespace) -> Instrument:
-    from ..backends import BACKENDS, knowing
-    from ..instrument import ready
+    from ..backends.primed_backend import ready
+    from ..backends.registry import BACKENDS, knowing
 
     device = arguments.device
     if arguments.simulate:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..model import KernelModel
+from ..budgets.memory_model import KernelModel
 from . import (
     block_sparse,
     checkpointed,

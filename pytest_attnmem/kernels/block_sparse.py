@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .block_mask import BlockMask, local
-from .contract import check_inputs
+from .input_checks import check_inputs
 
 BLOCK = 64
 

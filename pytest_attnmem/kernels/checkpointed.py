@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 
 def attention(

@@ -8,8 +8,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from ..model import MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import MemoryModel, Phase
+from .input_checks import check_inputs
 
 
 @dataclass(frozen=True, slots=True)

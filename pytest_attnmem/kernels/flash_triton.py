@@ -13,8 +13,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 #: Wider heads do not fit a multiprocessor's shared memory.
 MAX_WIDTH = 256

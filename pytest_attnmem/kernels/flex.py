@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _DENSE = (

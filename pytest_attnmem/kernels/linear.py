@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 
 def attention(

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
-from .ranks import Ranks, finish, join
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
+from .ring_ranks import Ranks, finish, join
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from ..model import KernelModel, MemoryModel, Phase
-from .contract import check_inputs
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from .input_checks import check_inputs
 
 
 @overload

@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import Any
 
 from ..units import format_size
-from . import cudnn, observe
+from . import counts as observe
+from . import cudnn
 from .autotune import keep_first
 
 #: Seconds that autograd's thread is given to let go of a graph: PyTorch aborts a process that ends

@@ -4,15 +4,15 @@ The functions of the reference documents, under their names. All sizes are bytes
 """
 
 from .linear import linear_attention_bidir, linear_attention_causal
-from .quadratic import (
+from .memory_scaling import Peak, ScalingRow, memory_scaling, save_csv
+from .memory_tracker import MemoryTracker, OutOfMemory, measure_memory
+from .numpy_attention import (
     estimate_attention_memory,
     measure_attention_memory,
     profile_memory_scaling,
     standard_attention,
 )
-from .scaling import Peak, ScalingRow, memory_scaling, save_csv
-from .theory import theoretical_memory
-from .tracker import MemoryTracker, OutOfMemory, measure_memory
+from .theoretical_memory import theoretical_memory
 
 __all__ = [
     "MemoryTracker",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import AttnMemError
 
 if TYPE_CHECKING:
-    from ..summary import Summary
+    from .summary import Summary
 
 #: The files that a session can be written as; each is a module here, and an option.
 KINDS: Final = ("json", "csv", "markdown", "html", "trend")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..backends import BACKENDS
-from ..record import Record
-from ..shape import DEFAULTS
-from ..summary import Summary, share
+from ..backends.registry import BACKENDS
+from ..symbols.names import DEFAULTS
 from ..units import common_unit, format_in
+from .record import Record
+from .summary import Summary, share
 
 
 def unit(rows: Iterable[Record]) -> str:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from ..record import Record
-from ..summary import Summary
-from ..verdict import Outcome
+from ..budgets.verdict import Outcome
+from .record import Record
+from .summary import Summary
 
 _NESTED: Final = frozenset({"held", "timeline", "growth"})
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from .. import tensors
+from ..budgets import held_table as tensors
+from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
-from ..record import Record
-from ..summary import Summary
 from ..units import excerpt
-from ..verdict import Outcome
 from .markdown import bounded
+from .record import Record
+from .summary import Summary
 
 #: Of what all processes of one step add to its summary; with a byte more, GitHub shows none of it.
 SUMMARY_LIMIT: Final = 1 << 20

@@ -12,16 +12,18 @@ from math import isfinite
 from string import Template
 from typing import Any, TypeVar
 
-from ..decomposition import Component
-from ..measurement import METRICS, Held
-from ..record import Record
-from ..summary import Summary
-from ..symbolic import product
-from ..timeline import Timeline
+from ..budgets.verdict import Outcome
+from ..measurement.held import Held
+from ..measurement.measurement import METRICS
+from ..measurement.peak_components import Component
+from ..measurement.symbolic_shapes import product
+from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
-from ..verdict import Outcome
-from . import cells, curves
-from .components import components
+from . import cells
+from . import growth_curves as curves
+from .record import Record
+from .row_components import components
+from .summary import Summary
 
 #: The parts of the page, in the order in which they stand in it.
 STYLES = ("page", "table", "details", "components", "chart")

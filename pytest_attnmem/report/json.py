@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ..budgets.verdict import Outcome
 from ..contents import contents
 from ..errors import AttnMemError
-from ..record import Record, from_dict, to_dict
-from ..summary import Summary
 from ..units import shown
-from ..verdict import Outcome
+from .record import Record, from_dict, to_dict
+from .summary import Summary
 
 SCHEMA = 1
 

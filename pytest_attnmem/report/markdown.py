@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from .. import tensors
-from ..record import Record
-from ..summary import Summary
+from ..budgets import held_table as tensors
+from ..budgets.verdict import Outcome
 from ..units import excerpt, format_size
-from ..verdict import Outcome
 from . import cells
+from .record import Record
+from .summary import Summary
 
 #: Of a comment on GitHub, in characters. We count bytes of UTF-8, which are never fewer.
 LIMIT: Final = 65_536

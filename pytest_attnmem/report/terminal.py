@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from ..record import Record
-from ..summary import Summary
+from ..budgets.verdict import Outcome
 from ..units import excerpt, format_size
-from ..verdict import Outcome
 from . import cells
+from .record import Record
+from .summary import Summary
 
 
 def render_line(summary: Summary, hint: bool) -> str:

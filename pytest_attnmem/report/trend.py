@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..record import Record
-from ..summary import Summary
+from ..budgets.verdict import Outcome
 from ..units import format_exact
-from ..verdict import Outcome
 from . import cells
+from .record import Record
+from .summary import Summary
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 from ..errors import BudgetError
-from ..shape import AttentionShape, Source, gather
-from . import textbook
-from .attentions import Attention
+from ..symbols.attention_shape import AttentionShape, Source, gather
+from . import eager_attention as textbook
+from .candidates import Attention
 
 #: The parts of the program, in order. What is alive at the peak is told apart by them.
 STAGES = (

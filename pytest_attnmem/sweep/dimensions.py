@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ..measurement import Held
-from ..shape import DEFAULTS, SYMBOLS
+from ..measurement.held import Held
+from ..symbols.names import DEFAULTS, SYMBOLS
 
 
 def placed(held: Held, symbols: Mapping[str, int]) -> Held:

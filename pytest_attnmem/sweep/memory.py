@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..errors import BudgetError
-from ..measure import window
-from ..measurement import Held, Measurement
-from ..window import Window
+from ..measurement.held import Held
+from ..measurement.measurement import Measurement
+from ..measurement.window import Window
+from ..measurement.window_stack import window
 from .case import STAGES, Case, program
 
 if TYPE_CHECKING:
-    from ..instrument import Instrument
+    from ..backends.primed_backend import Instrument
 
 #: The pass that a stage is of.
 _PASS: Final = ("backward", "forward")

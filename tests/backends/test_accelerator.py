@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from pytest_attnmem.backends import Rise
 from pytest_attnmem.backends.accelerator import Accelerator, open_backend
 from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.measurement.protocol import Rise
 
 
 class ScriptedAccelerator:

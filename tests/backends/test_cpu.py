@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from pytest_attnmem.backends import Rise
 from pytest_attnmem.backends.cpu import Cpu, open_backend
-from pytest_attnmem.backends.profilers import KinetoProfiler, LegacyProfiler, default_profiler
+from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler, default_profiler
 from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.measurement.protocol import Rise
 
 
 def seen(body, profiler=LegacyProfiler, backend=None):

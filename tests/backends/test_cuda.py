@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pytest_attnmem.backends import Rise
 from pytest_attnmem.backends.cuda import Cuda, open_backend
 from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.measurement.protocol import Rise
 
 
 class ScriptedCuda:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_attnmem.backends import backend_of, open_backend
 from pytest_attnmem.backends.null import untrue
+from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
 

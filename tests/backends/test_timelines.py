@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from pytest_attnmem.backends import open_backend
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.instrument import Instrument
-from pytest_attnmem.timeline import MOST
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.measurement.qkv_inputs import qkv
+from pytest_attnmem.measurement.timeline import MOST
 
 pytestmark = pytest.mark.usefixtures("frozen")
 

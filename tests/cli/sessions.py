@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_attnmem.record import Record
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.report.json import render
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 ENVIRONMENT: Mapping[str, Any] = {
     "python": "3.12.1",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli import main
-from pytest_attnmem.record import Record
 from pytest_attnmem.report.markdown import LIMIT
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.report.record import Record
 
 from .sessions import ROW, write
 

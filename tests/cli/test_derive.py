@@ -6,9 +6,9 @@ import pytest
 
 from pytest_attnmem.cli import main
 from pytest_attnmem.cli.derive import render, to_dict
-from pytest_attnmem.closed_form import Candidate, Derived, Holder, Term
-from pytest_attnmem.formula import parse_formula
-from pytest_attnmem.polynomial import Polynomial
+from pytest_attnmem.closed_forms.closed_form import Candidate, Derived, Holder, Term
+from pytest_attnmem.formulas.formula import parse_formula
+from pytest_attnmem.formulas.polynomial import Polynomial
 
 STANDARD = "pytest_attnmem.kernels.standard:attention"
 QKV = ("B H N d",) * 3

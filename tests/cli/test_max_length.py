@@ -8,13 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, max_length
 from pytest_attnmem.cli.max_length import LIMIT, longest
-from pytest_attnmem.instrument import Instrument
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.profiles import PROFILES
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 
 @pytest.fixture

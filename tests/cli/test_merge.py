@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli import main
-from pytest_attnmem.record import Record
 from pytest_attnmem.report.json import load
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.report.record import Record
 
 from .sessions import ENVIRONMENT, ON_CUDA, ROW, write
 

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from pytest_attnmem.cli import main
-from pytest_attnmem.record import Record
 from pytest_attnmem.report.json import render as render_session
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.sweep.rows import OK, Row, Sweep, render
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
+from pytest_attnmem.sweep.results import OK, Row, Sweep, render
 
 COMMON = {"batch": "8", "heads": "1", "dtype": "float32", "backward": True, "device": "cpu"}
 ROW = Row("a", 8, 1, 64, 16, "float32", True, True, OK, "measured", peak_bytes=1 << 20)

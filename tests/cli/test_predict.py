@@ -5,12 +5,12 @@ import json
 import pytest
 import torch
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, predict
-from pytest_attnmem.instrument import Instrument
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.profiles import PROFILES
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli import main
 from pytest_attnmem.report import KINDS
-from pytest_attnmem.verdict import Outcome
 
 from .sessions import ROW, write
 

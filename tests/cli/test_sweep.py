@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pytest_attnmem.cli import main
-from pytest_attnmem.sweep.bench import Bench
+from pytest_attnmem.sweep.runner import Bench
 from pytest_attnmem.units import format_in
 
 SMALL = ("--d", "16", "--n", "64,128", "--backward", "--simulate", "--device", "GTX 1080")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
 

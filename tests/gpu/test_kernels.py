@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pytest_attnmem.kernels import KERNELS
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: Fused kernels have scratch on CUDA that their models do not claim to know.
 EXACT = [

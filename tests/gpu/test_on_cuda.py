@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.units import parse_size
 
 MIB = parse_size("1 MiB")

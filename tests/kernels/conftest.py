@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from pytest_attnmem.backends import Backend, open_backend
-from pytest_attnmem.instrument import Instrument, ready
+from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 Sizes = tuple[int, int, int, int, int, int]
 Inputs = Callable[..., tuple[Tensor, Tensor, Tensor]]

@@ -16,9 +16,9 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.autograd.graph import saved_tensors_hooks
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels.ring import attention
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 #: (B, H, N/R, M/R, d, dv): odd, single, longer and shorter, blocks of 4 that do and do not divide.
 SIZES = (

@@ -12,7 +12,7 @@ from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.block_mask import local, random, strided
 from pytest_attnmem.kernels.block_sparse import BLOCK, MODEL, attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 #: (N, M, block): that divide and do not, of one query, and of one block.
 SIZES = [(33, 50, 8), (50, 20, 7), (9, 12, 1), (20, 30, 64), (1, 9, 4)]

@@ -8,7 +8,7 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.checkpointed import MODEL, attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 SIZES = (2, 3, 33, 50, 8, 4)
 MASKS = {

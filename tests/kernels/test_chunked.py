@@ -10,8 +10,8 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.chunked import MODEL, SMALLEST, attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: (chunk_q, chunk_k) against N = 33 and M = 50: that divide one, neither, and of one chunk.
 CHUNKS = [(3, 50), (33, 4), (7, 16), (64, 128)]

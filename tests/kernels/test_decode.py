@@ -12,8 +12,8 @@ from torch import Tensor
 
 from pytest_attnmem.kernels import decode
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 TOLERANCE = {
     torch.float64: 1e-13,

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_attnmem.alignment import Birth, Sample, fit, peak, sample
-from pytest_attnmem.backends.simulated.programs import program
-from pytest_attnmem.closed_form import closed_form
+from pytest_attnmem.backends.simulated.derive_program import program
+from pytest_attnmem.budgets.memory_model import MemoryModel
+from pytest_attnmem.closed_forms.allocation_trace import Birth, peak
+from pytest_attnmem.closed_forms.closed_form import closed_form
+from pytest_attnmem.formulas.multivariate_fit import Sample, fit, sample
+from pytest_attnmem.formulas.polynomial import Polynomial, largest
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.model import MemoryModel
-from pytest_attnmem.polynomial import Polynomial, largest
-from pytest_attnmem.shape import AttentionShape, Source, gather
-from pytest_attnmem.shapes import parse_shapes
+from pytest_attnmem.symbols.argument_shapes import parse_shapes
+from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
 
 if TYPE_CHECKING:
     import torch

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.flash import BLOCK_K, BLOCK_Q, MODEL, attention
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: (block_q, block_k) against N = 33 and M = 50: of one row, that divide neither, the one longer
 #: than the other, of one tile, and larger than everything.

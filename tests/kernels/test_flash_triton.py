@@ -11,13 +11,13 @@ import sys
 import pytest
 import torch
 
-from pytest_attnmem.backends import open_backend
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import flash_triton
 from pytest_attnmem.kernels.flash_triton import MODEL, attention
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 from . import flash_triton_program as program
 

@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels.flex import BLOCK, MODEL, attention
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: Of what the compiler imports.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")

@@ -10,8 +10,8 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.grouped_query import BLOCK_K, BLOCK_Q, MODEL, attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: (H, Hkv): grouped, multi-query, and multi-head.
 HEADS = [(6, 2), (4, 1), (3, 3)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem.kernels import linear
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 from .references import linear_reference
 

@@ -9,7 +9,7 @@ import torch
 
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.linear_chunked import BLOCK, MODEL, attention
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 from .references import linear_reference
 

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.linear_scan import BLOCK, MODEL, _scan, attention
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 from .references import linear_reference
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pytest_attnmem.backends import Backend
+from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.model import MemoryModel
-from pytest_attnmem.shape import AttentionShape, Source, gather
+from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
 
 # Each of (B, H, N, M, d, dv): odd ones, single ones, long and short, wide and narrow.
 SHAPES = [

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from pytest_attnmem.growth import Growth
+from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.kernels import KERNELS, decode, flex, ring
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 LINE = re.compile(
     r"^    (?P<memory>O\(.+?\)) memory(, O\(.+\) if the cache grows)?, O\(.+\) time:"

@@ -11,13 +11,13 @@ import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from pytest_attnmem import derive
+from pytest_attnmem.backends.primed_backend import Instrument
 from pytest_attnmem.backends.simulated import Simulated, program_only
-from pytest_attnmem.growth import grow
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.budgets.growth_fit import grow
 from pytest_attnmem.kernels import decode, ring, standard
+from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 CAUSAL = pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from pytest_attnmem.growth import grow
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.budgets.growth_fit import grow
+from pytest_attnmem.formulas.polynomial import degree, expand
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.polynomial import degree, expand
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.qkv_inputs import qkv
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 NAMED = {kernel.name: kernel for kernel in KERNELS}
 EVERY = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from pytest_attnmem.backends import Backend
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.window_stack import window
 
 RANDOM = np.random.default_rng(0)
 

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.ring import BLOCK_K, BLOCK_Q, MODEL, attention
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 from . import ring_program as program
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pytest_attnmem.kernels import KERNELS, sdpa
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 NODES = {
     sdpa.flash: "ScaledDotProductFlashAttentionForCpuBackward0",

@@ -8,7 +8,7 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.sliding_window import BLOCK, MODEL, WINDOW, attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 #: (window, block): of one key, one query, that divide nothing, and larger than everything.
 CUTS = [(1, 16), (7, 5), (20, 16), (500, 7)]

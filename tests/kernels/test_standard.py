@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_attnmem.formula import parse_formula
+from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.standard import MODEL, attention
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 WHITEBOARD = "2*B*H*N*N*itemsize + B*H*N*d*itemsize"
 

@@ -8,8 +8,8 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.kernels.strided import MODEL, attention
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: Of one key, that divide nothing, the root, and larger than everything.
 STRIDES = [1, 6, 20, 500]

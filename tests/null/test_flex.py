@@ -4,10 +4,10 @@ import pytest
 
 SCRIPT = """
 import torch
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import flex
-from pytest_attnmem.measure import window
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 backend = open_backend("null")
 backend.prime()

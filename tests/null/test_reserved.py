@@ -5,7 +5,7 @@ import pytest
 SCRIPT = """
 import torch
 from pytest_attnmem.backends.null import open_backend
-from pytest_attnmem.measure import window
+from pytest_attnmem.measurement.window_stack import window
 
 def used():
     return [segment for segment in torch.cuda.memory_snapshot() if segment["allocated_size"]]

@@ -10,7 +10,7 @@ import sys
 import pytest
 from torch.cuda import _memory_viz
 
-from pytest_attnmem.record import from_dict
+from pytest_attnmem.report.record import from_dict
 
 TESTS = """
 import pytest

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import launch
+from pytest_attnmem.nulldevice.counts import device_memory, unknown_calls
 from pytest_attnmem.nulldevice.launch import (
     active,
     become,
@@ -15,7 +16,6 @@ from pytest_attnmem.nulldevice.launch import (
     present,
     variables,
 )
-from pytest_attnmem.nulldevice.observe import device_memory, unknown_calls
 from pytest_attnmem.profiles import PROFILES
 
 FOLDER = Path("/cache/key")

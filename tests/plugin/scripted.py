@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from pytest_attnmem.backends import Rise, Stretch
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.measurement import Held
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.protocol import Rise, Stretch
 
 
 class Memory:

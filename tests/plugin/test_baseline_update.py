@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pytest_attnmem import baseline_file
+from pytest_attnmem.baselines import file as baseline_file
 
 from .baselines import entry, everywhere, needing, read_baseline, states, write_baseline
 

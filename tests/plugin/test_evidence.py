@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_attnmem.record import from_dict
+from pytest_attnmem.report.record import from_dict
 
 ATTENTION = """
 import pytest

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.budget import parse
-from pytest_attnmem.settings import OPTIONS, Option, Settings
-from pytest_attnmem.tolerance import parse_tolerance
+from pytest_attnmem.budgets.parsing import parse
+from pytest_attnmem.budgets.tolerance import parse_tolerance
+from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
 
 #: Option → two texts for its value, and the values in force that they stand for; of a flag, what
 #: the ini file may say. An option that is missing here fails the tests below.
@@ -49,7 +49,7 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
-    from pytest_attnmem.fixtures import SESSION
+    from pytest_attnmem.plugin.fixtures import SESSION
     pytest.settings = session.config.stash[SESSION].settings
 """,
         "conftest.py",

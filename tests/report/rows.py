@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from pytest_attnmem.measurement import METRICS, Held
-from pytest_attnmem.record import Record
-from pytest_attnmem.timeline import Span, Timeline
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import METRICS
+from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.report.record import Record
 
 sizes = st.integers(-(2**60), 2**60)
 maybe = st.none() | sizes

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from pytest_attnmem.record import Record
 from pytest_attnmem.report.csv import COLUMNS, render
-from pytest_attnmem.summary import summarise
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 from .rows import OVER, records
 

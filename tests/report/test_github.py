@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.github import SUMMARY_LIMIT, add_to_step_summary, workflow_commands
 from pytest_attnmem.report.markdown import render
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 from .rows import records
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.timeline import Span, Timeline
 from pytest_attnmem.report.html import LISTED, SCRIPTS, STYLES, render, verdict
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.timeline import Span, Timeline
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 from .rows import records, texts
 

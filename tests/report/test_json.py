@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_attnmem.environment import describe
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.record import Record
+from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.report.json import load, render
-from pytest_attnmem.summary import summarise
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 from .rows import GROWN, OVER, RECORDS, WHOLE, records
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.markdown import LIMIT, bounded, code, render, verdict
-from pytest_attnmem.summary import summarise
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 from pytest_attnmem.units import excerpt
-from pytest_attnmem.verdict import Outcome
 
 from .rows import records, texts
 

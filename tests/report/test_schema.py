@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_attnmem.api import AttnMem
-from pytest_attnmem.environment import describe
+from pytest_attnmem.api.attnmem import AttnMem
+from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.budgets.verdict import Verdict
 from pytest_attnmem.errors import BudgetExceeded
-from pytest_attnmem.instrument import ready
-from pytest_attnmem.measurement import Measurement
-from pytest_attnmem.record import Record, record
+from pytest_attnmem.measurement.environment import describe
+from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.report.json import render
-from pytest_attnmem.shape import AttentionShape
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Verdict
+from pytest_attnmem.report.record import Record, record
+from pytest_attnmem.report.summary import summarise
+from pytest_attnmem.symbols.attention_shape import AttentionShape
 
 from .rows import RECORDS, WHOLE, records
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.record import Record
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 from pytest_attnmem.report.terminal import render_line, render_table
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Outcome
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 KIB = 1024

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_attnmem.record import Record
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 from pytest_attnmem.report.trend import render
-from pytest_attnmem.summary import summarise
-from pytest_attnmem.verdict import Outcome
 
 from .rows import records
 

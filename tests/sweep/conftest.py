@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pytest_attnmem.collector import Collector
-from pytest_attnmem.instrument import ready
-from pytest_attnmem.sweep.attentions import attention_of
+from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.measurement.garbage import Collector
+from pytest_attnmem.sweep.candidates import attention_of
 from pytest_attnmem.sweep.case import Case
-from pytest_attnmem.sweep.rows import OK, Row, Sweep
+from pytest_attnmem.sweep.results import OK, Row, Sweep
 
 MIB = 1 << 20
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.sweep.attentions import attention_of
+from pytest_attnmem.sweep.candidates import attention_of
 from pytest_attnmem.sweep.case import cases, passes
 
 COMMON = {"batch": 2, "heads": 3, "dtype": torch.float32, "backward": True}

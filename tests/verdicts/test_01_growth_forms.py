@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem import BudgetExceeded, growth
-from pytest_attnmem.interpolation import padded
+from pytest_attnmem.formulas.interpolation import padded
 
 BACKENDS = pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
 

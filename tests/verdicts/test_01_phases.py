@@ -2,9 +2,9 @@
 
 import pytest
 
-from pytest_attnmem.contract import parse_contract
-from pytest_attnmem.growth import Growth
-from pytest_attnmem.judgement import Answer
+from pytest_attnmem.budgets.growth_contract import parse_contract
+from pytest_attnmem.budgets.growth_fit import Growth
+from pytest_attnmem.budgets.growth_judgement import Answer
 
 
 def test_a_grid_that_bends_is_unclear():

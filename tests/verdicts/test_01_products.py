@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem import BudgetExceeded, growth
-from pytest_attnmem.contract import parse_contract
+from pytest_attnmem.budgets.growth_contract import parse_contract
 
 BACKENDS = pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
 

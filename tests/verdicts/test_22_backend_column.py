@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_attnmem.record import Record
 from pytest_attnmem.report import cells
+from pytest_attnmem.report.record import Record
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import pytest
 
-from pytest_attnmem.budget import memory_budget, parse, resolve
+from pytest_attnmem.budgets.budget import resolve
+from pytest_attnmem.budgets.parsing import memory_budget, parse
+from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.shape import SYMBOLS, Source, gather
+from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.suggestion import closest, did_you_mean, product
-from pytest_attnmem.tolerance import parse_tolerance
+from pytest_attnmem.symbols.attention_shape import Source, gather
+from pytest_attnmem.symbols.names import SYMBOLS
 
 SHAPE = gather([Source("test", {"B": 1, "H": 2, "N": 4, "d": 8, "itemsize": 4})])
 KNOWN = "known: B=1, H=2, Hkv=2, N=4, M=4, d=8, dv=8, itemsize=4"

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from pytest_attnmem.budget import parse, resolve
+from pytest_attnmem.api.comparison import _bound
+from pytest_attnmem.api.derive import derive
+from pytest_attnmem.budgets.budget import resolve
+from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.cli import main
-from pytest_attnmem.comparison import _bound
-from pytest_attnmem.derive import derive
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.inputs import qkv
-from pytest_attnmem.plan import backend_name
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.measurement.qkv_inputs import qkv
+from pytest_attnmem.plugin.markers import backend_name
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 LOOP: list[object] = []
 LOOP.append(LOOP)

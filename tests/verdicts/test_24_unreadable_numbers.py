@@ -6,8 +6,8 @@ import pytest
 
 from pytest_attnmem.cli import main
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.record import Record, from_dict, to_dict
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.report.record import Record, from_dict, to_dict
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 
 def test_a_duration_beyond_a_float_is_refused_in_one_line(tmp_path, capsys):

@@ -5,7 +5,7 @@ import torch
 from zoo.endings import Ending, problems
 from zoo.pair import pairs
 
-from pytest_attnmem.inputs import qkv
+from pytest_attnmem.measurement.qkv_inputs import qkv
 
 PAIRS = pairs()
 each = pytest.mark.parametrize("one", PAIRS.values(), ids=PAIRS)

@@ -11,11 +11,11 @@ import torch
 
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
+from ...measurement.protocol import Gauge, Stretch
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
-from .. import Gauge, Stretch
-from ..tracker import raised_at
-from .calls import Call, Output, Plan, Planner
-from .fakes import DEVICE
+from ..tracing.dispatch_tracker import raised_at
+from .fake_tensor import DEVICE
+from .op_plan import Call, Output, Plan, Planner
 
 if TYPE_CHECKING:
     from .simulation import Simulation

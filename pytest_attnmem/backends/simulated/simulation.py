@@ -13,24 +13,24 @@ from torch._dynamo import eval_frame
 
 from ...allocator import AllocatorSettings
 from ...errors import CannotSimulate, StartAgain
-from ...measurement import Held
+from ...measurement.held import Held
+from ...measurement.protocol import Stretch
 from ...profiles import DeviceProfile
-from .. import Stretch
-from ..threads import ThreadWatch
-from ..tracker import caller
-from .adoption import Adoption
+from ..cpu_threads import ThreadWatch
+from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
-from .calls import Planner
-from .composites import Composites
-from .device import BACKWARD, MAIN, Device
-from .fakes import DEVICE, PRINTING
-from .interface import Interface
-from .lifetimes import Lifetimes
-from .recall import Recalled
-from .surroundings import surroundings
-from .translation import Translation
-from .workspaces import workspace_bytes
-from .world import World
+from .composite_ops import Composites
+from .cublas_workspace import workspace_bytes
+from .fake_converter import Adoption
+from .fake_mode import World
+from .fake_tensor import DEVICE, PRINTING
+from .function_mode import Translation
+from .op_cache import Recalled
+from .op_plan import Planner
+from .patches import surroundings
+from .simulated_device import BACKWARD, MAIN, Device
+from .storage_lifetimes import Lifetimes
+from .torch_cuda import Interface
 
 _SHOWN = 20
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.backends import open_backend
-from pytest_attnmem.instrument import Instrument
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
 

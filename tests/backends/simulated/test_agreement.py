@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated import Simulated, program_only
-from pytest_attnmem.instrument import Instrument
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.shape import Source, gather
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 CASES = [
     pytest.param(kernel, causal, training, id=f"{kernel.name}-{causal}-{training}")

@@ -7,7 +7,7 @@ import numpy
 import pytest
 import torch
 
-from pytest_attnmem.backends import open_backend
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import BackendUnavailable, CannotSimulate
 
 ASKING = {

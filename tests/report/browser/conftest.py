@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_attnmem.report.html import render
-from pytest_attnmem.summary import summarise
+from pytest_attnmem.report.summary import summarise
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 #: Nothing that it would do on its own, least of all over a network.

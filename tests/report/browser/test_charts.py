@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
-from pytest_attnmem.timeline import Span, Timeline
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.report.record import Record
 
 from .conftest import DESKTOP, PHONE, Shown
 

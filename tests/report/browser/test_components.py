@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.report.record import Record
 
 from .conftest import DESKTOP, PHONE, Shown
 from .test_table import CONTRAST

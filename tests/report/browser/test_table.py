@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.measurement import Held
-from pytest_attnmem.record import Record
-from pytest_attnmem.verdict import Outcome
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.report.record import Record
 
 from .conftest import PHONE, Shown
 

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from . import efficient, flash, softmax
+from . import efficient_ops as efficient
+from . import flash_ops as flash
+from . import safe_softmax as softmax
 from .arguments import AttentionRule
-from .route import attend
+from .sdpa import attend
 
 #: What each operator allocates. A rule gives None for a call that it has no answer to.
 RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..calls import Call, Plan
+from ..op_plan import Call, Plan
 
 #: A rule that may not know: None.
 AttentionRule = Callable[[Call], Plan | None]

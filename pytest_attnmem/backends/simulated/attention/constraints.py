@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from .question import Described, Question
+from .sdp_params import Described, Question
 
 Constraint = Callable[[Question], str | None]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ..calls import Call, Plan
+from ..op_plan import Call, Plan
 
 __all__ = ["plan"]
 
 
 def plan(call: Call) -> Plan | None:
     """What happens to memory while this operator runs; nothing where that is not known."""
-    from .table import rule_of  # only now: attention has rules of its own, made of parts of these
+    from .registry import (
+        rule_of,  # only now: attention has rules of its own, made of parts of these
+    )
 
     rule = rule_of(call)
     return None if rule is None else rule(call)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..calls import Call
+from ..op_plan import Call
 
 
 def overload(op: str) -> Any:

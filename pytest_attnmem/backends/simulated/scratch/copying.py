@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..calls import Call, Output, Plan, Rule
-from .steps import born, outputs_alone, while_held
-from .tensors import dense_bytes
+from ..op_plan import Call, Output, Plan, Rule
+from .plan_steps import born, outputs_alone, while_held
+from .tensor_bytes import dense_bytes
 
 #: Each is one kernel or several that write to the result (Copy.cu, Shape.cu, ScatterGatherKernel.cu
 #: TriangularOps.cu, UpSample*.cu, and so on).

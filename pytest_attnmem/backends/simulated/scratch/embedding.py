@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..calls import Call, Free, Plan, Rule, Step, Temporary
+from ..op_plan import Call, Free, Plan, Rule, Step, Temporary
 from .cub import radix_sort_storage, scan_storages, unique_storage
-from .steps import born, while_held
-from .tensors import HALVES, copy_bytes
+from .plan_steps import born, while_held
+from .tensor_bytes import HALVES, copy_bytes
 
 if TYPE_CHECKING:
     import torch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from ..calls import Call, Plan, Rule
-from .steps import born, outputs_alone, while_held
-from .tensors import wider
+from ..op_plan import Call, Plan, Rule
+from .plan_steps import born, outputs_alone, while_held
+from .tensor_bytes import wider
 
 _CHUNK: Final = 65_536  # elements of a tensor that a block takes
 

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..calls import Call, Free, Plan, Rule, Step, Temporary
+from ..op_plan import Call, Free, Plan, Rule, Step, Temporary
 from .cub import radix_sort_storage
-from .iteration import contiguous_strides
-from .reducing import extrema_of_all
-from .steps import born, while_held
-from .tensors import copy_bytes, dense_bytes, dense_without_overlap
+from .plan_steps import born, while_held
+from .reduction_ops import extrema_of_all
+from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap
+from .tensor_iterator import contiguous_strides
 
 _INDEX: Final = 8
 _SCALAR: Final = 8

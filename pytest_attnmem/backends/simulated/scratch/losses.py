@@ -7,12 +7,12 @@ from typing import Final
 
 import torch
 
-from ..calls import Call, Output, Plan, Rule
+from ..op_plan import Call, Output, Plan, Rule
 from .arguments import argument
-from .iteration import reduction
-from .reduction import Kernel, blocks_plan
-from .steps import born, while_held
-from .tensors import HALVES, copy_bytes, dense_bytes, wider
+from .plan_steps import born, while_held
+from .reduction_launch import Kernel, blocks_plan
+from .tensor_bytes import HALVES, copy_bytes, dense_bytes, wider
+from .tensor_iterator import reduction
 
 _NONE: Final = 0
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..calls import Call, Free, Plan, Rule, Temporary
-from .steps import CUBLAS, born
-from .tensors import dense_bytes, dense_without_overlap
+from ..op_plan import Call, Free, Plan, Rule, Temporary
+from .plan_steps import CUBLAS, born
+from .tensor_bytes import dense_bytes, dense_without_overlap
 
 if TYPE_CHECKING:
     import torch

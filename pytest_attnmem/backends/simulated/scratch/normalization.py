@@ -6,11 +6,11 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..calls import Call, Free, Output, Plan, Rule, Step, Temporary
-from .iteration import reduction
-from .reduction import Kernel, blocks_plan
-from .steps import while_held
-from .tensors import HALVES, copy_bytes, wider
+from ..op_plan import Call, Free, Output, Plan, Rule, Step, Temporary
+from .plan_steps import while_held
+from .reduction_launch import Kernel, blocks_plan
+from .tensor_bytes import HALVES, copy_bytes, wider
+from .tensor_iterator import reduction
 
 if TYPE_CHECKING:
     import torch

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import torch
 
-from ..calls import Call, Plan, Rule
+from ..op_plan import Call, Plan, Rule
 from .arguments import overload
-from .steps import born, outputs_alone, while_held
-from .tensors import dense_bytes
+from .plan_steps import born, outputs_alone, while_held
+from .tensor_bytes import dense_bytes
 
 #: Tagged pointwise, but composed of several kernels, or of one after the host has read.
 COMPOSED: Final = frozenset({"aten.equal", "aten.isfinite", "aten.mvlgamma"})

@@ -7,11 +7,11 @@ from typing import Final
 
 import torch
 
-from ..calls import Call, Plan, Rule
+from ..op_plan import Call, Plan, Rule
 from .arguments import argument
 from .cub import OLDEST, scan_storages
-from .steps import born, while_held
-from .tensors import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped
+from .plan_steps import born, while_held
+from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int64)
 

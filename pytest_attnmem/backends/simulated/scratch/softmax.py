@@ -7,10 +7,10 @@ from typing import Final
 
 import torch
 
-from ..calls import Call, Plan, Rule
-from .iteration import contiguous_strides, result_strides
-from .steps import born, while_held
-from .tensors import copy_bytes, dense_bytes
+from ..op_plan import Call, Plan, Rule
+from .plan_steps import born, while_held
+from .tensor_bytes import copy_bytes, dense_bytes
+from .tensor_iterator import contiguous_strides, result_strides
 
 
 def _forward(call: Call) -> Plan:

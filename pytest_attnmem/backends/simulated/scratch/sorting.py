@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..calls import Call, Free, Plan, Rule, Temporary
+from ..op_plan import Call, Free, Plan, Rule, Temporary
 from .arguments import argument
 from .cub import radix_sort_storage
-from .steps import born, while_held
-from .tensors import copy_bytes, wrapped
+from .plan_steps import born, while_held
+from .tensor_bytes import copy_bytes, wrapped
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pytest_attnmem.backends.simulated.calls import Free, Output, Temporary, Workspace
+from pytest_attnmem.backends.simulated.op_plan import Free, Output, Temporary, Workspace
 
 DATA = Path(__file__).parents[3] / "data" / "cuda"
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.attention import RULES, UNKNOWN
-from pytest_attnmem.backends.simulated.attention.flash import splits
-from pytest_attnmem.backends.simulated.calls import Call
+from pytest_attnmem.backends.simulated.attention.flash_ops import splits
+from pytest_attnmem.backends.simulated.op_plan import Call
 from pytest_attnmem.profiles import find_profile
 
 from . import cases

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.backends.simulated.attention import RULES
-from pytest_attnmem.backends.simulated.calls import Call, Output
+from pytest_attnmem.backends.simulated.op_plan import Call, Output
 from pytest_attnmem.backends.simulated.scratch import plan
 
 from .recordings import Told

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from torch._subclasses import FakeTensorMode
 
-from pytest_attnmem.backends.simulated.calls import Call, Free, Output, Temporary, Workspace
+from pytest_attnmem.backends.simulated.op_plan import Call, Free, Output, Temporary, Workspace
 from pytest_attnmem.backends.simulated.scratch import plan
 from pytest_attnmem.profiles import find_profile
 

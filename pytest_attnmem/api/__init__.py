@@ -1,0 +1,1 @@
+"""The functions of ``attnmem``: measure, region, check, compare, growth and derive."""

@@ -1,0 +1,299 @@
+"""What the ``attnmem`` fixture is: measure, region, check, compare and qkv."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..backends.primed_backend import Instrument, ready
+from ..budgets.budget import Budget, BudgetSpec, resolve
+from ..budgets.growth_contract import Contract
+from ..budgets.growth_fit import Growth, grow
+from ..budgets.verdict import Verdict, judge, judge_unfinished
+from ..closed_forms.closed_form import Derived
+from ..errors import BudgetError
+from ..measurement import qkv_inputs as inputs
+from ..measurement.measurement import Measurement
+from ..measurement.protocol import world
+from ..measurement.window_stack import unseen
+from ..symbols.attention_shape import AttentionShape, Source, gather
+from .attribution import Exceeded
+from .comparison import Comparison, Ratio, Saving, hold
+from .derive import derive
+from .holding import Gate, Holding, Keeper
+from .limits import caller, check_metric, device_facts, is_size, limit_of
+from .region import Region
+
+__tracebackhide__ = True  # pytest shows the line that called, and none of these
+
+
+class AttnMem:
+    """Measures, and holds measurements to limits: what the ``attnmem`` fixture is."""
+
+    def __init__(
+        self,
+        instrument: Callable[[str | None], Instrument] = lambda name: ready(name or "auto"),
+        sources: tuple[Source, ...] = (),
+        keep: Keeper | None = None,
+        gate: Gate | None = None,
+        strict: bool = False,
+        explain: str = "auto",
+        enforcing: bool = True,
+    ) -> None:
+        self._instrument = instrument
+        self._sources = [*sources]
+        self._holding = Holding(keep, gate, strict, explain, enforcing)
+        self._names: Counter[str] = Counter()
+        self.regions: list[Region] = []
+        """The regions that the test made, entered or not."""
+        self.exceeded: list[Exceeded] = self._holding.exceeded
+        """Each limit that was not kept, for whoever can run the test once more."""
+        self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
+        self._sizes: inputs.Resized = {}  # of inputs, while a rehearsal is on
+
+    def __repr__(self) -> str:
+        return "<attnmem>"
+
+    @property
+    def computes(self) -> bool:
+        """True if tensors have values: false on the null device and in a simulated run."""
+        return self._instrument(None).backend.computes
+
+    def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
+        backend = self._instrument(None).backend
+        if kwargs.get("device") is None:
+            kwargs["device"] = backend.device
+        arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
+        with world(backend):
+            tensors = inputs.qkv(**arguments)
+        self._sources.append(inputs.shape_of(arguments))
+        return tensors
+
+    def learn(self, source: Source) -> None:
+        """Take in symbols that became known."""
+        self._sources.append(source)
+
+    @property
+    def input_sizes(self) -> Mapping[str, int]:
+        """The sizes that ``qkv`` was called with."""
+        return inputs.sizes_of(self._sources)
+
+    @contextmanager
+    def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+        """Measure the regions of a test, at other ``sizes`` of its inputs if given.
+
+        Nothing raises, and no row is kept.
+        """
+        sources, regions = len(self._sources), len(self.regions)
+        self._traced, self._sizes = {}, sizes or {}
+        self._names.clear()
+        try:
+            yield self._traced
+        finally:
+            self._traced, self._sizes = None, {}
+            self._names.clear()
+            del self._sources[sources:], self.regions[regions:]
+
+    def begin_again(self) -> None:
+        """Forgets the regions of a run of the test that starts again."""
+        for known in (self.regions, self.exceeded, self._names):
+            known.clear()
+
+    def shape(self, *sources: Source) -> AttentionShape:
+        """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
+        return gather([*sources, *self._sources])
+
+    def measure(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        warmup: int = 0,
+        backend: str | None = None,
+        **kwargs: Any,
+    ) -> Measurement:
+        """Measure one call ``fn(*args, **kwargs)``, after ``warmup`` calls that are not measured.
+
+        What it returns is alive at the end, counted in ``retained_bytes``, and kept as ``result``.
+        Running out of memory is a result (``out_of_memory``); other errors are raised.
+
+        Raises:
+            BackendUnavailable: the backend cannot measure here.
+        """
+        if not callable(fn):
+            raise BudgetError(
+                f"measure takes a function and its arguments, measure(fn, q, k, v); got a"
+                f" {type(fn).__name__}, perhaps what the function returned"
+            )
+        instrument = self._instrument(backend)
+        instrument.warm_up(lambda: fn(*args, **kwargs), warmup)
+        measurement, result = instrument.run(lambda: fn(*args, **kwargs))
+
+        def trace() -> Measurement:
+            with unseen():  # by the window of the test that this may be in
+                return instrument.run(lambda: fn(*args, **kwargs), trace=True)[0]
+
+        return replace(measurement, result=result, trace=trace)
+
+    def region(
+        self,
+        name: str,
+        limit: Any = None,
+        *,
+        metric: str = "peak",
+        tolerance: Any = 0,
+        exact: bool = False,
+        backend: str | None = None,
+        **symbols: Any,
+    ) -> Region:
+        """Measure the body of a ``with``; over ``limit`` it raises there.
+
+        Regions nest and repeat; each is a row of the report. ``region.measurement`` is filled in
+        at the end.
+
+        Raises:
+            BudgetExceeded: at the end, if the region was over its limit.
+            BudgetError: the limit cannot be read, or a symbol of it has no value.
+        """
+        if not (isinstance(name, str) and name.strip() and name.isprintable()):
+            raise BudgetError(f"a region needs a name, one line of text; got {name!r:.40}")
+        if limit is None and is_size(name):
+            raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        spec = limit_of("region", limit, options, symbols)
+        instrument = self._instrument(backend)
+        judged = partial(self._judge_region, spec=spec, instrument=instrument)
+        region = Region(self._unique(name), instrument, instrument.window(metric), judged)
+        self.regions.append(region)
+        return region
+
+    def check(
+        self,
+        measurement: Measurement,
+        limit: Any,
+        *,
+        metric: str = "peak",
+        tolerance: Any = 0,
+        exact: bool = False,
+        name: str = "check",
+        **symbols: Any,
+    ) -> Verdict:
+        """Hold a measurement to a limit.
+
+        Raises:
+            BudgetExceeded: it is over.
+            BudgetError: the limit cannot be read, or a symbol of it has no value.
+        """
+        if not isinstance(measurement, Measurement):
+            kind = type(measurement).__name__
+            raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        spec = limit_of("check", limit, options, symbols)
+        shape = self.shape(Source("check", symbols), device_facts(measurement))
+        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
+        return self._conclude(self._unique(name), verdict, measurement, shape)
+
+    def compare(
+        self,
+        new: Callable[[], Any],
+        base: Callable[[], Any],
+        *,
+        max_ratio: Ratio | None = None,
+        min_saving: Saving | None = None,
+        metric: str = "peak",
+        warmup: int = 0,
+        backend: str | None = None,
+    ) -> Comparison:
+        """Run both and hold ``new`` to ``base``; without a number, ``new`` may not need more.
+
+        ``max_ratio`` bounds new / base; ``min_saving`` bounds base - new from below: a size, a
+        formula, or a share of base (``"40%"``, ``0.4``). Both are held where both are given.
+
+        Raises:
+            BudgetExceeded: ``new`` needs too much.
+            BudgetError: a number that cannot be read.
+        """
+        check_metric(metric)
+        reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
+        measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
+        shape = self.shape()
+        verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller(), shape)
+        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
+        return Comparison(measured, reference, verdict, metric)
+
+    def growth(
+        self,
+        fn: Callable[..., Any],
+        *,
+        metric: str = "peak",
+        warmup: int = 0,
+        backend: str | None = None,
+        **sizes: Iterable[int],
+    ) -> Growth:
+        """Measure ``fn(N=…)`` at each size of ``N=[256, 512, 1024, 2048]``, and fit it exactly.
+
+        Of several symbols every combination is measured; ``Growth`` has ``formula``, ``degree``
+        and ``assert_within("O(N)")``.
+
+        Raises:
+            BudgetError: too few sizes, or one that the function does not take.
+        """
+        check_metric(metric)
+
+        def measured(call: Callable[[], Any]) -> Measurement:
+            return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
+
+        def traced(call: Callable[[], Any]) -> Measurement:
+            with unseen():
+                return self._instrument(backend).run(call, trace=True, most=sys.maxsize)[0]
+
+        return replace(grow(measured, fn, sizes, metric, traced), hold=self._hold)
+
+    def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
+        """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
+        return derive(fn, *shapes, **options)
+
+    def _judge_region(
+        self,
+        name: str,
+        measurement: Measurement,
+        error: BaseException | None,
+        spec: BudgetSpec,
+        instrument: Instrument,
+    ) -> Verdict | None:
+        if self._traced is not None:
+            self._traced[name] = measurement
+            return None
+        shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
+        if error is not None:
+            if not spec.limits:
+                return None
+            why = f"the region was left by {type(error).__name__}"
+            verdict = judge_unfinished(measurement, spec, shape, why)
+            return self._holding.note(name, verdict, measurement, shape, instrument)
+        if not spec.limits and measurement.out_of_memory is None:
+            return self._holding.conclude(name, None, measurement, shape, instrument)
+        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
+        return self._holding.conclude(name, verdict, measurement, shape, instrument)
+
+    def _hold(self, grown: Growth, contract: Contract) -> None:
+        budget = Budget(None, contract.text, where=caller(), metric=grown.metric, contract=contract)
+        if grown.largest is not None:
+            verdict = judge(grown.largest, budget, [grown])
+            self._conclude(self._unique("growth"), verdict, grown.largest, self.shape())
+
+    def _conclude(
+        self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
+    ) -> Verdict:
+        if self._traced is not None:
+            return verdict
+        return self._holding.conclude(name, verdict, measurement, shape) or verdict
+
+    def _unique(self, name: str) -> str:
+        self._names[name] = number = self._names[name] + 1
+        return name if number == 1 else self._unique(f"{name} #{number}")

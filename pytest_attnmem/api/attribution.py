@@ -1,0 +1,147 @@
+"""Who held the memory: one more run of what was over, under a tracker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ..backends.primed_backend import Instrument
+from ..budgets.failure_text import explain
+from ..budgets.verdict import Outcome, Verdict, with_held
+from ..errors import AttnMemError, BudgetExceeded, causes, stops
+from ..measurement.measurement import Measurement
+from ..measurement.timeline import ITSELF
+from ..symbols.attention_shape import AttentionShape
+from ..units import format_size
+
+
+@dataclass(slots=True)
+class Exceeded:
+    """A limit that was not kept, and the error that says so."""
+
+    name: str
+    verdict: Verdict
+    shape: AttentionShape
+    instrument: Instrument | None
+    """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
+    error: BudgetExceeded = field(init=False)
+    told: bool = False
+    """True once a report has the error, such as the report of a subtest."""
+
+    def __post_init__(self) -> None:
+        self.error = BudgetExceeded(self._text())
+
+    @property
+    def listed(self) -> bool:
+        """Returns whether the error lists the tensors that were held."""
+        return bool(self.verdict.measurement and self.verdict.measurement.held)
+
+    def attribute(self, trace: Callable[[], Measurement]) -> None:
+        """Tell the error, already raised, what was held at the peak."""
+        self.become(attributed(self.verdict, trace))
+
+    def become(self, verdict: Verdict) -> None:
+        """Have the error say what is known by now."""
+        self.verdict = verdict
+        self.error.args = (self._text(),)
+
+    def explains(self, raised: BaseException | None) -> bool:
+        """Returns whether ``raised`` is this error, or was raised from it."""
+        return any(error is self.error for error in causes(raised))
+
+    def _text(self) -> str:
+        return f"{self.name}: {explain(self.verdict, self.shape)}"
+
+
+def wanted(explain: str, verdict: Verdict) -> bool:
+    """Whether ``--attnmem-explain`` asks who held the memory that a verdict is on."""
+    if verdict.outcome is Outcome.OVER:
+        return explain != "off"
+    measured = verdict.measurement
+    return explain == "all" and measured is not None and measured.unmeasured is None
+
+
+def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:
+    """The verdict with what was held at the peak, from one more run; or with why that is unknown.
+
+    The tracker sees the tensors of a program. What kernels keep for themselves, and what a
+    compiler saved that the tracker's eager run did not, is told as the difference. However the
+    run ends, the verdict stands; an error that stops the session is raised.
+    """
+    measured = verdict.measurement
+    if measured is None or measured.out_of_memory is not None:
+        return verdict
+    if measured.held or measured.left:  # known from the run itself
+        at_end = verdict.budget is not None and verdict.budget.metric == "retained"
+        known = replace(measured, held=measured.left) if at_end else measured
+        return with_held(verdict, _traced_too(known, trace, at_end))
+    try:
+        traced = (trace or _untraceable)()
+    except AttnMemError as error:
+        why = str(error)
+    except stops():
+        raise
+    except BaseException as error:
+        why = raised(error)
+    else:
+        metric = verdict.budget.metric if verdict.budget else "peak"
+        held = traced.left if metric == "retained" else traced.held
+        note = _difference(measured, traced, "retained" if metric == "retained" else "peak")
+        traced = of_second_run(traced, note)
+        return with_held(verdict, replace(traced, held=held, held_note=note))
+    note = " ".join(f"what was held is not known: {why}".split())
+    return with_held(verdict, replace(measured, held_note=note[:200]))
+
+
+def _traced_too(
+    known: Measurement, trace: Callable[[], Measurement] | None, at_end: bool
+) -> Measurement:
+    """Returns the measurement with the modules and shapes of a second run that holds the same."""
+    try:
+        traced = (trace or _untraceable)()
+    except stops():
+        raise
+    except BaseException:
+        return known
+    told = traced.left if at_end else traced.held
+    same = Counter(one.origin for one in told) == Counter(one.origin for one in known.held)
+    return replace(known, held=told) if same else known
+
+
+def of_second_run(traced: Measurement, note: str = "") -> Measurement:
+    """The measurement, whose timeline says how it was seen, and what it does not account for."""
+    if traced.timeline is None:
+        return traced
+    run = "the second run"
+    seen = note if note.startswith(run) else ", ".join(filter(None, (run, note.replace(run, "it"))))
+    told = seen + traced.timeline.note.removeprefix(ITSELF)
+    return replace(traced, timeline=replace(traced.timeline, note=told))
+
+
+def raised(error: BaseException) -> str:
+    """How a second run ended that did not come to its end."""
+    return f"the second run raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+
+
+def _untraceable() -> Measurement:
+    raise AttnMemError("a region runs again only with its test")
+
+
+def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
+    """What the tracker did not see, in one line; empty where it saw as much."""
+    all_of_it, seen = measured.value(metric), traced.value(metric)
+    if all_of_it is None or seen is None or all_of_it == seen:
+        return ""
+    if all_of_it > seen:
+        unseen = format_size(all_of_it - seen)
+        if metric == "retained":
+            return (
+                f"and {unseen} that the second run did not keep: state of first use, most likely;"
+                " warmup=1 leaves it out"
+            )
+        return (
+            f"and {unseen} that the second run did not account for (scratch inside kernels, most"
+            " likely)"
+        )
+    return f"the second run, eager and without scratch, held {format_size(seen)}"

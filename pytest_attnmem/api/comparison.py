@@ -1,0 +1,142 @@
+"""Two measurements, one held to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ..budgets.budget import Budget, resolve
+from ..budgets.parsing import parse
+from ..budgets.tolerance import parse_share, parse_tolerance
+from ..budgets.verdict import Outcome, Verdict, judge
+from ..errors import BudgetError
+from ..formulas.exact_arithmetic import MAX_BITS
+from ..measurement.measurement import Measurement
+from ..symbols.attention_shape import AttentionShape
+from ..units import excerpt, format_distinct, format_size, shown
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
+#: What ``max_ratio`` and ``min_saving`` may be.
+Ratio = int | float | Fraction | str
+Saving = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two measurements held to one another."""
+
+    new: Measurement
+    base: Measurement
+    verdict: Verdict
+    metric: str
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """New over base, exactly; ``None`` where either is unknown or base is nothing."""
+        new, base = self.new.value(self.metric), self.base.value(self.metric)
+        return Fraction(new, base) if new is not None and base else None
+
+
+def hold(
+    new: Measurement,
+    base: Measurement,
+    bound: tuple[Ratio | None, Saving | None],
+    metric: str,
+    where: str,
+    shape: AttentionShape,
+) -> Verdict:
+    """The verdict on ``new`` where ``bound`` says how it must compare with ``base``.
+
+    Raises:
+        BudgetError: the bound cannot be read.
+    """
+    before = base.value(metric)
+    problem = _problem(base, metric)
+    if before is None or problem:
+        absent = f"the base {problem}"
+        return judge(new, Budget(None, where=where, metric=metric, absent=absent))
+    limit, text = _bound(before, *bound, shape)
+    verdict = judge(new, Budget(limit, text, where=where, metric=metric))
+    value = new.value(metric)
+    if verdict.outcome is not Outcome.OVER or new.out_of_memory is not None or value is None:
+        return verdict
+    return replace(verdict, reason=f"{_over(value, before, limit, metric, text)} on {new.place}")
+
+
+def _over(value: int, base: int, limit: int, metric: str, allowed: str) -> str:
+    """``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
+    new, most = format_distinct(value, limit)
+    ratio = f" is {_times(value, base)} of base" if base > 0 else " is over base"
+    return f"{metric} of new, {new},{ratio}; allowed {most}, {allowed}"
+
+
+def _times(value: int, base: int) -> str:
+    hundredths = (value * 200 // base + 1) // 2  # rounded to the nearest
+    return f"{hundredths // 100:,}.{hundredths % 100:02}x"
+
+
+def _problem(base: Measurement, metric: str) -> str:
+    """Why nothing can be held to ``base``, as a predicate; empty where it can."""
+    if base.out_of_memory is not None:
+        return "ran out of memory"
+    if base.unmeasured is not None:
+        return f"was not measured: {base.unmeasured}"
+    if base.value(metric) is None:
+        missing = f": {base.missing}" if base.missing else ""
+        return f"was not measured: {metric} is not measured on {base.backend}{missing}"
+    if doubt := base.doubt(metric):
+        return f"was not measured: {doubt}"
+    return "" if base.allocations else "was not measured: nothing was allocated"
+
+
+def _bound(
+    base: int, max_ratio: Ratio | None, min_saving: Saving | None, shape: AttentionShape
+) -> tuple[int, str]:
+    """Return the most that ``new`` may need where ``base`` is known, and the limit in words."""
+    if max_ratio is None and min_saving is None:
+        max_ratio = 1
+    limits: list[tuple[int, str]] = []
+    if max_ratio is not None:
+        ratio = _ratio(max_ratio)
+        times = f"{max_ratio.strip()} of" if isinstance(max_ratio, str) else f"{max_ratio}x"
+        limits.append((int(base * ratio), f"{times} base {format_size(base)}"))
+    if min_saving is not None:
+        saving = _saving(base, min_saving, shape)
+        if saving > max(base, 0):
+            raise BudgetError(
+                f"min_saving={shown(min_saving)} is more than base, {format_size(base)}"
+            )
+        less = excerpt(str(min_saving), 120)
+        limits.append((max(base - saving, 0), f"base {format_size(base)} less {less}"))
+    return min(limits)
+
+
+def _ratio(written: Ratio) -> Fraction:
+    """Return the ratio that a number or ``"50%"`` names, exactly."""
+    refused = f"max_ratio={shown(written)} is not a ratio"
+    share = parse_share(written) if isinstance(written, str) and len(written) <= 64 else None
+    if share is not None:
+        return share
+    if isinstance(written, bool) or not isinstance(written, (int, float, Fraction)):
+        raise BudgetError(f"{refused}; write a number (0.5) or a percentage ('50%')")
+    fine = isinstance(written, Fraction) and written.denominator >> MAX_BITS
+    if fine or not 0 <= written < 2**63:
+        raise BudgetError(f"{refused}; expected 0 or more, below 2**63")
+    # 0.1 is what was meant, not its binary; and numpy's floats have a repr of their own.
+    return Fraction(str(float(written)) if isinstance(written, float) else written)
+
+
+def _saving(base: int, saving: Saving, shape: AttentionShape) -> int:
+    """Return the bytes that a share of base, a size or a formula names."""
+    share = isinstance(saving, str) and ("%" in saving or parse_share(saving) is not None)
+    if share or isinstance(saving, (int, float)):
+        return parse_tolerance(saving, "min_saving").allowance(base)
+    found = resolve(parse((saving,), {}), shape, ()).limit_bytes
+    if found is None:
+        raise BudgetError(
+            f"min_saving={shown(saving)} is not a number of bytes; write a share of base ('40%'),"
+            " a size or a formula"
+        )
+    return found

@@ -1,0 +1,70 @@
+"""A measured stretch of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from ..backends.primed_backend import Instrument
+from ..budgets.verdict import Verdict
+from ..errors import BudgetError
+from ..measurement.measurement import Measurement
+from ..measurement.window import Window
+
+
+class Region:
+    """The ``with`` of :meth:`AttnMem.region`; ``measurement`` is filled in when it ends."""
+
+    def __init__(
+        self,
+        name: str,
+        instrument: Instrument,
+        window: AbstractContextManager[Window],
+        judge: Callable[[str, Measurement, BaseException | None], Verdict | None],
+    ) -> None:
+        self.name = name
+        self.instrument = instrument
+        self.measurement: Measurement | None = None
+        self.verdict: Verdict | None = None
+        self.entered = False
+        self.ended = False
+        self._window = window
+        self._judge = judge
+
+    def __repr__(self) -> str:
+        return f"<region {self.name!r}>"
+
+    def __enter__(self) -> Region:
+        __tracebackhide__ = True
+        if self.entered:
+            raise BudgetError(f"region {self.name!r} was entered before; make one for each 'with'")
+        self.entered = True
+        self._opened = self._window.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        __tracebackhide__ = True
+        if self.ended:  # its test has ended the region
+            return
+        self.ended = True
+        try:
+            self._window.__exit__(kind, error, traceback)
+        finally:
+            self.measurement = self._opened.measurement
+            if self.measurement is not None:
+                ran_out = self._opened.out_of_memory is not None
+                self.verdict = self._judge(self.name, self.measurement, None if ran_out else error)
+
+    def abandon(self) -> bool:
+        """End the region without a verdict; returns whether it was open, as in a generator."""
+        if self.ended or not self.entered:
+            return False
+        self.ended = True
+        self._window.__exit__(None, None, None)
+        return True

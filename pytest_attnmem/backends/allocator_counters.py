@@ -1,0 +1,130 @@
+"""Devices whose allocator keeps counters: a level, and a peak that can be reset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import torch
+
+from ..measurement.protocol import Rise, Stretch
+
+#: Metric → the counter that holds it, as torch's statistics name it.
+COUNTERS: Mapping[str, str] = MappingProxyType(
+    {"requested": "requested_bytes", "allocated": "allocated_bytes", "reserved": "reserved_bytes"}
+)
+
+
+#: What ``torch.cuda.reset_peak_memory_stats`` and its twin for accelerators call.
+_RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
+
+
+class Allocator(Protocol):
+    """The part of ``torch.cuda`` or ``torch.accelerator`` that a gauge needs, for one device."""
+
+    def statistics(self) -> Mapping[str, Any]:
+        """``memory_stats``: flat, ``requested_bytes.all.peak``; empty where nothing is counted."""
+
+    def reset_peaks(self) -> None:
+        """Bring every peak down to its current level."""
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+
+
+class CounterGauge:
+    """Reads counters at both ends of a stretch, with the device idle."""
+
+    def __init__(self, allocator: Allocator, uncounted: str = "") -> None:
+        self._allocator = allocator
+        self._uncounted = uncounted
+        self._resets = _ResetWatch()
+
+    def start(self) -> None:
+        """Reset the peaks, and see that it took."""
+        self._allocator.synchronize()
+        self._allocator.reset_peaks()
+        self._before = self._allocator.statistics()
+        self._problem: str | None = None
+        for counter in COUNTERS.values():
+            if _read(self._before, counter, "peak") != _read(self._before, counter, "current"):
+                self._problem = f"the peak of {counter} could not be reset"
+        self._peaks: dict[str, int] = {}
+        self._resets.start(lambda: self._save_peaks(self._allocator.statistics()))
+
+    def stop(self) -> Stretch:
+        """What the counters did since."""
+        self._allocator.synchronize()
+        self._resets.stop()
+        before, after = self._before, self._allocator.statistics()
+        self._save_peaks(after)
+        rises = {
+            metric: _rise(before, after, counter, self._peaks.get(counter))
+            for metric, counter in COUNTERS.items()
+        }
+        if not after:
+            self._problem = self._problem or "the allocator of the device keeps no statistics"
+        made = _since(before, after, "allocation.all.allocated")
+        if not made and any(rise and (rise.high or rise.net) for rise in rises.values()):
+            made = 1  # a device that counts bytes, and not how often
+        if self._uncounted:
+            rises["requested"] = None  # the counter is there, and reads zero
+        refused = _since(before, after, "num_ooms")
+        return Stretch(
+            rises["requested"],
+            rises["allocated"],
+            rises["reserved"],
+            made,
+            self._problem,
+            self._uncounted,
+            out_of_memory="an allocation was refused, and the error caught" if refused else "",
+        )
+
+    def _save_peaks(self, statistics: Mapping[str, Any]) -> None:
+        for counter in COUNTERS.values():
+            peak = _read(statistics, counter, "peak")
+            if peak is not None:
+                self._peaks[counter] = max(peak, self._peaks.get(counter, 0))
+
+
+class _ResetWatch:
+    """Notices that the test itself resets peaks, as tests that measure by hand do."""
+
+    def start(self, save: Callable[[], None]) -> None:
+        """Call ``save`` before peaks are reset."""
+
+        def watched(reset: Callable[..., Any]) -> Callable[..., Any]:
+            def resetting(*args: Any) -> Any:
+                save()
+                return reset(*args)
+
+            return resetting
+
+        self._kept = {name: getattr(torch._C, name) for name in _RESETS if hasattr(torch._C, name)}
+        for name, reset in self._kept.items():
+            setattr(torch._C, name, watched(reset))
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        for name, reset in self._kept.items():
+            setattr(torch._C, name, reset)
+
+
+def _read(statistics: Mapping[str, Any], counter: str, what: str) -> int | None:
+    value = statistics.get(f"{counter}.all.{what}")
+    return None if value is None else int(value)
+
+
+def _rise(
+    before: Mapping[str, Any], after: Mapping[str, Any], counter: str, peak: int | None
+) -> Rise | None:
+    level = _read(after, counter, "current")
+    if level is None or peak is None:
+        return None
+    start = _read(before, counter, "current") or 0
+    return Rise(max(peak - start, 0), level - start)
+
+
+def _since(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> int:
+    return int(after.get(counter, 0)) - int(before.get(counter, 0))

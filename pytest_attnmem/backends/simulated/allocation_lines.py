@@ -1,0 +1,80 @@
+"""The words for an allocation: the line of the program, the operator and the shape."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any
+
+from ...measurement.held import Held
+from ..tracing.tensor_origin import Origin, Origins, innermost
+
+Line = Origin | tuple[str, int, str] | None
+
+
+class Lines:
+    """Finds the line of the program that runs, again and again."""
+
+    def __init__(self) -> None:
+        self._foreign: dict[CodeType, bool] = {}
+        self._origins: Origins | None = None
+
+    def trace(self, traced: bool) -> None:
+        """Find modules and optimizers as well from now on, which takes time; or do not."""
+        self._origins = Origins() if traced else None
+
+    @property
+    def traced(self) -> bool:
+        """Returns whether modules and optimizers are found as well."""
+        return self._origins is not None
+
+    def caller(self) -> Line:
+        """The innermost line outside torch and this package."""
+        frame: Any = sys._getframe(1)
+        if self._origins is not None:
+            return self._origins.of(frame)
+        foreign = self._foreign
+        while frame is not None:
+            code = frame.f_code
+            outside = foreign.get(code)
+            if outside is None:
+                outside = foreign[code] = not innermost([(code.co_filename, 1, code.co_name)])[0]
+            if not outside:
+                return code.co_filename, frame.f_lineno, code.co_name
+            frame = frame.f_back
+        return None
+
+
+class Role:
+    """The role of a storage, which may become known after it is allocated."""
+
+    __slots__ = ("role",)
+
+    def __init__(self) -> None:
+        self.role = ""
+
+
+def written(
+    nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, storage: Role | None = None
+) -> Held:
+    """Returns the description of a tensor, with the role that its storage has by now."""
+    origin = _origin(line)
+    if storage is not None and storage.role:
+        origin = origin._replace(role=storage.role)
+    return Held(nbytes, tuple(shape), str(dtype).removeprefix("torch."), _name(op), *origin)
+
+
+def scratch(nbytes: int, op: Any, line: Line) -> Held:
+    """Returns the description of an operator's scratch."""
+    return Held(nbytes, (), "", f"{_name(op)} (scratch)", *_origin(line))
+
+
+def _name(op: Any) -> str:
+    return op if isinstance(op, str) else op.overloadpacket.__name__.strip("_")
+
+
+def _origin(line: Line) -> Origin:
+    if isinstance(line, Origin):
+        return line
+    return Origin(*innermost([line] if line else []))

@@ -1,0 +1,188 @@
+"""What FlashAttention-2's operators allocate on a CUDA device.
+
+Source: ``aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp`` (``mha_fwd``,
+``mha_bwd`` and their ``varlen`` forms) and ``…/cuda/attention_backward.cu``, of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ctypes import c_float
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from ..op_plan import Call, Free, Output, Plan, Step, Temporary
+from .arguments import AttentionRule, argument
+from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
+
+_BLOCK_ROWS: Final = 128  # that softmax_d and dq_accum are padded to
+_SPLIT_ROWS: Final = 64  # a block of queries, where keys are split
+_MOST_SPLITS: Final = 128
+_RNG_BYTES: Final = 16  # two uint64: the seed and the offset
+
+
+class _Sizes(NamedTuple):
+    """Batch, query heads, key heads, queries, keys and head dim."""
+
+    B: int
+    H: int
+    Hkv: int
+    N: int
+    M: int
+    d: int
+
+    @property
+    def padded_d(self) -> int:
+        """``head_size_rounded``."""
+        return round_up(self.d, 32 if self.d <= 128 else 64)
+
+
+def forward(call: Call) -> Plan:
+    """``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
+    dropout, mask = (argument(call, 3, "dropout_p", 0.0), argument(call, 5, "return_debug_mask"))
+    query, key = call.args[:2]
+    return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
+
+
+def unscaled_forward(call: Call) -> Plan | None:
+    """``_flash_attention_forward``: q, k and v are [B, N, H, d], or [N of all, H, d] if varlen.
+
+    A key cache in pages is not known, nor one query a sequence with grouped heads, if varlen.
+    """
+    query, key, dropout = call.args[0], call.args[1], call.args[7]
+    window = [argument(call, None, f"window_size_{side}") for side in ("left", "right")]
+    biased = argument(call, None, "alibi_slopes") is not None
+    given = argument(call, None, "num_splits")
+    if argument(call, None, "block_table") is not None or given:
+        return None
+    if call.args[3] is None:
+        plain = not biased and not any(side is not None and side >= 0 for side in window)
+        sizes = _rows_first(query, key)
+        return _forward(call, sizes, dropout, returns_mask=bool(call.args[9]), groups=plain)
+    if call.args[5] == 1 and query.shape[1] > key.shape[1]:
+        return None
+    return (*_results(dropout, returns_mask=bool(call.args[9])),)
+
+
+def backward(call: Call) -> Plan:
+    """``_scaled_dot_product_flash_attention_backward``."""
+    query, key = call.args[1:3]
+    return _backward(call, _heads_first(query, key), heads_first=True)
+
+
+def unscaled_backward(call: Call) -> Plan:
+    """``_flash_attention_backward``."""
+    query, key, lengths = call.args[1], call.args[2], call.args[6]
+    if lengths is None:
+        return _backward(call, _rows_first(query, key), heads_first=False)
+    (rows, H, d), (columns, Hkv, _) = query.shape, key.shape
+    # One batch of all sequences, each of them padded by a block (``mha_varlen_bwd``).
+    padded = rows + _BLOCK_ROWS * (lengths.shape[0] - 1)
+    sizes = _Sizes(1, H, Hkv, rows, columns, d)
+    parts = divide_up(call.profile.multiprocessors, (lengths.shape[0] - 1) * H)
+    return _gradients(call, sizes, padded, parts, heads_first=False)
+
+
+def _heads_first(query: Any, key: Any) -> _Sizes:
+    B, H, N, d = query.shape
+    return _Sizes(B, H, key.shape[1], N, key.shape[2], d)
+
+
+def _rows_first(query: Any, key: Any) -> _Sizes:
+    B, N, H, d = query.shape
+    return _Sizes(B, H, key.shape[2], N, key.shape[1], d)
+
+
+def _forward(
+    call: Call, of: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
+) -> Plan:
+    """``mha_fwd``: a few queries over many keys are split, and the parts added up at the end."""
+    N, H = of.N, of.H
+    if groups and N == 1 and of.Hkv < H and dropout == 0:
+        N, H = H // of.Hkv, of.Hkv  # the heads of a group are taken for queries
+    parts = 1
+    if dropout == 0:
+        rows = of.B * H * divide_up(N, _SPLIT_ROWS)
+        parts = splits(rows, of.M, of.d, call.profile.multiprocessors)
+    split: tuple[Temporary, ...] = ()
+    if parts > 1:
+        sums = FLOAT * parts * of.B * H * N
+        split = (
+            Temporary("sums of each split", sums),
+            Temporary("output of each split", sums * of.padded_d),
+        )
+    return _results(dropout, split, returns_mask=returns_mask)
+
+
+def _results(dropout: float, split: tuple[Temporary, ...] = (), *, returns_mask: bool) -> Plan:
+    """Output, log-sum-exp, the splits, the random state and a number that nobody needs.
+
+    With dropout, the random state is made a second time before the first is let go.
+    """
+    start: Plan = (Output(0), Output(1), *((Output(4),) if returns_mask else ()), *split)
+    if dropout == 0:
+        return (*start, Output(2), Output(3), *(Free(s.name) for s in split))
+    first = Temporary("first random state", _RNG_BYTES)
+    return (*start, first, Output(3), Output(2), Free(first.name))
+
+
+def _backward(call: Call, of: _Sizes, *, heads_first: bool) -> Plan:
+    parts = divide_up(call.profile.multiprocessors, of.B * of.H)
+    return _gradients(call, of, round_up(of.N, _BLOCK_ROWS), parts, heads_first=heads_first)
+
+
+def _gradients(call: Call, of: _Sizes, padded: int, parts: int, *, heads_first: bool) -> Plan:
+    """``mha_bwd``, where a row of dQ is added up in float, of *padded* rows a batch.
+
+    To be deterministic, each of *parts* adds up its own. Grouped heads have a dK and dV each.
+    """
+    grad, query, out = call.args[0], call.args[1], call.args[4]
+    steps: list[Step] = [
+        Temporary(name, content_bytes(tensor))
+        for name, tensor in (("dO as rows", grad), ("O as rows", out))
+        if not rows_contiguous(tensor, heads_first=heads_first)
+    ]
+    scalars = FLOAT * of.B * of.H * padded
+    accumulated = scalars * of.padded_d * (parts if call.deterministic else 1)
+    steps += [Output(0), Output(1), Output(2)]
+    steps += [Temporary("softmax_d", scalars), Temporary("dq_accum", accumulated)]
+    if of.Hkv != of.H:
+        expanded = of.B * of.M * of.H * of.d * query.element_size()
+        steps += [Temporary("dK of each head", expanded), Temporary("dV of each head", expanded)]
+    return tuple(steps)
+
+
+def splits(rows: int, columns: int, d: int, multiprocessors: int) -> int:
+    """``num_splits_heuristic``: into how many parts the keys of a forward are split.
+
+    ``rows`` is the number of blocks of queries, over all heads and batches. As few parts as keep
+    the device 85 % as busy as the best number would; two blocks run on a multiprocessor at once.
+    """
+    at_once = 2 * multiprocessors
+    if 5 * rows >= 4 * at_once:
+        return 1
+    blocks = divide_up(columns, 256 if d <= 64 else 128 if d <= 128 else 64)
+    busy = {
+        parts: _busy(rows * parts, at_once)
+        for parts in range(1, min(_MOST_SPLITS, at_once, blocks) + 1)
+        if parts == 1 or divide_up(blocks, parts) != divide_up(blocks, parts - 1)
+    }
+    best = max(busy.values(), default=0.0)
+    return next((parts for parts, share in busy.items() if share >= 0.85 * best), 1)
+
+
+def _busy(blocks: int, at_once: int) -> float:
+    """The share of a device's time that *blocks* use, in single precision as PyTorch has it."""
+    waves = c_float(blocks / at_once).value
+    return c_float(waves / ceil(waves)).value
+
+
+RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+    {
+        "aten._scaled_dot_product_flash_attention.default": forward,
+        "aten._scaled_dot_product_flash_attention_backward.default": backward,
+        "aten._flash_attention_forward.default": unscaled_forward,
+        "aten._flash_attention_backward.default": unscaled_backward,
+    }
+)

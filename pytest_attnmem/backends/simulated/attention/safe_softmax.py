@@ -1,0 +1,48 @@
+"""What ``_safe_softmax`` allocates: a softmax that is zero in rows where all is masked.
+
+Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import torch
+
+from ..op_plan import Call, Free, Output, Plan, Temporary
+from ..scratch.plan_steps import while_held
+from ..scratch.reduction_launch import Kernel, blocks_plan
+from ..scratch.tensor_bytes import copy_bytes, dense_bytes, kept_strides
+from ..scratch.tensor_iterator import reduction
+from .arguments import AttentionRule, argument
+
+
+def safe_softmax(call: Call) -> Plan:
+    """Which scores are -inf, in which rows all of them are, and the zero that is put there."""
+    scores: torch.Tensor = call.args[0]
+    dim = int(argument(call, 1, "dim")) % max(scores.dim(), 1)
+    dtype = argument(call, 2, "dtype") or scores.dtype
+    widens = (scores.dtype, dtype) == (torch.float16, torch.float32)
+    cast = 0 if widens or dtype == scores.dtype else dense_bytes(scores, dtype)
+    softmax = while_held(
+        "cast scores",
+        cast,
+        (Output(0),),
+        while_held("contiguous scores", copy_bytes(scores) // scores.itemsize * dtype.itemsize),
+    )
+    strides = kept_strides(scores.shape, scores.stride())
+    rows = reduction(tuple(scores.shape), strides, 1, [1], (dim,), True)
+    temporaries = (
+        Temporary("infinite", scores.numel()),
+        Temporary("masked rows", scores.numel() // max(scores.shape[dim], 1)),
+    )
+    zero = Temporary("zero", dtype.itemsize)
+    freed = (Free(one.name) for one in (zero, *reversed(temporaries)))
+    return (*softmax, *temporaries, *blocks_plan(rows, Kernel(1), call.profile), zero, *freed)
+
+
+RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+    {"aten._safe_softmax.default": safe_softmax}
+)

@@ -1,0 +1,189 @@
+"""``scaled_dot_product_attention`` as a CUDA device does it, on tensors that stand for its own.
+
+Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ....profiles import DeviceProfile
+from .math_backend import additive, attend_by_parts
+from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, Question, Switches
+from .select_backend import Choice, choose
+
+_aten = torch.ops.aten
+_FLASH_STEP = 8  # elements that a head dim is a multiple of
+_MASK_STEP = 8  # elements that a mask's rows begin at
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    profile: DeviceProfile,
+    has_cudnn: bool = True,
+    note: Callable[[Choice], None] | None = None,
+) -> Tensor:
+    """Attend by the backend that PyTorch takes on that device, and by the same operators.
+
+    [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable. *note* is told
+    what was chosen, and why the backends before it were not.
+
+    Raises:
+        RuntimeError: no backend that is switched on can run, or what PyTorch does not accept, in
+            its words.
+    """
+    given = (query, key, value, attn_mask, dropout_p, is_causal)
+    if not _acceptable(query, key, value, attn_mask):
+        refusal: Tensor = _aten.scaled_dot_product_attention.default.decompose(
+            *given, scale=scale, enable_gqa=enable_gqa
+        )
+        return refusal
+    asked = question(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
+    choice = choose(asked)
+    if note is not None:
+        note(choice)
+    if choice.backend is None:
+        raise RuntimeError(choice.error)
+    if choice.backend == FLASH:
+        return _flash(query, key, value, dropout_p, is_causal, scale)
+    mask = None if attn_mask is None else additive(attn_mask, query.dtype)
+    del attn_mask, given
+    if choice.backend == MATH:
+        return attend_by_parts(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
+    if choice.backend == EFFICIENT:
+        if mask is not None:
+            if mask.dtype != query.dtype:
+                raise RuntimeError("invalid dtype for bias - should match query's dtype")
+            mask = _aligned(mask).expand(*query.shape[:3], key.shape[2])
+        return _first(
+            _aten._scaled_dot_product_efficient_attention(
+                query, key, value, mask, asked.trains, dropout_p, is_causal, scale=scale
+            )
+        )
+    return _first(
+        _aten._scaled_dot_product_cudnn_attention(
+            query, key, value, mask, asked.trains, dropout_p, is_causal, False, scale=scale
+        )
+    )
+
+
+def question(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    enable_gqa: bool,
+    *,
+    profile: DeviceProfile,
+    has_cudnn: bool = True,
+) -> Question:
+    """What PyTorch would decide on now, with the switches as they are."""
+    return Question(
+        _described(query),
+        _described(key),
+        _described(value),
+        profile.compute_capability,
+        None if attn_mask is None else _described(attn_mask),
+        dropout_p,
+        is_causal,
+        enable_gqa,
+        _switches(),
+        has_cudnn,
+        os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1",
+    )
+
+
+def _acceptable(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """``validate_sdpa_input``."""
+    return (
+        query.dtype == key.dtype == value.dtype
+        and min(query.dim(), key.dim(), value.dim()) >= 2
+        and (mask is None or mask.dtype in (torch.bool, torch.float32, query.dtype))
+    )
+
+
+def _flash(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    """The head dim is padded outside of the operator, and its gradient with it."""
+    size = query.shape[-1]
+    out = _first(
+        _aten._scaled_dot_product_flash_attention(
+            *(_padded(one) for one in (query, key, value)),
+            dropout_p,
+            is_causal,
+            False,
+            scale=size**-0.5 if scale is None else scale,
+        )
+    )
+    return out if size % _FLASH_STEP == 0 else out[..., :size]
+
+
+def _first(results: tuple[Tensor, ...]) -> Tensor:
+    return results[0]
+
+
+def _padded(tensor: Tensor) -> Tensor:
+    """``pad_last_dim``."""
+    beyond = tensor.shape[-1] % _FLASH_STEP
+    if beyond == 0:
+        return tensor
+    padded: Tensor = _aten.constant_pad_nd(tensor, (0, _FLASH_STEP - beyond))
+    return padded
+
+
+def _aligned(mask: Tensor) -> Tensor:
+    """``preprocess_mask``: a copy with longer rows, unless each begins where kernels can load it.
+
+    A mask whose rows are long enough, but apart, gets a whole step more.
+    """
+    *strides, last = mask.stride()
+    if last == 1 and all(stride % _MASK_STEP == 0 for stride in strides):
+        return mask
+    size = mask.shape[-1]
+    longer: Tensor = _aten.constant_pad_nd(mask, (0, _MASK_STEP - size % _MASK_STEP))
+    return longer[..., :size]
+
+
+def _described(tensor: Tensor) -> Described:
+    return Described(
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        str(tensor.dtype).removeprefix("torch."),
+        int(tensor.storage_offset()),
+        tensor.requires_grad,
+        tensor.is_nested,
+    )
+
+
+def _switches() -> Switches:
+    flags = torch.backends.cuda
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    return Switches(
+        flash=flags.flash_sdp_enabled(),
+        efficient=flags.mem_efficient_sdp_enabled(),
+        math=flags.math_sdp_enabled(),
+        cudnn=flags.cudnn_sdp_enabled(),
+        order=tuple(BACKENDS[number] for number in torch._C._get_sdp_priority_order()),
+        deterministic=torch.are_deterministic_algorithms_enabled() and not warns,
+        grad=torch.is_grad_enabled(),
+    )

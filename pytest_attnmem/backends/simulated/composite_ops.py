@@ -1,0 +1,179 @@
+"""What PyTorch's composite operators do on a CUDA device, where it is not what they do on fakes.
+
+They are written in C++ and ask their inputs whether they are on a CUDA device, which fakes deny,
+and whether they are a subclass of Tensor, for which they avoid operators that work in place. So
+each is replaced for tensors with CUDA's dispatch keys, which only fakes have on a build or machine
+without CUDA. Sources: aten/src/ATen/native/{Linear,Dropout,SoftMax,TensorAdvancedIndexing}.cpp,
+aten/src/ATen/native/transformers/attention.cpp of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.library import Library
+
+from ...profiles import DeviceProfile
+from .attention import attend
+from .op_kinds import OF_CUDA, in_cpp
+
+if TYPE_CHECKING:
+    from .fake_mode import World
+
+_aten = torch.ops.aten
+
+#: Composites that would work in place on a plain tensor, by the operators that they avoid. There
+#: the output takes the place of the first argument.
+_SHY: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (_aten.linear.default, (_aten.add.Tensor,)),
+    (_aten.gather_backward.default, (_aten.scatter_add.default,)),
+    (_aten.value_selecting_reduction_backward.default, (_aten.scatter.src,)),
+    (_aten.index_select_backward.default, (_aten.index_add.default,)),
+)
+
+#: Composites that cuDNN or MIOpen computes on a device, with a workspace that only they know.
+_CUDNN = (
+    _aten.lstm.input,
+    _aten.lstm.data,
+    _aten.gru.input,
+    _aten.gru.data,
+    _aten.rnn_tanh.input,
+    _aten.rnn_relu.input,
+    _aten.batch_norm.default,
+)
+
+
+def _layer(src: Any, *_: Any, **__: Any) -> Any:
+    return torch.empty_like(src)
+
+
+def _attention_layer(
+    query: Any, key: Any, value: Any, embed_dim: Any, num_heads: Any, *rest: Any, **named: Any
+) -> Any:
+    schema = _aten._native_multi_head_attention.default._schema.arguments
+    given = dict(zip([argument.name for argument in schema[5:]], rest, strict=False)) | named
+    out = torch.empty_like(query)
+    if not given.get("need_weights", True):
+        return out, None
+    heads = () if given.get("average_attn_weights", True) else (num_heads,)
+    return out, query.new_empty(query.shape[0], *heads, query.shape[1], key.shape[1])
+
+
+#: Operators that PyTorch knows no shapes for, by what they return; what they allocate besides is
+#: not known either.
+_OPAQUE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
+    {
+        _aten._transformer_encoder_layer_fwd.default: _layer,
+        _aten._native_multi_head_attention.default: _attention_layer,
+    }
+)
+
+
+class Composites:
+    """The replacements of one world, in force while ``install`` holds."""
+
+    def __init__(self, profile: DeviceProfile, note: Callable[[str], None]) -> None:
+        self._profile = profile
+        self._note = note
+        self.world: World
+
+    def replacements(self) -> Mapping[Any, Callable[..., Any]]:
+        """By operator."""
+        table: dict[Any, Callable[..., Any]] = {
+            _aten.dropout.default: _dropout,
+            _aten.softmax.int: _softmax,
+            _aten.log_softmax.int: _log_softmax,
+            _aten.rms_norm.default: _rms_norm,
+            _aten.one_hot.default: _one_hot,
+            _aten.scaled_dot_product_attention.default: self._attention,
+        }
+        for op, avoided in _SHY:
+            table[op] = self._in_place(op, avoided)
+        for op in _CUDNN:
+            table[op] = self._unknown(op, partial(in_cpp, op))
+        for op, outputs in _OPAQUE.items():
+            table[op] = self._unknown(op, outputs)
+        return table
+
+    def install(self) -> Library:
+        """Replace them for fakes of a CUDA device, until the library is destroyed."""
+        library = Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that kernels are overridden is what is wanted
+            for op, replacement in self.replacements().items():
+                library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
+        for name in OF_CUDA:
+            if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
+                library.impl(name.removeprefix("aten::"), _never, "CUDA")
+        return library
+
+    def _in_place(self, op: Any, avoided: tuple[Any, ...]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self.world.inheriting(avoided):
+                return in_cpp(op, *args, **kwargs)
+
+        return run
+
+    def _unknown(self, op: Any, known: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self._note(str(op))
+            return known(*args, **kwargs)
+
+        return run
+
+    def _attention(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
+        return attend(
+            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
+            profile=self._profile,
+        )  # fmt: skip
+
+
+def _dropout(input: Any, p: float, train: bool) -> Any:
+    if train and 0 < p < 1 and input.numel() > 0:
+        return _aten.native_dropout(input, p, train)[0]
+    return in_cpp(_aten.dropout.default, input, p, train)
+
+
+def _softmax(self: Any, dim: int, dtype: Any = None) -> Any:
+    if self.dtype is torch.float16 and dtype is torch.float32:
+        return _aten._softmax(self, dim, True)
+    return _aten._softmax(self if dtype is None else self.to(dtype), dim, False)
+
+
+def _log_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
+    if self.dtype is torch.float16 and dtype is torch.float32:
+        return _aten._log_softmax(self, dim, True)
+    return _aten._log_softmax(self if dtype is None else self.to(dtype), dim, False)
+
+
+def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    if input.is_complex() or (weight is not None and weight.dtype != input.dtype):
+        return in_cpp(_aten.rms_norm.default, input, normalized_shape, weight, eps)
+    return _aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
+
+
+def _one_hot(self: Any, num_classes: int = -1) -> Any:
+    if num_classes <= 0 or not self.numel():
+        return in_cpp(_aten.one_hot.default, self, num_classes)
+    made = self.new_zeros(*self.shape, num_classes)
+    return made.scatter_(-1, self.unsqueeze(-1), 1)
+
+
+def _never(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("a kernel was launched on a simulated device")

@@ -1,0 +1,91 @@
+"""A function as a program of its sizes: inputs made, called, and perhaps taken backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from ...allocator import AllocatorSettings
+from ...closed_forms.allocation_trace import Birth, Death, Program, Run
+from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
+from ...measurement.qkv_inputs import dtype_of
+from ...profiles import DEFAULT_PROFILE, find_profile
+from ...symbols.argument_shapes import Argument
+from ...units import shown
+from ..tracing.dispatch_tracker import raised_at
+from . import program_only, scratch
+from .fake_tensor import DEVICE
+from .simulation import Simulation
+
+#: Nothing runs out of memory while a formula is looked for.
+_BOUNDLESS = 1 << 60
+
+
+@contextmanager
+def program(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    *,
+    dtype: Any,
+    backward: bool,
+    profile: str,
+) -> Iterator[Program]:
+    """``function`` of tensors as ``arguments`` describe them, run on a simulated device.
+
+    Raises:
+        BackendUnavailable: there is no such profile.
+    """
+    device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_BOUNDLESS)
+    simulation = Simulation(device, AllocatorSettings(), scratch.plan if profile else program_only)
+    floating = dtype_of(dtype, "derive")
+
+    def run(sizes: Mapping[str, int]) -> Run:
+        def called(made: Sequence[Any]) -> Any:
+            out = function(*made)
+            if backward:
+                loss = _first(out)
+                (loss.sum() if loss.dim() else loss).backward()
+            elif not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out)):
+                raise BudgetError(f"the function returned {shown(out)}, and no tensor")
+            return out
+
+        try:
+            with torch.set_grad_enabled(backward):
+                made = [_made(argument, sizes, floating, backward) for argument in arguments]
+                events, problem = simulation.record(partial(called, made))
+        except (AttnMemError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            listed = " ".join(f"{name}={size}" for name, size in sizes.items())
+            raise SizesError(
+                f"the function raised {shown(error, 160)}{raised_at(error)} with {listed}; give the"
+                " shape of each argument, and sizes that it takes"
+            ) from None
+        if problem is not None:
+            raise CannotSimulate(problem)
+        return tuple(Death(event) if isinstance(event, int) else Birth(event) for event in events)
+
+    with simulation.surroundings():  # once: to put it on takes longer than most programs
+        yield run
+
+
+def _made(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool) -> Any:
+    if not isinstance(argument, Argument):
+        return argument
+    kind = dtype_of(argument.dtype, "derive", floating_only=False) if argument.dtype else floating
+    shape = [sizes[dim] if isinstance(dim, str) else dim for dim in argument.dims]
+    tensor = torch.empty(shape, dtype=kind, device=DEVICE)
+    return tensor.requires_grad_(backward and kind.is_floating_point)
+
+
+def _first(out: Any) -> torch.Tensor:
+    for leaf in tree_leaves(out):
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+            return leaf
+    raise BudgetError(f"the function returned {shown(out)}, and no tensor that has a gradient")

@@ -1,0 +1,116 @@
+"""Reductions: the buffers by which blocks share a sum (aten/src/ATen/native/cuda/Reduce.cuh)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ....profiles import DeviceProfile
+from ..op_plan import Plan
+from .plan_steps import while_held
+from .tensor_iterator import Reduction
+
+_WARP: Final = 32
+_THREADS: Final = 512  # 256 for complex double
+_VALUES: Final = (16, 256)  # at least and at most per thread, where blocks share an output
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What a reduction's kernel is compiled for."""
+
+    partial: int  # bytes of a partial result
+    unroll: int = 4  # vt0, and the width of vector loads
+    threads: int = _THREADS
+    into_output: bool = True  # whether partial results may be kept in the output
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A reduction's grid, as far as memory depends on it."""
+
+    buffer: int  # bytes of partial results in global memory
+    semaphores: int  # bytes
+
+
+def blocks_plan(loop: Reduction, kernel: Kernel, profile: DeviceProfile, name: str = "") -> Plan:
+    """What a reduction allocates beyond its outputs (``gpu_reduce_kernel``)."""
+    if loop.numel == 0:
+        return ()
+    within: list[Plan] = []
+    for part in loop.parts():
+        launch = launched(part, kernel, profile)
+        semaphores = while_held(name + "semaphores", launch.semaphores)
+        within.append(while_held(name + "partial results", launch.buffer, semaphores))
+    return while_held(name + "accumulation", _accumulation(loop, kernel), *within)
+
+
+def _accumulation(loop: Reduction, kernel: Kernel) -> int:
+    """Bytes kept between parts of a loop that is too long for 32-bit indices."""
+    if kernel.into_output or loop.indexed_by_32_bits() or loop.out_itemsize >= kernel.partial:
+        return 0
+    extents = (size * stride for size, stride in zip(loop.shape, loop.out, strict=True))
+    return max(loop.out_itemsize, *extents) // loop.out_itemsize * kernel.partial
+
+
+def launched(loop: Reduction, kernel: Kernel, profile: DeviceProfile) -> Launch:
+    """The grid that PyTorch takes (``setReduceConfig``)."""
+    results = loop.results
+    inputs = loop.numel // results
+    rank, reduced = len(loop.shape), loop.reduced
+    across = reduced == rank or loop.input[0] < loop.input[reduced]  # along the fastest dimension
+    fastest = (loop.input[0] if across else loop.input[reduced]) if rank else loop.itemsize
+    width, height = (inputs, results) if across else (results, inputs)
+    vector = 1
+    if fastest == loop.itemsize:
+        if across and width >= 128 and reduced == 1:
+            width //= kernel.unroll
+        elif not across:
+            vector = _output_vector(loop)
+            width //= vector
+    block_x, block_y = _block(width, height, kernel.threads // vector)
+    step_input, step_output = (block_x, 1) if across else (1, block_x)
+    split_warps = _ceil(inputs, step_input) >= min(block_y * 16, _VALUES[1])
+    if split_warps:
+        step_input *= block_y
+    else:
+        step_output *= block_y
+    grid = _ceil(results // vector, step_output)
+    resident = profile.architecture.threads_per_multiprocessor // (block_x * block_y)
+    target = profile.multiprocessors * resident
+    values = _ceil(inputs, step_input)
+    if not (split_warps and values >= _VALUES[1] and grid <= target):
+        return Launch(0, 0)
+    least, most = _VALUES
+    blocks = max(min(_ceil(target, grid), _ceil(values, least)), _ceil(values, most))
+    if blocks <= 1:
+        return Launch(0, 0)
+    lanes = 1 if across else block_x * vector
+    return Launch(kernel.partial * results * blocks * lanes, 4 * grid)
+
+
+def _output_vector(loop: Reduction) -> int:
+    """How many outputs a thread computes, from the alignment of its loads."""
+    vector = 4
+    first = loop.reduced
+    strides = [s for dim, s in enumerate(loop.input) if dim != first]
+    for count in (loop.offset, loop.shape[first] * loop.itemsize, *strides):
+        while count // loop.itemsize % vector:
+            vector //= 2
+    return vector
+
+
+def _block(width: int, height: int, threads: int) -> tuple[int, int]:
+    """Threads of a block in both directions (``set_block_dimension``)."""
+    wide, high = (_power_of_2(size) if size < threads else threads for size in (width, height))
+    block_y = min(high, threads // min(wide, _WARP))
+    return min(wide, threads // block_y), block_y
+
+
+def _power_of_2(size: int) -> int:
+    """The largest that is no larger, and 1 at least."""
+    return 1 << max(size.bit_length() - 1, 0)
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)

@@ -1,0 +1,189 @@
+"""Sums, extrema, norms, moments and what is made of them (aten/src/ATen/native/ReduceOps.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from ....profiles import DeviceProfile
+from ..op_plan import Call, Output, Plan, Rule
+from .arguments import argument
+from .plan_steps import born, while_held
+from .reduction_launch import Kernel, blocks_plan
+from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wider, wrapped
+from .tensor_iterator import Reduction, reduction
+
+
+def loop_over(
+    tensor: torch.Tensor,
+    dims: Iterable[int],
+    keepdim: bool,
+    out: Sequence[int],
+    like: torch.dtype | None = None,
+    into: torch.Tensor | None = None,
+) -> Reduction:
+    """The loop that reduces a tensor, or the copy of it that has this type, into a given one."""
+    shape, strides, offset = layout(tensor, like)
+    size = (like or tensor.dtype).itemsize
+    existing = None if into is None else into.stride()
+    return reduction(shape, strides, size, out, tuple(dims), keepdim, offset, existing)
+
+
+def all_or(tensor: torch.Tensor, dims: Any) -> tuple[int, ...]:
+    """The dimensions meant by a number, a list, or nothing."""
+    rank = tensor.dim()
+    if dims is None or (isinstance(dims, list | tuple) and not dims):
+        return tuple(range(rank))
+    many = dims if isinstance(dims, list | tuple) else [dims]
+    return tuple(wrapped(dim, rank) for dim in many) if rank else ()
+
+
+def _arithmetic(call: Call) -> Plan:
+    """Sums, products, means, norms: partial results are held in a wider type.
+
+    Where the type of the input is not that of the sum, the whole input is cast first, except for
+    halves that are summed to float.
+    """
+    x: torch.Tensor = call.args[0]
+    dims, into = all_or(x, argument(call, "dim")), argument(call, "out")
+    out_dtype = _result_dtype(call, x) if into is None else into.dtype
+    cast = None
+    if x.dtype != out_dtype and not (x.dtype in HALVES and out_dtype == torch.float32):
+        cast = out_dtype
+    dtype = cast or x.dtype
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [out_dtype.itemsize], cast, into)
+    kernel = Kernel(wider(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype)
+    steps = blocks_plan(loop, kernel, call.profile)
+    return (*born(call), *while_held("cast", dense_bytes(x, cast) if cast else 0, steps))
+
+
+def _result_dtype(call: Call, x: torch.Tensor) -> torch.dtype:
+    """The type asked for, or int64 for the sum of integers."""
+    asked = argument(call, "dtype")
+    if isinstance(asked, torch.dtype):
+        return asked
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        return x.dtype
+    return torch.int64
+
+
+def _extremum(call: Call) -> Plan:
+    """``amax``, ``amin``, and ``max`` and ``min`` of everything."""
+    x: torch.Tensor = call.args[0]
+    dims, size = all_or(x, argument(call, "dim")), x.dtype.itemsize
+    into = argument(call, "out")
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size], into=into)
+    return (*born(call), *blocks_plan(loop, Kernel(x.dtype.itemsize), call.profile))
+
+
+def _extremum_with_index(call: Call) -> Plan:
+    """``max.dim`` and ``min.dim``: a value and where it is, 16 bytes together."""
+    x: torch.Tensor = call.args[0]
+    dims = all_or(x, argument(call, "dim"))
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [x.dtype.itemsize, 8])
+    return (*born(call), *blocks_plan(loop, Kernel(16, into_output=False), call.profile))
+
+
+def _index_of_extremum(call: Call) -> Plan:
+    """``argmax`` and ``argmin``; of everything, the input is taken as one row."""
+    x: torch.Tensor = call.args[0]
+    dim = argument(call, "dim")
+    kernel = Kernel(16, into_output=False)
+    if dim is None:
+        stride = row_stride(x.shape, x.stride())
+        row = reduction((x.numel(),), (stride or 1,), x.dtype.itemsize, [8], (0,), False)
+        steps = blocks_plan(row, kernel, call.profile)
+        copy = dense_bytes(x) if stride is None else 0
+        return (*born(call), *while_held("one row", copy, steps))
+    loop = loop_over(x, all_or(x, dim), bool(argument(call, "keepdim")), [8])
+    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+
+
+def _extrema(call: Call) -> Plan:
+    """``aminmax``: both, side by side; of everything, of a contiguous input."""
+    x: torch.Tensor = call.args[0]
+    if argument(call, "dim") is None:
+        return (*born(call), *extrema_of_all(x.shape, x.stride(), x.dtype, call.profile))
+    size = x.dtype.itemsize
+    dims = all_or(x, argument(call, "dim"))
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size, size])
+    kernel = Kernel(2 * size, into_output=False)
+    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+
+
+def extrema_of_all(
+    shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, profile: DeviceProfile
+) -> Plan:
+    """What finding both extrema of a tensor of this layout takes."""
+    count, size = prod(shape), dtype.itemsize
+    loop = reduction((count,), (1,), size, [size, size], (0,), False)
+    copy = 0 if row_stride(shape, strides) == 1 else count * size
+    kernel = Kernel(2 * size, into_output=False)
+    return while_held("one row", copy, blocks_plan(loop, kernel, profile))
+
+
+def _moments(call: Call) -> Plan:
+    """Variances: Welford's mean, sum of squares and two counts (native/SharedReduceOps.h)."""
+    x: torch.Tensor = call.args[0]
+    dims = all_or(x, argument(call, "dim"))
+    size = x.dtype.itemsize
+    count = 2 if "mean" in call.op else 1
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size] * count)
+    kernel = Kernel(32 if size == 8 else 16, unroll=2, into_output=False)
+    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+
+
+def _truth(call: Call) -> Plan:
+    """``any`` and ``all``: a byte each."""
+    x: torch.Tensor = call.args[0]
+    dims = all_or(x, argument(call, "dim"))
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [1])
+    return (*born(call), *blocks_plan(loop, Kernel(1), call.profile))
+
+
+def _log_sum_exp(call: Call) -> Plan:
+    """The largest, the differences' exponentials, and their sum."""
+    x: torch.Tensor = call.args[0]
+    dims, keepdim = all_or(x, call.args[1]), bool(argument(call, "keepdim"))
+    size = x.dtype.itemsize
+    rows = prod(1 if dim in dims else n for dim, n in enumerate(x.shape))
+    largest = loop_over(x, dims, True, [size])
+    total = loop_over(x, dims, keepdim, [size], x.dtype)
+    kernel = Kernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    return while_held(
+        "largest",
+        rows * size,
+        blocks_plan(largest, Kernel(size), call.profile),
+        while_held("magnitudes", rows * size, while_held("infinite", rows)),
+        while_held(
+            "exponentials",
+            x.numel() * size,
+            (Output(0),),
+            blocks_plan(total, kernel, call.profile),
+        ),
+    )
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        **{f"aten.{name}": _arithmetic for name in ("sum", "nansum", "mean", "prod", "norm")},
+        **{f"aten.{name}": _arithmetic for name in ("sum.IntList_out", "mean.out", "prod.int_out")},
+        "aten.linalg_vector_norm": _arithmetic,
+        **{f"aten.{name}": _extremum for name in ("amax", "amin", "max", "min")},
+        "aten.amax.out": _extremum,
+        "aten.amin.out": _extremum,
+        "aten.max.dim": _extremum_with_index,
+        "aten.min.dim": _extremum_with_index,
+        "aten.argmax": _index_of_extremum,
+        "aten.argmin": _index_of_extremum,
+        "aten.aminmax": _extrema,
+        **{f"aten.{name}": _moments for name in ("var", "std", "var_mean", "std_mean")},
+        "aten.any": _truth,
+        "aten.all": _truth,
+        "aten.logsumexp": _log_sum_exp,
+    }
+)

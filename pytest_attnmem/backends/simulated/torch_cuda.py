@@ -1,0 +1,294 @@
+"""``torch.cuda`` as a program finds it on a simulated device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._mode_utils import no_dispatch
+
+from .fake_tensor import CUDA
+
+if TYPE_CHECKING:
+    from .simulated_device import Device
+
+_RNG_BYTES = 16  # of the state of CUDA's generator: a seed and an offset
+
+
+class SimulatedGenerator(torch.Generator):
+    """A generator that says what device it is for; nothing is drawn from it."""
+
+    def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:  # noqa: D102
+        made: SimulatedGenerator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None:
+        kind = torch.device(CUDA if isinstance(device, int) else device).type
+        self._device = CUDA if kind == "cuda" else torch.device("cpu")
+
+    device = property(lambda self: self._device)
+
+
+class Stream:
+    """A stream: an order of its own for the blocks that are allocated while it is current."""
+
+    device = CUDA
+    device_index = 0
+    device_type = 1
+
+    def __init__(self, interface: Interface, number: int) -> None:
+        self._interface = interface
+        self.stream_id = self.cuda_stream = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.stream_id == self.stream_id
+
+    def __hash__(self) -> int:
+        return self.stream_id
+
+    def __enter__(self) -> Stream:
+        self._before = self._interface.current_stream()
+        self._interface.set_stream(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._interface.set_stream(self._before)
+
+    def synchronize(self) -> None:
+        """Everything has happened by now."""
+
+    def wait_stream(self, stream: Any) -> None:
+        """So has what the other stream was to do."""
+
+    def wait_event(self, event: Any) -> None:
+        """And what the event stands for."""
+
+    def record_event(self, event: Any = None) -> Event:
+        """An event, past."""
+        return event or Event()
+
+    def query(self) -> bool:
+        """Whether all is done: it is."""
+        return True
+
+    def is_capturing(self) -> bool:
+        """There are no CUDA graphs here."""
+        return False
+
+
+class Event:
+    """An event; whatever is recorded has happened, and took no time."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def record(self, stream: Any = None) -> None:
+        """Nothing to remember."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Nothing to wait for."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        """It has happened."""
+        return True
+
+    def elapsed_time(self, end: Event) -> float:
+        """In milliseconds: none."""
+        return 0.0
+
+
+class Interface:
+    """The functions of ``torch.cuda`` for one device, and the stream that is current on it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._streams = 0
+        self._stream = Stream(self, 0)
+
+    def current_stream(self, device: Any = None) -> Stream:
+        """The stream whose turn it is."""
+        return self._stream
+
+    def set_stream(self, stream: Stream | None) -> None:
+        """It is the turn of another one."""
+        if stream is not None:
+            self._stream = stream
+            self._device.stream = stream.stream_id
+
+    def restart(self) -> None:
+        """It is the default stream's turn."""
+        self.set_stream(Stream(self, 0))
+
+    def replacements(self) -> Mapping[str, Any]:
+        """What stands for the attributes of ``torch.cuda`` and its parts, by name."""
+        return MappingProxyType(
+            {
+                **dict.fromkeys(_NOTHING, _nothing),
+                **self._about_the_device(),
+                **self._about_memory(),
+                "current_stream": self.current_stream,
+                "set_stream": self.set_stream,
+                "default_stream": lambda device=None: Stream(self, 0),
+                "stream": lambda stream: stream or self._stream,
+                "Stream": self._new_stream,
+                "ExternalStream": self._new_stream,
+                "Event": Event,
+                "get_rng_state": _rng_state,
+                "get_rng_state_all": lambda: [_rng_state()],
+                "initial_seed": lambda: 0,
+            }
+        )
+
+    def accelerator(self) -> Mapping[str, Any]:
+        """And of ``torch.accelerator``."""
+        own = self.replacements()
+        functions = {name: own[name] for name in _OF_ACCELERATORS}
+        return MappingProxyType(
+            {
+                **functions,
+                "current_accelerator": lambda check_available=False: torch.device("cuda"),
+                "current_device_index": own["current_device"],
+                "current_device_idx": own["current_device"],
+            }
+        )
+
+    def _about_the_device(self) -> dict[str, Any]:
+        profile = self._device.profile
+        major, minor = profile.compute_capability
+        ampere = profile.compute_capability >= (8, 0)
+        name = f"NVIDIA {profile.name} (simulated)"
+        properties = SimpleNamespace(
+            name=name,
+            major=major,
+            minor=minor,
+            total_memory=profile.memory_bytes,
+            multi_processor_count=profile.multiprocessors,
+            L2_cache_size=profile.l2_bytes,
+            max_threads_per_multi_processor=profile.architecture.threads_per_multiprocessor,
+            shared_memory_per_block_optin=profile.architecture.shared_bytes_per_block,
+            shared_memory_per_multiprocessor=(profile.architecture.shared_bytes_per_multiprocessor),
+            warp_size=32,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+        )
+        return {
+            "is_available": lambda: True,
+            "is_initialized": lambda: True,
+            "_is_compiled": lambda: True,
+            "is_bf16_supported": lambda including_emulation=True: including_emulation or ampere,
+            "is_tf32_supported": lambda: ampere,
+            "is_current_stream_capturing": lambda: False,
+            "device_count": lambda: 1,
+            "current_device": lambda: 0,
+            "device": _OneDevice,
+            "_exchange_device": lambda index: 0,
+            "_maybe_exchange_device": lambda index: 0,
+            "get_device_name": lambda device=None: name,
+            "get_device_capability": lambda device=None: (major, minor),
+            "get_device_properties": lambda device=None: properties,
+            "get_arch_list": lambda: [f"sm_{major}{minor}"],
+        }
+
+    def _about_memory(self) -> dict[str, Any]:
+        memory, total = self._device, self._device.profile.memory_bytes
+
+        def current(kind: str) -> Callable[..., int]:
+            return lambda device=None: int(getattr(memory.statistics, kind).current)
+
+        def highest(kind: str) -> Callable[..., int]:
+            return lambda device=None: memory.peaks()[kind]
+
+        def mem_get_info(device: Any = None) -> tuple[int, int]:
+            return total - memory.statistics.reserved.current, total
+
+        def reset(device: Any = None) -> None:
+            memory.reset_peaks()
+
+        return {
+            "memory_allocated": current("allocated"),
+            "max_memory_allocated": highest("allocated"),
+            "memory_reserved": current("reserved"),
+            "max_memory_reserved": highest("reserved"),
+            "memory_cached": current("reserved"),
+            "max_memory_cached": highest("reserved"),
+            "memory_stats": self._statistics,
+            "memory_summary": lambda *_, **__: "\n".join(
+                f"{name}: {value}" for name, value in self._statistics().items()
+            ),
+            "memory_snapshot": lambda *_, **__: [],
+            "mem_get_info": mem_get_info,
+            "get_memory_info": mem_get_info,
+            "reset_peak_memory_stats": reset,
+            "reset_max_memory_allocated": reset,
+            "reset_max_memory_cached": reset,
+            "empty_cache": lambda: memory.allocator.empty_cache(),
+            "get_allocator_backend": lambda: "native",
+        }
+
+    def _statistics(self, device: Any = None) -> dict[str, int]:
+        statistics, peaks = self._device.statistics, self._device.peaks()
+        numbers: dict[str, int] = {
+            "num_alloc_retries": statistics.alloc_retries,
+            "num_ooms": statistics.ooms,
+        }
+        for kind in ("requested", "allocated", "active", "reserved", "inactive_split"):
+            level = getattr(statistics, kind)
+            numbers[f"{kind}_bytes.all.current"] = level.current
+            numbers[f"{kind}_bytes.all.peak"] = peaks.get(kind, level.peak)
+        return numbers
+
+    def _new_stream(self, *_: Any, **__: Any) -> Stream:
+        self._streams += 1
+        return Stream(self, self._streams)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _rng_state(device: Any = None) -> torch.Tensor:
+    with torch._C.DisableTorchFunction(), no_dispatch():
+        return torch.zeros(_RNG_BYTES, dtype=torch.uint8)
+
+
+#: What ``torch.accelerator`` has too.
+_OF_ACCELERATORS = (
+    *("is_available", "device_count", "current_stream", "set_stream", "synchronize"),
+    *("empty_cache", "memory_stats", "memory_allocated", "max_memory_allocated"),
+    *("memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "get_memory_info"),
+)
+
+#: Functions that have nothing to do.
+_NOTHING = (
+    "init",
+    "_lazy_init",
+    "synchronize",
+    "set_device",
+    "ipc_collect",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+    "reset_accumulated_memory_stats",
+    "set_per_process_memory_fraction",
+)
+
+
+class _OneDevice:
+    """``torch.cuda.device(0)``."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.idx = 0
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None

@@ -1,0 +1,1 @@
+"""Tracers: which tensors are allocated, at which line and in which module."""

@@ -1,0 +1,1 @@
+"""Baselines: entries, their file, and the text of a regression. No pytest."""

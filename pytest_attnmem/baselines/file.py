@@ -1,0 +1,201 @@
+"""The baseline's file: a line for each entry, sorted, so that a change is as small as can be."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..contents import contents
+from ..errors import AttnMemError
+from ..formulas.exact_arithmetic import MAX_BITS
+from ..measurement.measurement import METRICS
+from ..units import excerpt, shown
+from .entries import Entries, Entry, Key
+from .file_lock import locked
+
+SCHEMA = 1
+
+
+def load(path: Path) -> Entries:
+    """The entries of a file; one of a newer minor version is read too.
+
+    Raises:
+        AttnMemError: it cannot be read, or is no baseline that this version knows.
+    """
+    _, entries = _load(path)
+    return entries
+
+
+def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, Entries]:
+    """Write what ``change`` makes of the file's entries, all of it or nothing; before and after.
+
+    Nobody else writes meanwhile, and what others wrote since the session began is kept. A file
+    that stays as it was is left alone.
+
+    Raises:
+        AttnMemError: it cannot be read or written; it is then what it was.
+    """
+    path = Path(os.path.realpath(path))  # a link stays one
+    try:
+        with locked(path.with_name(f".{path.name}.lock")):
+            schema, before = _load(path) if path.exists() else (SCHEMA, {})
+            if schema != SCHEMA:
+                raise AttnMemError(
+                    f"cannot update {path}: its schema is {shown(schema)}, and this version would"
+                    f" lose what it does not know; update it with a newer one"
+                )
+            after = change(before)
+            if after != before:
+                _replace(path, render(after).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise AttnMemError(f"cannot write {path}: {error.strerror}") from error
+    return before, after
+
+
+def render(entries: Entries) -> str:
+    """The file's text. A lone surrogate, which no encoding has, is left to be escaped."""
+    lines = ",\n".join(
+        json.dumps(_to_dict(key, entry), ensure_ascii=False)
+        for key, entry in sorted(entries.items())
+    )
+    return f'{{"schema": {SCHEMA}, "entries": [\n{lines}\n]}}\n' if lines else _EMPTY
+
+
+_EMPTY = f'{{"schema": {SCHEMA}, "entries": []}}\n'
+
+
+def _to_dict(key: Key, entry: Entry) -> dict[str, Any]:
+    data: dict[str, Any] = {"test": key.test}
+    if key.region:
+        data["region"] = key.region
+    data |= {"metric": key.metric, "on": key.environment, "bytes": entry.nbytes}
+    if entry.formula:
+        data["formula"] = entry.formula
+    if entry.held:
+        data["held"] = [*entry.held]
+    return data
+
+
+def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
+    def refused(why: str) -> AttnMemError:
+        return AttnMemError(f"cannot read baseline {path}: {why}")
+
+    try:
+        text = contents(path)
+    except FileNotFoundError as error:
+        raise refused(f"{error.strerror}; --attnmem-update all writes one") from error
+    except OSError as error:
+        raise refused(str(error.strerror)) from error
+    try:
+        data = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise refused(_damage(text) or f"{excerpt(str(error), 120)}; {_RESTORE}") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if (
+        not isinstance(schema, (int, float))
+        or isinstance(schema, bool)
+        or not SCHEMA <= schema < SCHEMA + 1
+    ):
+        raise refused(f"its schema is {shown(schema)}, this version reads {SCHEMA}")
+    listed = data.get("entries")
+    if not isinstance(listed, list):
+        raise refused(f"it has no list of 'entries'; {_RESTORE}")
+    entries: dict[Key, Entry] = {}
+    for number, item in enumerate(listed, start=1):
+        try:
+            key, entry = _from_dict(item)
+        except (KeyError, TypeError, ValueError) as error:
+            raise refused(f"entry {number} is none: {shown(item, 120)}; {_RESTORE}") from error
+        if key in entries:
+            raise refused(
+                f"two entries are of {shown(key.name, 160)} on {key.environment}; delete one"
+            )
+        entries[key] = entry
+    return schema, entries
+
+
+_RESTORE = "restore the file, or delete it and run --attnmem-update all"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, unless it has a name twice, as a merge leaves it: one of them would be lost."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"an object has {shown(name)} twice")
+    return made
+
+
+def _damage(text: bytes) -> str:
+    """What probably happened to a file that is no JSON, where that can be told."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+            return (
+                f"a merge left a conflict in line {number}; keep the entries of both sides, and run"
+                " --attnmem-update all"
+            )
+    return ""
+
+
+def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
+    key = Key(item["test"], item.get("region", ""), item["metric"], item["on"])
+    held = item.get("held", [])
+    if not isinstance(held, list):
+        raise TypeError
+    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held))
+    texts = (*key, entry.formula, *entry.held)
+    number = entry.nbytes
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not all(isinstance(text, str) for text in texts) or not key.test or not key.environment:
+        raise TypeError
+    if not whole or abs(number) >> MAX_BITS or key.metric not in METRICS:
+        raise ValueError
+    return key, entry
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a new file in the old one's place: whoever looks sees the one or the other."""
+    prefix = f".{path.name}."
+    temporary = f"{glob.escape(prefix)}{'?' * 8}.tmp"  # and not those of another baseline
+    for left in path.parent.glob(temporary):  # by a session that was killed
+        with suppress(OSError):
+            left.unlink()
+    descriptor, name = tempfile.mkstemp(".tmp", prefix, path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, _mode(path))
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    _sync_folder(path.parent)
+
+
+def _mode(path: Path) -> int:
+    """The old file's permissions, or those that any new file gets."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_mode & 0o7777
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the disk know of the new name, where folders can be synchronised."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

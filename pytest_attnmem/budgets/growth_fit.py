@@ -1,0 +1,244 @@
+"""How a peak grows with sizes: exact fits to measured points, and what a contract says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+from ..errors import AttnMemError, BudgetError, BudgetExceeded
+from ..formulas.formula import Formula, parse_formula
+from ..formulas.interpolation import CONFIRMING, confirmed, line, over_grid, tail
+from ..formulas.polynomial import Polynomial
+from ..measurement.below_peak import Beneath, beneath
+from ..measurement.measurement import Measurement
+from ..units import format_size, shown
+from .growth_contract import Contract, parse_contract
+from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
+from .sizes_to_try import ENOUGH
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Peaks over a grid of sizes. All numbers are whole bytes, all fits exact."""
+
+    sizes: Mapping[str, tuple[int, ...]]
+    """What was varied, each smallest first."""
+    peaks: Mapping[tuple[int, ...], int]
+    """Bytes at each point of the grid, keyed in the order of ``sizes``."""
+    metric: str = "peak"
+    largest: Measurement | None = field(default=None, compare=False, repr=False)
+    """The measurement at the largest sizes."""
+    traces: Mapping[tuple[int, ...], Callable[[], Measurement]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """By point: runs its sizes once more, to see every tensor."""
+    beneath: Beneath | None = field(default=None, compare=False, repr=False)
+    """The tensors of the program, those beneath the peak too, where they were looked at."""
+    hold: Callable[[Growth, Contract], None] | None = field(default=None, compare=False, repr=False)
+    """Keeps a row of the answer on a contract, and raises if the test fails for it."""
+
+    @property
+    def polynomial(self) -> Polynomial | None:
+        """The one through every point, if more lie on it than it needs; else ``None``.
+
+        Along one symbol a length padded to a block is recognised: ``4*N + 128*ceil(N/32)``.
+        """
+        found = over_grid(self.sizes, self.peaks)
+        if confirmed(found, self.sizes):
+            return found
+        if len(self.sizes) == 1:
+            ((symbol, sizes),) = self.sizes.items()
+            return line(symbol, sizes, [self.peaks[size,] for size in sizes])
+        return None
+
+    @property
+    def settled(self) -> Growth:
+        """The largest sizes that show a form, along one symbol; all sizes if none do."""
+        ((symbol, sizes),) = self.sizes.items()
+        found = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
+        if found is None:
+            return self
+        kept = sizes[found[0] :]
+        return replace(self, sizes={symbol: kept}, peaks={(n,): self.peaks[n,] for n in kept})
+
+    @property
+    def formula(self) -> Formula:
+        """The fit, as a budget is written.
+
+        Raises:
+            BudgetError: no polynomial fits.
+        """
+        return parse_formula(str(self._fit()))
+
+    def degree(self, symbol: str) -> int:
+        """The power of *symbol* that it grows with.
+
+        Raises:
+            BudgetError: *symbol* was not varied, or no polynomial fits.
+        """
+        if symbol not in self.sizes:
+            raise BudgetError(f"{symbol} was not varied, only {', '.join(self.sizes)}")
+        return self._fit().degree(symbol)
+
+    def judge(self, contract: Contract) -> Judgement:
+        """Returns the answer of these sizes on whether the contract is kept.
+
+        The peak is judged, and so are the tensors beneath it where they are known: a constant may
+        hide a matrix at these sizes, and no larger size.
+        """
+        whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
+        if whole.answer is Answer.BROKEN:
+            return whole
+        whole = replace(whole, note=self._note(contract))
+        if self.beneath is None:
+            return whole
+        kept = whole.answer is Answer.KEPT
+        below = judge_beneath(self.beneath, contract, self.metric if kept else "")
+        if below.answer is not Answer.KEPT:
+            return below
+        return whole if kept else replace(below, reason=whole.reason)
+
+    def _note(self, contract: Contract) -> str:
+        """Returns the line on a symbol of the contract that the peak does not depend on."""
+        if len(self.sizes) > 1 or not self.sizes.keys() <= contract.symbols:
+            return ""
+        ((symbol, sizes),) = self.settled.sizes.items()
+        values = {self.peaks[size,] for size in sizes}
+        if len(values) > 1:
+            return ""
+        told = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
+        below = largest_part(self.beneath, contract) if self.beneath is not None else ""
+        return f"{told}; {below}" if below else told
+
+    def assert_within(self, contract: str) -> None:
+        """Hold it to a growth contract such as ``O(N*d)``.
+
+        Raises:
+            BudgetExceeded: it grows faster.
+            BudgetError: the contract cannot be read, or the sizes cannot tell.
+        """
+        parsed = parse_contract(contract)
+        grown = self._with_beneath()
+        judgement = grown.judge(parsed)
+        if self.hold is not None:
+            self.hold(grown, parsed)
+        elif judgement.answer is Answer.BROKEN:
+            raise BudgetExceeded(f"{judgement.reason}; the contract is {contract}\n{self}")
+        if judgement.answer is Answer.UNKNOWN:
+            raise BudgetError(f"{judgement.reason}; the contract is {contract}")
+
+    def _with_beneath(self) -> Growth:
+        """Returns the same with the tensors beneath the peak, where the function runs again."""
+        if not self.traces or self.beneath is not None:
+            return self
+        try:
+            runs = {at: trace() for at, trace in self.traces.items()}
+        except Exception:  # the function's own: it does not run twice
+            return self
+        return replace(self, beneath=beneath(self.sizes, runs, self.peaks, self.metric))
+
+    def __str__(self) -> str:
+        """The points, a line each."""
+        return "\n".join(
+            f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
+            f"   {format_size(peak)}"
+            for at, peak in self.peaks.items()
+        )
+
+    def _fit(self) -> Polynomial:
+        fit = self.polynomial
+        if fit is None:
+            raise BudgetError(f"no polynomial goes through {self.metric} at {self._listed()}")
+        return fit
+
+    def _listed(self) -> str:
+        return ", ".join(
+            f"{name}={'/'.join(map(str, sizes))}" for name, sizes in self.sizes.items()
+        )
+
+
+def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
+    """The sizes to vary, in order and each once.
+
+    Raises:
+        BudgetError: there are none, or one is no size.
+    """
+    if not sizes:
+        raise BudgetError("growth needs sizes to vary: growth(fn, N=[256, 512, 1024, 2048])")
+    made: dict[str, tuple[int, ...]] = {}
+    for name, values in sizes.items():
+        listed: Sequence[int] = [values] if isinstance(values, int) else [*values]
+        for value in listed:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise BudgetError(f"growth needs whole numbers >= 1 for {name}, got {value!r:.40}")
+        distinct = tuple(sorted({*listed}))
+        if len(distinct) < ENOUGH:
+            raise BudgetError(
+                f"growth needs {ENOUGH} sizes of {name} or more, got {len(distinct)}: two tell a"
+                f" line, and {CONFIRMING} confirm it"
+            )
+        made[name] = distinct
+    return made
+
+
+def grow(
+    measure: Callable[[Callable[[], Any]], Measurement],
+    fn: Callable[..., Any],
+    sizes: Mapping[str, Iterable[int]],
+    metric: str,
+    trace: Callable[[Callable[[], Any]], Measurement] | None = None,
+) -> Growth:
+    """Measure ``fn(N=…)`` at each point of a grid of sizes, the largest last.
+
+    Raises:
+        BudgetError: there are no sizes, or one that the function does not take, or nothing was
+            measured.
+    """
+    made = grid(sizes)
+    peaks: dict[tuple[int, ...], int] = {}
+    largest: Measurement | None = None
+    traces: dict[tuple[int, ...], Callable[[], Measurement]] = {}
+    for at in product(*made.values()):
+        named = dict(zip(made, at, strict=True))
+        listed = " ".join(f"{name}={size}" for name, size in named.items())
+        try:
+            seen = measure(partial(fn, **named))
+        except AttnMemError:
+            raise
+        except Exception as error:
+            raise BudgetError(
+                f"growth: the function raised {shown(error, 160)} at {listed}; vary over sizes"
+                " that it takes"
+            ) from error
+        try:
+            peaks[at] = known(seen, metric)
+        except BudgetError as error:
+            raise BudgetError(f"growth: at {listed} {error}") from None
+        largest = seen
+        if trace is not None:
+            traces[at] = partial(trace, partial(fn, **named))
+    return Growth(made, peaks, metric, largest, traces)
+
+
+def known(measurement: Measurement, metric: str) -> int:
+    """The number of one point.
+
+    Raises:
+        BudgetError: it was not measured; the text says why.
+    """
+    value = measurement.value(metric)
+    if measurement.out_of_memory is not None:
+        raise BudgetError(f"out of memory on {measurement.place}: {measurement.out_of_memory}")
+    if measurement.unmeasured is not None:
+        raise BudgetError(f"{metric} is not known: {measurement.unmeasured}")
+    if value is None:
+        raise BudgetError(f"{metric} is not measured on {measurement.backend}")
+    if doubt := measurement.doubt(metric):
+        raise BudgetError(f"{metric} is not known: {doubt}")
+    return value

@@ -1,0 +1,190 @@
+"""The answer that sizes give on a growth contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import product
+from operator import le
+
+from ..formulas.interpolation import CONFIRMING, confirmed, differences, over_grid, tail
+from ..formulas.polynomial import Polynomial
+from ..measurement.below_peak import Beneath, Part
+from ..measurement.held import Held
+from ..units import format_size
+from .growth_contract import Contract
+
+
+class Answer(IntEnum):
+    """An answer on a contract; of several answers the smallest counts."""
+
+    BROKEN = 0
+    UNKNOWN = 1
+    KEPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An answer, and the line that says why."""
+
+    answer: Answer
+    reason: str
+    terms: tuple[str, ...] = ()
+    """The terms that grow too fast, where terms are known: ``8*N^2``."""
+    note: str = ""
+    """A line that a reader must know although the contract is kept."""
+    held: Held | None = None
+    """The tensor beneath the peak that breaks the contract."""
+
+
+def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: str) -> Judgement:
+    """Returns the answer for a known form."""
+    broken = contract.broken_by(fit, varied)
+    found = (
+        f"{what} grows as {fit}"
+        if any(fit.degree(name) for name in varied)
+        else (f"{what} does not depend on {' or '.join(varied)}")
+    )
+    if not broken:
+        return Judgement(Answer.KEPT, found)
+    terms = tuple(str(Polynomial({monomial: fit.terms[monomial]})) for monomial in broken)
+    return Judgement(Answer.BROKEN, found, terms)
+
+
+def judge_grid(
+    sizes: Mapping[str, tuple[int, ...]],
+    values: Mapping[tuple[int, ...], int],
+    contract: Contract,
+    what: str,
+) -> Judgement:
+    """Returns the answer for bytes at each point of a grid of sizes."""
+    for corner in _corners(sizes):
+        fit = over_grid(corner, {at: values[at] for at in product(*corner.values())})
+        if confirmed(fit, corner):
+            return judge_fit(fit, contract, [*corner], what)
+    worst = min(
+        (
+            judge_line(symbol, sizes[symbol], line, contract, what)
+            for symbol in sizes
+            for line in _lines(symbol, sizes, values)
+        ),
+        key=lambda judged: (judged.answer, not judged.terms),
+    )
+    # Each symbol alone may be allowed, and their product not. The few sizes along a grid's line
+    # bend upward where one phase takes over from another: without a form they break nothing.
+    product_hidden = worst.answer is Answer.KEPT and not contract.allows_all(sizes)
+    bent = worst.answer is Answer.BROKEN and not worst.terms and len(sizes) > 1
+    if product_hidden or bent:
+        together = " and ".join(sizes)
+        unclear = f"sizes cannot tell how {what} grows with {together} together"
+        return Judgement(Answer.UNKNOWN, unclear)
+    return worst
+
+
+def _corners(sizes: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
+    """Yields the whole grid, and of several symbols its corners of the largest sizes too."""
+    yield dict(sizes)
+    if len(sizes) > 1:
+        starts = product(*(range(len(axis) - CONFIRMING) for axis in sizes.values()))
+        for start in sorted(starts, key=sum)[1:]:
+            yield {name: axis[n:] for n, (name, axis) in zip(start, sizes.items(), strict=True)}
+
+
+def _lines(
+    symbol: str, sizes: Mapping[str, tuple[int, ...]], values: Mapping[tuple[int, ...], int]
+) -> Iterator[list[int]]:
+    """Yields the bytes along *symbol*, for each choice of the other sizes."""
+    place = [*sizes].index(symbol)
+    for others in product(*(axis for name, axis in sizes.items() if name != symbol)):
+        before, after = others[:place], others[place:]
+        points = [(*before, size, *after) for size in sizes[symbol]]
+        yield [values[at] for at in points]
+
+
+def judge_line(
+    symbol: str, sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str
+) -> Judgement:
+    """Returns the answer for bytes at growing *sizes* of *symbol*.
+
+    A form that the largest sizes show counts. Without one, the differences between neighbours may
+    tell: of bytes that grow no faster than a power, the next divided differences are not above 0.
+    """
+    settled = tail(symbol, sizes, values)
+    if settled is not None:
+        start, fit = settled
+        judged = judge_fit(fit, contract, (symbol,), what)
+        since = f" where {symbol} >= {sizes[start]}" if start else ""
+        return Judgement(judged.answer, judged.reason + since, judged.terms)
+    degree = contract.degree(symbol)
+    if len(sizes) < degree + 2:
+        few = f"{len(sizes)} sizes of {symbol} cannot tell; give {degree + 2 + CONFIRMING}"
+        return Judgement(Answer.UNKNOWN, few)
+    seen = differences(sizes, values, degree + 1)
+    power = symbol if degree == 1 else f"{symbol}^{degree}"
+    faster = f"faster than {power}" if degree else f"with {symbol}"
+    slower = f"no faster than {power}" if degree else f"with no {symbol}"
+    if all(value <= 0 for value in seen):
+        return Judgement(Answer.KEPT, f"no polynomial fits, and {what} grows {slower}")
+    if all(value > 0 for value in seen):
+        return Judgement(Answer.BROKEN, f"no polynomial fits, and {what} grows {faster}")
+    points = ", ".join(
+        f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
+    )
+    unclear = f"sizes cannot tell how {what} grows with {symbol}: {points}"
+    return Judgement(Answer.UNKNOWN, unclear)
+
+
+def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
+    """Returns the worst answer of all parts; *peak* is the metric that hides them, or empty."""
+    hidden = f", beneath the {peak}," if peak else ""
+    judged = [
+        (_judge_part(part, beneath, contract, place(part.held) + hidden), part.held)
+        for part in beneath.parts
+    ]
+    judged = [
+        pair
+        for pair, part in zip(judged, beneath.parts, strict=True)
+        if pair[0].answer is not Answer.UNKNOWN or not _is_bounded_scratch(part, judged, beneath)
+    ]
+    if not judged:  # no tensor is left at the end, say
+        return Judgement(Answer.KEPT, "")
+    worst, held = min(judged, key=lambda pair: (pair[0].answer, not pair[0].terms))
+    return Judgement(worst.answer, worst.reason, worst.terms, held=held)
+
+
+def _judge_part(part: Part, beneath: Beneath, contract: Contract, what: str) -> Judgement:
+    points = product(*beneath.sizes.values())
+    values = dict(zip(points, part.values, strict=True))
+    return judge_grid(beneath.sizes, values, contract, what)
+
+
+def _is_bounded_scratch(
+    part: Part, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
+) -> bool:
+    """Returns whether a part is kernels' scratch, and never above the tensors that are allowed.
+
+    The scratch of a reduction begins at one size and stops growing at another, so no form goes
+    through it; a tensor of the program has a dtype, and must show a form.
+    """
+    allowed = [
+        other.values
+        for (found, _), other in zip(judged, beneath.parts, strict=True)
+        if found.answer is Answer.KEPT and other.held.dtype and len({*other.values}) > 1
+    ]
+    limits = [sum(values) for values in zip(*allowed, strict=True)]
+    return not part.held.dtype and bool(limits) and all(map(le, part.values, limits))
+
+
+def largest_part(beneath: Beneath, contract: Contract) -> str:
+    """Returns the line on the largest part that depends on the symbol; empty if no part does."""
+    for part in beneath.parts:
+        if len({*part.values}) > 1:
+            judged = _judge_part(part, beneath, contract, place(part.held))
+            return f"beneath it {judged.reason}"
+    return ""
+
+
+def place(held: Held) -> str:
+    """Returns the operator of a tensor and its line: ``mul at attn.py:31``."""
+    return f"{held.op} at {held.where}" if held.where else held.op

@@ -1,0 +1,87 @@
+"""Tensors that are held, in words: a line for each group of equal ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ..measurement.held import Held
+from ..measurement.symbolic_shapes import product
+from ..measurement.tensor_groups import ROLES, Group, apart
+from ..units import format_size
+
+#: A longer list says no more than its largest entries.
+_SHOWN = 10
+
+#: Bytes that a line sorts by, the tensors in it, and its cells.
+_Row = tuple[int, int, tuple[str, ...]]
+
+
+def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[str]:
+    """Returns the tensors held at that ``moment``, the largest groups first, under a title.
+
+    ``more`` are those of them that a baseline does not have; they come first.
+    """
+    if not held:
+        return []
+    new = Counter(more)
+    others = []
+    for tensor in held:
+        if new[tensor]:
+            new[tensor] -= 1
+        else:
+            others.append(tensor)
+    if not more:
+        return [f"  held at the {moment} ({_many(held)}):", *_listed(held)]
+    rest = [f"  held at the {moment} besides ({_many(others)}):", *_listed(others)]
+    title = f"  held at the {moment} and not in the baseline ({_many(more)}):"
+    return [title, *_listed(more), *(rest if others else [])]
+
+
+def _many(held: Sequence[Held]) -> str:
+    return f"{len(held)} tensor{'' if len(held) == 1 else 's'}"
+
+
+def _listed(held: Sequence[Held]) -> list[str]:
+    rows = sorted(_rows(held), key=lambda row: -row[0])
+    shown, rest = rows[:_SHOWN], rows[_SHOWN:]
+    table = [cells for _, _, cells in shown if len(cells) > 2]
+    columns = range(max(map(len, table), default=0))
+    widths = [max(len(cells[column]) for cells in table) for column in columns]
+    amount = max((len(cells[0]) for _, _, cells in shown), default=0)
+    lines = []
+    for _, _, (first, *others) in shown:
+        padded = [cell.ljust(width) for cell, width in zip(others, widths[1:], strict=False)]
+        plain = others if len(others) == 1 else padded
+        lines.append(("    " + "  ".join([first.rjust(amount), *plain])).rstrip())
+    if rest:
+        number = sum(count for _, count, _ in rest)
+        together = format_size(sum(nbytes for nbytes, _, _ in rest))
+        lines.append(f"    and {number} more, {together} together")
+    return lines
+
+
+def _rows(held: Sequence[Held]) -> Iterator[_Row]:
+    groups, roles = apart(held)
+    several = any(group.held.module for group in groups)
+    for group in groups:
+        yield group.nbytes, group.count, _cells(group, several)
+    for role, tensors in roles.items():
+        nbytes = sum(tensor.nbytes for tensor in tensors)
+        told = f"{ROLES[role]}: {_many(tensors)}"
+        yield nbytes, len(tensors), (format_size(nbytes), told)
+
+
+def _cells(group: Group, modules: bool) -> tuple[str, ...]:
+    held = group.held
+    size = format_size(held.nbytes)
+    meaning = product(held.dims)
+    return (
+        f"{group.count} × {size}" if group.count > 1 else size,
+        f"{list(held.shape)} {held.dtype}" if held.dtype else "",
+        held.op,
+        held.where,
+        f"in {held.function}" if held.function else "",
+        *([held.module] if modules else []),
+        f"← {meaning}" if meaning else "",
+    )

@@ -1,0 +1,181 @@
+"""Reads the arguments of the marker ``memory_budget``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import BudgetError
+from ..formulas.exact_arithmetic import MAX_BITS
+from ..formulas.formula import Formula, parse_formula
+from ..measurement.measurement import METRICS
+from ..suggestion import closest, did_you_mean, product
+from ..symbols.dtypes import itemsize_of
+from ..symbols.names import ALIASES, SYMBOLS
+from ..units import parse_size, shown
+from .budget import BudgetSpec, Limit, _as_int, _describe
+from .growth_contract import Contract, is_contract, parse_contract
+from .memory_model import MemoryModel
+from .tolerance import parse_tolerance
+
+_KIND = re.compile(r"sm\d{2,3}|[a-z]+")
+
+
+#: Device kinds as they are written most; a backend of one's own may have others.
+_KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
+
+
+#: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
+_SIZE = re.compile(r"\s*[-+]?[\d.,_]+(?:[eE][-+]?\d+)?\s*([A-Za-z]*)\s*")
+
+
+#: Units after a number that are products of symbols as well; 2BN is a formula.
+_UNITS = ("", "B", "M", "MB")
+
+
+_MAX_NAME = 64
+
+
+_KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
+
+
+def memory_budget(
+    limit: Any = None,
+    *,
+    metric: str = "peak",
+    tolerance: Any = 0,
+    exact: bool = False,
+    backend: str | None = None,
+    device: str | None = None,
+    warmup: int = 0,
+    **symbols: Any,
+) -> BudgetSpec:
+    """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
+    text, parsed = _parse_limits(limit)
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")
+    if not isinstance(exact, bool):
+        raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
+    if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
+        raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
+    if type(device).__name__ == "device":  # torch's; known by name, as the core knows no torch
+        device = str(device)
+    for name, value in (("backend", backend), ("device", device)):
+        if value is not None and not (isinstance(value, str) and len(value) <= _MAX_NAME):
+            raise BudgetError(
+                f"{name}={shown(value)} is not a name; write {name}='cpu', for example"
+            )
+    _check_symbols(symbols, parsed)
+    return BudgetSpec(
+        text, parsed, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
+    )
+
+
+def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec:
+    """The budget that a marker's arguments describe.
+
+    Raises:
+        BudgetError, FormulaError, SizeError: they describe none; the text says why in one line.
+    """
+    try:
+        inspect.signature(memory_budget).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise BudgetError(f"expected one limit and keywords: {error}") from error
+    return memory_budget(*arguments, **keywords)
+
+
+def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
+    if limit is None:
+        return "", {}
+    if not isinstance(limit, Mapping):
+        parsed = _parse_limit(limit)
+        return _describe(limit if isinstance(limit, str) else parsed), {"default": parsed}
+    if not limit:
+        raise BudgetError("an empty dict is no budget; write {'cuda': …, 'default': …}")
+    for kind in limit:
+        _check_kind(kind)
+    limits = {kind: _parse_limit(value) for kind, value in limit.items()}
+    return ", ".join(f"{kind}: {_describe(value)}" for kind, value in limits.items()), limits
+
+
+def _check_kind(kind: object) -> None:
+    word = kind if isinstance(kind, str) else ""
+    known = _KIND.fullmatch(word)
+    close = "cuda" if word == "gpu" else closest(word, _KINDS, 0.7)
+    if not known or (close and word not in _KINDS):
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise BudgetError(
+            f"unknown device kind {shown(kind)} in the budget; expected cuda, sm90 (a compute"
+            f" capability), cpu, another device type or default{hint}"
+        )
+
+
+def _parse_limit(limit: object) -> Limit:
+    if isinstance(limit, str):
+        if is_contract(limit):
+            return parse_contract(limit)
+        size = _SIZE.fullmatch(limit)
+        if size and (size[1] in _UNITS or not product(size[1])):
+            return parse_size(limit)
+        formula = parse_formula(limit)
+        return formula if formula.symbols else formula.evaluate({})
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        if limit < 0:
+            raise BudgetError(f"limit {shown(limit)} is negative; a budget is 0 bytes or more")
+        if limit >> MAX_BITS:
+            raise BudgetError(
+                f"limit {shown(limit)} is too large; a budget is below 2**{MAX_BITS} bytes"
+            )
+        return limit
+    if isinstance(limit, (Formula, MemoryModel, Contract)):
+        return limit
+    forward = getattr(limit, "forward", None)
+    if isinstance(forward, MemoryModel):
+        raise BudgetError("a kernel's model has two budgets; write MODEL.forward or MODEL.training")
+    if callable(limit):
+        return limit
+    if hint := _as_int(limit):
+        raise BudgetError(f"cannot read limit: {hint}")
+    raise BudgetError(
+        f"cannot read limit {shown(limit)} ({type(limit).__name__}); expected a size"
+        " ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a callable or a"
+        " dict by device"
+    )
+
+
+def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:
+    _check_names(symbols, limits)
+    for name, value in symbols.items():
+        if name == "dtype":
+            itemsize_of(value)
+        elif hint := _as_int(value):
+            raise BudgetError(f"symbol {name} in the marker is {hint}")
+        elif not isinstance(value, int):
+            raise BudgetError(f"symbol {name}={shown(value)} in the marker is not a whole number")
+        elif abs(value) >> MAX_BITS:
+            raise BudgetError(
+                f"symbol {name}={shown(value)} in the marker is too large; a symbol is below"
+                f" 2**{MAX_BITS}"
+            )
+
+
+def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:
+    read: set[str] = set(_KNOWN)
+    for limit in limits.values():
+        if callable(limit):
+            return  # a callable may read any symbol
+        if not isinstance(limit, int):
+            read |= limit.symbols
+    options = [
+        parameter.name
+        for parameter in inspect.signature(memory_budget).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name in symbols:
+        if name not in read:
+            raise BudgetError(
+                f"unknown keyword {shown(name)}: the limit reads no such symbol, and the options"
+                f" are limit, {', '.join(options)}{did_you_mean(name, {*options, *read})}"
+            )

@@ -1,0 +1,183 @@
+"""Holding a measurement to a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ..errors import AttnMemError
+from ..measurement.held import Held
+from ..measurement.measurement import Measurement
+from ..symbols.attention_shape import AttentionShape
+from ..units import format_distinct, format_size
+from .budget import Budget, BudgetSpec, resolve
+from .growth_contract import Contract
+from .growth_fit import Growth
+from .growth_judgement import Answer
+
+
+class Outcome(Enum):
+    """How a budget ended; there is no fourth way."""
+
+    WITHIN = "within"
+    OVER = "over"
+    NOT_ENFORCED = "not enforced"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome and what it rests on."""
+
+    outcome: Outcome
+    reason: str
+    """One line: for ``over`` the first line of the failure, for ``within`` a doubt that is left."""
+    measurement: Measurement | None = None
+    budget: Budget | None = None
+    growths: tuple[Growth, ...] = ()
+    """How the measurement grows with sizes, where that was looked at; what broke a contract first.
+    """
+    change: str = ""
+    """The parts of a regression: ``+4*B*H*N^2: one more float32 …``."""
+    more: tuple[Held, ...] = ()
+    """The tensors of a regression, where it is proved which they are."""
+    hint: str = ""
+    """What to do if it is meant to be so."""
+
+    def fails(self, strict: bool) -> bool:
+        """Whether a test fails for it; under ``strict`` also where nothing was proven."""
+        return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
+
+
+def judge(
+    measurement: Measurement,
+    budget: Budget,
+    growths: Sequence[Growth] = (),
+    notes: Sequence[str] = (),
+) -> Verdict:
+    """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does.
+
+    ``growths`` are what its contract is held to, where it has one, and ``notes`` say what was not
+    varied.
+    """
+
+    def verdict(outcome: Outcome, reason: str = "") -> Verdict:
+        return Verdict(outcome, reason, measurement, budget)
+
+    value, limit = measurement.value(budget.metric), budget.limit_bytes
+    if measurement.out_of_memory is not None:
+        return verdict(Outcome.OVER, _out_of_memory(measurement, budget))
+    if measurement.unmeasured is not None:
+        return verdict(Outcome.NOT_ENFORCED, measurement.unmeasured)
+    if value is None:
+        missing = f": {measurement.missing}" if measurement.missing else ""
+        return verdict(
+            Outcome.NOT_ENFORCED,
+            f"{budget.metric} is not measured on {measurement.backend}{missing}",
+        )
+    if limit is None and budget.contract is None:
+        return verdict(Outcome.NOT_ENFORCED, budget.absent)
+    if measurement.allocations == 0 and limit != 0:
+        return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
+    doubt = measurement.doubt(budget.metric)
+    if limit is None:
+        if doubt:
+            return verdict(Outcome.NOT_ENFORCED, doubt)
+        return _grown(verdict, growths, budget.contract, measurement, notes)
+    allowance = budget.tolerance.allowance(limit)
+    kept = value - measurement.pinned_bytes if doubt else value
+    above = value > limit + allowance >= kept
+    below = budget.exact and value >= limit - allowance > kept
+    if above or below:  # it depends on what the import pinned
+        return verdict(Outcome.NOT_ENFORCED, doubt)
+    if value > limit + allowance:
+        return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
+    if budget.exact and value < limit - allowance:
+        return verdict(Outcome.OVER, _under(value, limit, measurement, budget))
+    first = measurement.imported if budget.metric == "retained" else ""
+    return verdict(Outcome.WITHIN, f"in a second run; the first imported {first}" if first else "")
+
+
+def _grown(
+    verdict: Callable[..., Verdict],
+    growths: Sequence[Growth],
+    contract: Contract | None,
+    measurement: Measurement,
+    notes: Sequence[str],
+) -> Verdict:
+    if not growths or contract is None:
+        return verdict(Outcome.NOT_ENFORCED, "nothing was varied")
+    judged = [(growth.judge(contract), growth) for growth in growths]
+    judged.sort(key=lambda pair: pair[0].answer)
+    judgement, _ = judged[0]
+    seen = tuple(growth for _, growth in judged)
+    if judgement.answer is Answer.BROKEN:
+        reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
+        return replace(verdict(Outcome.OVER, reason), growths=seen)
+    if judgement.answer is Answer.UNKNOWN:
+        return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=seen)
+    said = [found.note for found, _ in judged if found.note]
+    return replace(verdict(Outcome.WITHIN, "; ".join([*said, *notes])), growths=seen)
+
+
+def judge_unfinished(
+    measurement: Measurement, spec: BudgetSpec, shape: AttentionShape, why: str
+) -> Verdict:
+    """Returns the verdict on a body that did not reach its end: over or not enforced.
+
+    Tensors alive at such an end are not yet retained.
+    """
+    unproven = Budget(None, spec.text, metric=spec.metric)
+    with suppress(AttnMemError):  # a symbol may have no value yet
+        if spec.metric != "retained":
+            budget = replace(resolve(spec, shape, measurement.kinds), exact=False)
+            verdict = judge(measurement, budget)
+            if verdict.outcome is Outcome.OVER:
+                return verdict
+    return Verdict(Outcome.NOT_ENFORCED, why, measurement, unproven)
+
+
+def not_enforced(reason: str) -> Verdict:
+    """The verdict on a budget that nothing was measured for."""
+    return Verdict(Outcome.NOT_ENFORCED, reason)
+
+
+def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
+    """The same verdict, its measurement told what was held at the peak, and who was alive when."""
+    if verdict.measurement is None:
+        return verdict
+    known = replace(
+        verdict.measurement,
+        held=traced.held,
+        held_note=traced.held_note,
+        timeline=traced.timeline,
+        snapshots=traced.snapshots,
+    )
+    return replace(verdict, measurement=known)
+
+
+def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
+    tenths = (value * 20 // limit + 1) // 2 if limit else 0  # rounded to the nearest tenth
+    if tenths > 10:
+        shown, allowed = format_distinct(value, limit)
+        by = f" ({tenths // 10}.{tenths % 10}x)"
+    else:
+        shown, allowed, excess = format_distinct(value, limit, value - limit)
+        by = f" by {excess}"
+    tolerance = f" with tolerance {budget.tolerance}" if str(budget.tolerance) != "0" else ""
+    return f"{budget.metric} {shown} exceeds budget {allowed}{by}{tolerance} on {measurement.place}"
+
+
+def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
+    return (  # in whole bytes, for pasting
+        f"{budget.metric} {value} B is under the exact budget {limit} B by {limit - value} B on"
+        f" {measurement.place}: write the improvement down"
+    )
+
+
+def _out_of_memory(measurement: Measurement, budget: Budget) -> str:
+    peak = measurement.value("peak")
+    had = f" with {format_size(peak)} held" if peak else ""
+    limit = "" if budget.limit_bytes is None else f"; budget {format_size(budget.limit_bytes)}"
+    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{limit}"

@@ -1,0 +1,145 @@
+"""A model and a device as the command line gives them, for ``roofline``."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import BudgetError
+from ..inference.analysis import Analysis
+from ..inference.numbers import positive, whole
+from ..inference.roof import DTYPES, Roof, dtype_named, roof
+from ..inference.transformer import Model, model_of
+from ..profiles import DEFAULT_PROFILE, find_profile
+from ..units import parse_size, shown
+
+#: Dtypes that weights are kept in while products are computed in another, unless it is asked for.
+_QUANTISED: Final = ("fp8", "int8", "fp4", "int4")
+
+#: What gives the numbers of a model.
+_OPTIONS: Final = MappingProxyType(
+    {
+        "num_params": "--params",
+        "num_layers": "--layers",
+        "d_model": "--d-model",
+        "num_heads": "--heads",
+        "num_kv_heads": "--kv-heads",
+        "head_dim": "--head-dim",
+        "latent_dim": "--mla",
+        "rope_dim": "--mla",
+        "kv_group_size": "--kv-group",
+        "kv_group_bytes": "--kv-group-bytes",
+    }
+)
+_NAMES: Final = re.compile(rf"\b(kv_)?({'|'.join(_OPTIONS)}|group_size|group_bytes)\b")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``--params 7e9 --layers 32 --d-model 4096 --heads 32 --dtype fp16 --device A100-80GB``."""
+    add, names = parser.add_argument, ", ".join(DTYPES)
+    add("--params", required=True, metavar="NUMBER", help="parameters, such as 7e9")
+    add("--layers", required=True, metavar="SIZE", help="layers")
+    add("--d-model", required=True, metavar="SIZE", help="width of the model")
+    add("--heads", required=True, metavar="SIZE", help="query heads")
+    add("--kv-heads", metavar="SIZE", help="key/value heads (default: --heads)")
+    add("--head-dim", metavar="SIZE", help="width of a head (default: --d-model / --heads)")
+    add("--mla", metavar="LATENT+ROPE", help="cache a latent for all heads, such as 512+64")
+    add("--dtype", default="fp16", help=f"of the weights: {names} (default: fp16)")
+    add(
+        "--compute-dtype",
+        metavar="DTYPE",
+        help="of products (default: --dtype, or fp16 if quantised)",
+    )
+    add("--kv-dtype", metavar="DTYPE", help="of the cache (default: --compute-dtype)")
+    add("--kv-group", metavar="SIZE", help="elements of a quantised cache that share a scale")
+    add("--kv-group-bytes", metavar="NUMBER", help="of its scale and zero point (default: 2)")
+    add("--batch", default="1", metavar="SIZE", help="sequences (default: 1)")
+    add("--seq-len", default="2048", metavar="SIZE", help="tokens of each (default: 2048)")
+    add("--device", metavar="PROFILE", help=f"such as H100 (default: {DEFAULT_PROFILE})")
+    add("--bandwidth", metavar="NUMBER", help="bytes a second, such as 2e12, not the device's")
+    add("--compute", metavar="NUMBER", help="FLOPs a second, such as 312e12, not the device's")
+    add("--memory", metavar="SIZE", help="such as '80 GiB', not the device's")
+
+
+def analysis(arguments: Namespace) -> tuple[Analysis, dict[str, str]]:
+    """What is to be told, and the dtypes it is of.
+
+    Raises:
+        AttnMemError: there is no such dtype or device, or the sizes do not go together.
+    """
+    dtype = dtype_named(arguments.dtype, "--dtype")
+    computed, cached = arguments.compute_dtype, arguments.kv_dtype
+    if computed is None:
+        computed = "fp16" if dtype in _QUANTISED else dtype
+    computed = dtype_named(computed, "--compute-dtype")
+    cached = computed if cached is None else dtype_named(cached, "--kv-dtype")
+    dtypes = {"dtype": dtype, "compute_dtype": computed, "kv_dtype": cached}
+    model, device = _model(arguments, dtypes), _roof(arguments, computed)
+    batch = whole("--batch", _number(arguments.batch))
+    return Analysis(model, device, batch, whole("--seq-len", _number(arguments.seq_len))), dtypes
+
+
+def _model(arguments: Namespace, dtypes: dict[str, str]) -> Model:
+    texts = {
+        name: getattr(arguments, option[2:].replace("-", "_"))
+        for name, option in _OPTIONS.items()
+        if option != "--mla"
+    }
+    texts |= _latent(arguments.mla)
+    given = {name: _number(text) for name, text in texts.items() if text is not None}
+    given["dtype_bytes"] = DTYPES[dtypes["dtype"]]
+    given["activation_bytes"] = DTYPES[dtypes["compute_dtype"]]
+    given["kv_dtype_bytes"] = DTYPES[dtypes["kv_dtype"]]
+    try:
+        return model_of(given)
+    except BudgetError as error:  # it names the model's numbers, and the options are what is known
+        raise BudgetError(_NAMES.sub(_option, str(error))) from None
+
+
+def _option(name: re.Match[str]) -> str:
+    return _OPTIONS.get(name[0]) or _OPTIONS[f"kv_{name[0]}"]
+
+
+def _latent(text: str | None) -> dict[str, str | None]:
+    if text is None:
+        return {}
+    latent, plus, rope = text.partition("+")
+    if not latent or (plus and not rope):
+        raise BudgetError(f"--mla: expected such as 512+64, or 512, got {shown(text)}")
+    return {"latent_dim": latent, "rope_dim": rope or None}
+
+
+def _number(text: str) -> object:
+    """The number that a text is; or the text, which whoever needs a number refuses."""
+    try:
+        return int(text) if text.isdecimal() and len(text) < 40 else float(text)
+    except ValueError:
+        return text
+
+
+def _roof(arguments: Namespace, computed: str) -> Roof:
+    """What the device does: as its profile says, or as told."""
+    bandwidth, compute, memory = arguments.bandwidth, arguments.compute, arguments.memory
+    if arguments.device is None and {bandwidth, compute, memory} != {None}:
+        if bandwidth is None or compute is None:
+            raise BudgetError(
+                "--bandwidth and --compute together tell a device, with --memory if it matters;"
+                " give both, or the --device that differs in it"
+            )
+        known = Roof("the device", None, Fraction(1), Fraction(1))
+    else:
+        known = roof(find_profile(arguments.device or DEFAULT_PROFILE), computed)
+    return Roof(
+        known.name,
+        known.memory_bytes if memory is None else parse_size(memory),
+        known.bandwidth_bytes_per_sec if bandwidth is None else _rate("--bandwidth", bandwidth),
+        known.compute_flops if compute is None else _rate("--compute", compute),
+        known.dtype if compute is None else computed,
+    )
+
+
+def _rate(name: str, text: str) -> Fraction:
+    return positive(name, _number(text))

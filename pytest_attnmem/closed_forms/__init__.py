@@ -1,0 +1,1 @@
+"""Closed forms: the peak of a program as a polynomial in its sizes."""

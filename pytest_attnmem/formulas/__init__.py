@@ -1,0 +1,1 @@
+"""Formulas and polynomials: parsed, evaluated and fitted exactly."""

@@ -1,0 +1,256 @@
+"""Budgets written as arithmetic over symbols, such as ``64 MiB + 2*B*H*N*d*itemsize``.
+
+Formulas come from test files and command lines, so this reads them with a parser of its own:
+nothing in a formula is ever executed, and its length, depth and values are bounded.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from ..errors import FormulaError, SizeError
+from ..units import excerpt, parse_size
+from . import exact_arithmetic as arithmetic
+from . import syntax_tree as expression
+from .syntax_tree import FUNCTIONS, PREFIX_RANK, RANKS, Binary, Call, Negation, Node, Number, Symbol
+from .tokens import Token, side_by_side, tokens, with_products, without_exponent
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
+MAX_LENGTH: Final = 2000
+MAX_DEPTH: Final = 50
+_SHOWN: Final = 120  # characters of a formula that a message quotes
+
+_GRAMMAR: Final = (
+    "a formula is arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, "
+    "numbers and sizes like 64 MiB"
+)
+_OPERAND: Final = "a number, a symbol or '('"
+
+_NO_VALUES: Final[Mapping[str, int | Fraction]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula as it was written, and the tree it was read as; equal if the trees are."""
+
+    text: str = field(compare=False)
+    tree: Node
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names that the formula needs values for."""
+        return expression.symbols(self.tree)
+
+    def value(self, symbols: Mapping[str, int | Fraction]) -> Fraction:
+        """Return the formula's value in bytes, as exact as a rational can be.
+
+        Irrational roots and logarithms are off by less than 2**-63, with the right floor and
+        ceiling. Raises FormulaError where *symbols* lacks a name, where an operation is undefined
+        and where a value is too large.
+        """
+        if missing := sorted(self.symbols.difference(symbols)):
+            known = f"known symbols are {', '.join(symbols)}" if symbols else "no symbol is known"
+            raise FormulaError(f"{self._quoted()} needs a value for {', '.join(missing)}; {known}")
+        values: dict[str, Fraction] = {}
+        try:
+            for name in sorted(self.symbols):
+                values[name] = expression.evaluate(Symbol(name), symbols)
+            return expression.evaluate(self.tree, values)
+        except ArithmeticError as error:
+            raise FormulaError(
+                f"{self._quoted()} has no value{_given(values)}: {error}; change the formula"
+            ) from None
+
+    def evaluate(
+        self, symbols: Mapping[str, int | Fraction] = _NO_VALUES, /, **named: int | Fraction
+    ) -> int:
+        """Return the formula's value in whole bytes, rounded down: ``f.evaluate(N=1024, d=64)``.
+
+        Raises FormulaError as value() does, and where the value is negative.
+        """
+        symbols = {**symbols, **named} if named else symbols
+        value = self.value(symbols)
+        if value < 0:
+            used = {name: symbols[name] for name in sorted(self.symbols)}
+            raise FormulaError(
+                f"{self._quoted()} is negative{_given(used)}: {math.floor(value)} bytes; "
+                f"a size cannot be, so change the formula, as with max(0, ...)"
+            )
+        return math.floor(value)
+
+    def degree(self, symbol: str) -> int | Fraction:
+        """Return the power of *symbol* that the formula grows with: 2 for ``N`` in ``N^2 + N``.
+
+        Of terms that cancel, as in ``N - N``, the degree still counts. Raises FormulaError where
+        an exponent varies.
+        """
+        try:
+            degree = expression.degree(self.tree, symbol)
+        except ArithmeticError as error:
+            raise FormulaError(
+                f"{self._quoted()} has no degree in {excerpt(symbol)}: {error}; "
+                f"write exponents as numbers"
+            ) from None
+        return degree.numerator if degree.denominator == 1 else degree
+
+    def __str__(self) -> str:
+        """Return the canonical text, which parses to the same value if it is not overlong."""
+        return expression.render(self.tree)
+
+    def _quoted(self) -> str:
+        return f'formula "{excerpt(self.text, _SHOWN)}"'
+
+
+def parse_formula(text: str) -> Formula:
+    """Return the formula that *text* spells; raises FormulaError saying what is wrong where."""
+    if len(text) > MAX_LENGTH:
+        raise FormulaError(
+            f"{_unreadable(text)}: it has {len(text)} characters; write at most {MAX_LENGTH}"
+        )
+    return Formula(text, _Parser(text).parse())
+
+
+def _given(values: Mapping[str, int | Fraction]) -> str:
+    listed = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f" with {listed}" if listed else ""
+
+
+def _unreadable(text: str) -> str:
+    return f'cannot read formula "{excerpt(text, _SHOWN)}"'
+
+
+class _Parser:
+    """A precedence-climbing parser, which counts its own nesting instead of overflowing."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tuple(tokens(text))
+        self._index = 0
+        self._depth = 0
+
+    def parse(self) -> Node:
+        tree = self._expression(0)
+        if self._token.kind != "end":
+            self._refuse_token(self._token, self._operator_expected())
+        # Chains such as 1+1+1 deepen the tree without nesting the parser.
+        if expression.height(tree) > MAX_DEPTH:
+            self._refuse_depth()
+        return tree
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._index]
+
+    def _next(self) -> Token:
+        token = self._token
+        self._index += 1
+        return token
+
+    def _expression(self, rank: int) -> Node:
+        left = self._operand()
+        while True:
+            operator = "^" if self._token.text == "**" else self._token.text
+            if RANKS.get(operator, 0) <= rank:
+                return left
+            self._next()
+            if operator == "^":
+                right = self._nested(RANKS["^"] - 1)
+            else:
+                right = self._expression(RANKS[operator])
+            left = Binary(operator, left, right)
+
+    def _nested(self, rank: int) -> Node:
+        if self._depth == MAX_DEPTH:
+            self._refuse_depth()
+        self._depth += 1
+        node = self._expression(rank)
+        self._depth -= 1
+        return node
+
+    def _operand(self) -> Node:
+        token = self._next()
+        match token:
+            case Token("size" | "number"):
+                return self._number(token)
+            case Token("name", name) if name in FUNCTIONS:
+                return self._call(token)
+            case Token("name", name) if not name.startswith("_"):
+                if self._token.text == "(":
+                    self._refuse_token(token, f"one of {' '.join(FUNCTIONS)} before '('")
+                return Symbol(name)
+            case Token("sign", "-"):
+                return Negation(self._nested(PREFIX_RANK))
+            case Token("sign", "+"):
+                return self._nested(PREFIX_RANK)
+            case Token("sign", "("):
+                node = self._nested(0)
+                self._require(")", f"{self._operator_expected()} or ')'")
+                return node
+        self._refuse_token(token, _OPERAND)
+
+    def _number(self, token: Token) -> Node:
+        try:
+            if token.kind == "number":
+                return Number(arithmetic.bounded(Fraction(token.text.replace("_", ""))))
+            return Number(Fraction(parse_size(re.sub(r"[ \t\r\n]+", " ", token.text))))
+        except SizeError as error:
+            self._refuse(token, str(error))
+        except ArithmeticError as error:
+            self._refuse(token, f"{excerpt(token.text)} {error}; write fewer digits")
+
+    def _call(self, token: Token) -> Node:
+        self._require("(", f"'(' after {token.text}")
+        arguments = [self._nested(0)]
+        while self._token.text == ",":
+            self._next()
+            arguments.append(self._nested(0))
+        self._require(")", f"{self._operator_expected()}, ',' or ')'")
+        if token.text in ("min", "max"):
+            fits, arity = len(arguments) >= 2, "at least 2 arguments"
+        else:
+            fits, arity = len(arguments) == 1, "1 argument"
+        if not fits:
+            self._refuse(token, f"{token.text} takes {arity}, found {len(arguments)}")
+        return Call(token.text, tuple(arguments))
+
+    def _require(self, sign: str, expected: str) -> None:
+        token = self._next()
+        if token.text != sign:
+            self._refuse_token(token, expected)
+
+    def _operator_expected(self) -> str:
+        """Return the words for a missing operator, with the whole formula as it must be meant."""
+        before, found = self._tokens[self._index - 1], self._token
+        if exponent := without_exponent(before, found):
+            return f"an operator; a number has no exponent, write {exponent}"
+        if not side_by_side(before, found):
+            return "an operator"
+        written = with_products(self._text, self._tokens)
+        try:
+            parse_formula(written)
+        except FormulaError:  # something else is wrong as well
+            written = f"{before.text}*{excerpt(found.text)}"
+        bytes_ = f" ({before.text} alone is in bytes)" if found.text == "B" else ""
+        return f"an operator, as in {excerpt(written, _SHOWN)}{bytes_}"
+
+    def _refuse_token(self, token: Token, expected: str) -> NoReturn:
+        found = "the end" if token.kind == "end" else f"'{excerpt(token.text)}'"
+        self._refuse(token, f"found {found}, expected {expected}; {_GRAMMAR}")
+
+    def _refuse(self, token: Token, reason: str) -> NoReturn:
+        # What an operand's own parser raised has been said in the reason.
+        raise FormulaError(
+            f"{_unreadable(self._text)} at column {token.column}: {reason}"
+        ) from None
+
+    def _refuse_depth(self) -> NoReturn:
+        raise FormulaError(
+            f"{_unreadable(self._text)}: it nests more than {MAX_DEPTH} levels deep; "
+            f"group long chains with parentheses, as in (a + b) + (c + d)"
+        )

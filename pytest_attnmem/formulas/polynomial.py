@@ -1,0 +1,246 @@
+"""Polynomials over symbols with rational coefficients, exact: what peaks are sums of.
+
+An atom is a symbol (``N``) or a part of a formula that behaves as one (``ceil(N/32)``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+from types import MappingProxyType
+
+from . import syntax_tree as expression
+from .formula import Formula, parse_formula
+from .syntax_tree import Binary, Call, Negation, Node, Number, Symbol
+
+#: Atoms and their powers, sorted by atom: ``(("N", 2), ("d", 1))``; empty for a constant.
+Monomial = tuple[tuple[str, int], ...]
+
+ONE: Monomial = ()
+
+_NOTHING: Mapping[str, int | Fraction] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """A sum of monomials; none has the coefficient 0."""
+
+    terms: Mapping[Monomial, Fraction]
+
+    def __post_init__(self) -> None:
+        kept = {monomial: value for monomial, value in self.terms.items() if value}
+        object.__setattr__(self, "terms", MappingProxyType(kept))
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    @classmethod
+    def constant(cls, value: int | Fraction) -> Polynomial:
+        """The same everywhere."""
+        return cls({ONE: Fraction(value)})
+
+    @classmethod
+    def atom(cls, text: str) -> Polynomial:
+        """A symbol, or what stands for one."""
+        return cls({((text, 1),): Fraction(1)})
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        return _sum([*self.terms.items(), *other.terms.items()])
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial({monomial: -value for monomial, value in self.terms.items()})
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + -other
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        return _sum(
+            (times(mine, theirs), value * factor)
+            for mine, value in self.terms.items()
+            for theirs, factor in other.terms.items()
+        )
+
+    def scaled(self, factor: int | Fraction) -> Polynomial:
+        """Every coefficient times *factor*."""
+        return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
+
+    def power(self, exponent: int) -> Polynomial:
+        """Itself so many times."""
+        result = Polynomial.constant(1)
+        for _ in range(exponent):
+            result = result * self
+        return result
+
+    @property
+    def atoms(self) -> tuple[str, ...]:
+        """What it is a polynomial in, sorted."""
+        return tuple(sorted({atom for monomial in self.terms for atom, _ in monomial}))
+
+    def degree(self, symbol: str) -> int:
+        """The highest power of *symbol*; what a ceiling has in it counts as it grows."""
+        return max((degree(monomial, symbol) for monomial in self.terms), default=0)
+
+    def value(self, values: Mapping[str, int | Fraction]) -> Fraction:
+        """Its value where every symbol has one."""
+        known = {
+            atom: values[atom] if atom in values else parse_formula(atom).value(values)
+            for atom in self.atoms
+        }
+        total = Fraction(0)
+        for monomial, coefficient in self.terms.items():
+            for atom, exponent in monomial:
+                coefficient *= Fraction(known[atom]) ** exponent
+            total += coefficient
+        return total
+
+    def bounds(self, other: Polynomial) -> bool:
+        """Whether it is nowhere smaller, as can be shown: all atoms being 1 or more.
+
+        Shifted by one, a polynomial without a negative coefficient is nowhere negative.
+        """
+        difference = self - other
+        return all(value >= 0 for value in difference.shifted().terms.values())
+
+    def shifted(self) -> Polynomial:
+        """With 1 added to every atom."""
+        return _sum(
+            (monomial, coefficient * factor)
+            for given, coefficient in self.terms.items()
+            for monomial, factor in _shifted(given)
+        )
+
+    def ordered(self) -> list[tuple[Monomial, Fraction]]:
+        """The terms as they are written, the highest degree first."""
+        return sorted(self.terms.items(), key=_order)
+
+    def __str__(self) -> str:
+        """As a budget is written: ``12*B*H*N^2 + 8*B*H*N*d + 8``."""
+        text = ""
+        for monomial, value in self.ordered():
+            sign = "-" if value < 0 else "+"
+            body = _term(monomial, abs(value))
+            text += f" {sign} {body}" if text else (f"-{body}" if value < 0 else body)
+        return text or "0"
+
+
+def times(left: Monomial, right: Monomial) -> Monomial:
+    """The product of two monomials."""
+    exponents = dict(left)
+    for atom, exponent in right:
+        exponents[atom] = exponents.get(atom, 0) + exponent
+    return tuple(sorted(exponents.items()))
+
+
+def degree(monomial: Monomial, symbol: str) -> int:
+    """How often *symbol* is a factor, inside a ceiling too."""
+    total = 0
+    for atom, exponent in monomial:
+        inside = 1 if atom == symbol else _inside(atom, symbol)
+        total += inside * exponent
+    return total
+
+
+def expand(formula: Formula | str, known: Mapping[str, int | Fraction] = _NOTHING) -> Polynomial:
+    """The formula as a polynomial; its ceilings, quotients, minima and maxima are atoms.
+
+    Symbols of which a value is ``known`` are replaced by it.
+
+    Raises:
+        ValueError: an exponent is no whole number, so it is none.
+    """
+    tree = parse_formula(formula).tree if isinstance(formula, str) else formula.tree
+    return _expand(expression.substitute(tree, known))
+
+
+def largest(candidates: Iterable[Polynomial]) -> tuple[Polynomial, ...]:
+    """Those of which none is shown to be bounded by another, in their order."""
+    kept: list[Polynomial] = []
+    for candidate in candidates:
+        if not any(other.bounds(candidate) for other in kept):
+            kept = [other for other in kept if not candidate.bounds(other)]
+            kept.append(candidate)
+    return tuple(kept)
+
+
+def _expand(node: Node) -> Polynomial:
+    match node:
+        case Number(value):
+            return Polynomial.constant(value)
+        case Symbol(name):
+            return Polynomial.atom(name)
+        case Negation(operand):
+            return -_expand(operand)
+        case Binary("+", left, right):
+            return _expand(left) + _expand(right)
+        case Binary("-", left, right):
+            return _expand(left) - _expand(right)
+        case Binary("*", left, right):
+            return _expand(left) * _expand(right)
+        case Binary("/", left, Number(value)) if value:
+            return _expand(left).scaled(1 / value)
+        case Binary("^", base, Number(value)) if value.denominator == 1 and value >= 0:
+            return _expand(base).power(int(value))
+        case Binary("^"):
+            raise ValueError(f"{expression.render(node)} has no whole number for an exponent")
+        case Call() | Binary() if not expression.symbols(node):
+            return Polynomial.constant(expression.evaluate(node, {}))
+    return Polynomial.atom(expression.render(node))
+
+
+def _sum(pairs: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
+    terms: dict[Monomial, Fraction] = {}
+    for monomial, value in pairs:
+        terms[monomial] = terms.get(monomial, Fraction(0)) + value
+    return Polynomial(terms)
+
+
+def _shifted(monomial: Monomial) -> Iterator[tuple[Monomial, int]]:
+    """The terms of a product of powers of ``atom + 1``."""
+    if not monomial:
+        yield ONE, 1
+        return
+    (atom, exponent), rest = monomial[0], monomial[1:]
+    for others, factor in _shifted(rest):
+        for kept in range(exponent + 1):
+            power: Monomial = ((atom, kept),) if kept else ONE
+            yield times(power, others), factor * comb(exponent, kept)
+
+
+def _inside(atom: str, symbol: str) -> int:
+    if atom.isidentifier():
+        return 0
+    degree = parse_formula(atom).degree(symbol)
+    return int(degree)
+
+
+def _order(term: tuple[Monomial, Fraction]) -> tuple[int, list[tuple[int, str, int]]]:
+    """Terms by degree, highest first; of one degree, higher powers of earlier symbols first."""
+    monomial, _ = term
+    factors = [(_rank(atom), atom, -exponent) for atom, exponent in _in_order(monomial)]
+    return -sum(exponent for _, exponent in monomial), factors
+
+
+def _in_order(monomial: Monomial) -> list[tuple[str, int]]:
+    """Factors as the field writes them: B, H, Hkv, N, M, d, dv, then others."""
+    return sorted(monomial, key=lambda factor: (_rank(factor[0]), factor[0]))
+
+
+def _rank(atom: str) -> int:
+    return _RANKS.get(atom, len(_RANKS))
+
+
+_RANKS = MappingProxyType(
+    {name: rank for rank, name in enumerate(("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize"))}
+)
+
+
+def _term(monomial: Monomial, value: Fraction) -> str:
+    factors = [
+        atom if exponent == 1 else f"{atom}^{exponent}" for atom, exponent in _in_order(monomial)
+    ]
+    if value.numerator != 1 or not factors:
+        factors.insert(0, str(value.numerator))
+    text = "*".join(factors)
+    return text if value.denominator == 1 else f"{text}/{value.denominator}"

@@ -1,0 +1,233 @@
+"""The tree of a formula, and what is computed from it: its value, degree, symbols and text.
+
+The functions recurse, and rely on parse_formula keeping trees at most MAX_DEPTH levels deep.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from pytest_attnmem.formulas import exact_arithmetic as arithmetic
+
+from ..units import excerpt
+
+RANKS: Final[Mapping[str, int]] = MappingProxyType(
+    {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "^": 4}
+)
+"""How tightly each binary operator binds."""
+
+PREFIX_RANK: Final = 3
+_ATOM_RANK: Final = 5
+
+FUNCTIONS: Final = ("min", "max", "ceil", "log2")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant, in bytes where it stands for a size."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that is given a value when the formula is evaluated."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """The operand with its sign changed."""
+
+    operand: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """One of the operators in RANKS applied to two operands."""
+
+    operator: str
+    left: "Node"
+    right: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One of FUNCTIONS applied to its arguments."""
+
+    function: str
+    arguments: tuple["Node", ...]
+
+
+Node: TypeAlias = Number | Symbol | Negation | Binary | Call
+
+
+def operands(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly below *node*."""
+    match node:
+        case Negation(operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return (left, right)
+        case Call(_, arguments):
+            return arguments
+        case _:
+            return ()
+
+
+def height(node: Node) -> int:
+    """Return the number of levels below *node*, however many there are."""
+    levels, level = 0, operands(node)
+    while level:
+        levels, level = levels + 1, tuple(below for above in level for below in operands(above))
+    return levels
+
+
+def symbols(node: Node) -> frozenset[str]:
+    """Return the names that *node* needs values for."""
+    if isinstance(node, Symbol):
+        return frozenset({node.name})
+    return frozenset().union(*map(symbols, operands(node)))
+
+
+def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
+    """Return *node* with these symbols replaced by numbers, and what then is one worked out."""
+    match node:
+        case Symbol(name):
+            return Number(Fraction(values[name])) if name in values else node
+        case Negation(operand):
+            made: Node = Negation(substitute(operand, values))
+        case Binary(operator, left, right):
+            made = Binary(operator, substitute(left, values), substitute(right, values))
+        case Call(function, arguments):
+            made = Call(function, tuple(substitute(argument, values) for argument in arguments))
+        case _:
+            return node
+    return made if symbols(made) else Number(evaluate(made, {}))
+
+
+def rename(node: Node, names: Mapping[str, str]) -> Node:
+    """Return *node* with these symbols under other names."""
+    match node:
+        case Symbol(name):
+            return Symbol(names.get(name, name))
+        case Negation(operand):
+            return Negation(rename(operand, names))
+        case Binary(operator, left, right):
+            return Binary(operator, rename(left, names), rename(right, names))
+        case Call(function, arguments):
+            return Call(function, tuple(rename(argument, names) for argument in arguments))
+    return node
+
+
+def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
+    """Return the value of *node*; raises ArithmeticError naming the part that has none."""
+    numbers = [evaluate(operand, values) for operand in operands(node)]
+    try:
+        return arithmetic.bounded(_combine(node, numbers, values))
+    except ArithmeticError as error:
+        raise ArithmeticError(f"{excerpt(render(node))} {error}") from None
+
+
+def _combine(
+    node: Node, numbers: Sequence[Fraction], values: Mapping[str, int | Fraction]
+) -> Fraction:
+    match node, numbers:
+        case Number(value), _:
+            return value
+        case Symbol(name), _:
+            return Fraction(values[name])
+        case Negation(), [a]:
+            return -a
+        case Binary("+"), [a, b]:
+            return a + b
+        case Binary("-"), [a, b]:
+            return a - b
+        case Binary("*"), [a, b]:
+            return a * b
+        case Binary("/"), [a, b]:
+            return arithmetic.divide(a, b)
+        case Binary("//"), [a, b]:
+            return Fraction(math.floor(arithmetic.divide(a, b)))
+        case Binary("^"), [a, b]:
+            return arithmetic.power(a, b)
+        case Call("min"), _:
+            return min(numbers)
+        case Call("max"), _:
+            return max(numbers)
+        case Call("ceil"), [a]:
+            return Fraction(math.ceil(a))
+        case Call("log2"), [a]:
+            return arithmetic.log2(a)
+        case _:
+            raise ArithmeticError("is not an operation of a formula")
+
+
+def degree(node: Node, symbol: str) -> Fraction:
+    """Return the power of *symbol* that *node* grows with.
+
+    Raises ArithmeticError where an exponent is not a constant.
+    """
+    below = [degree(operand, symbol) for operand in operands(node)]
+    match node:
+        case Symbol(name):
+            return Fraction(name == symbol)
+        case Binary("*"):
+            return sum(below, Fraction())
+        case Binary("/" | "//"):
+            return below[0] - below[1]
+        case Binary("^", _, exponent):
+            free = symbols(exponent)
+            if symbol in free or (free and below[0]):
+                raise ArithmeticError(f"{excerpt(render(node))} has an exponent that varies")
+            return below[0] * evaluate(exponent, {}) if below[0] else below[0]
+        case Call("min"):
+            return min(below)
+        case Number() | Call("log2"):
+            return Fraction()
+        case _:
+            return max(below)
+
+
+def render(node: Node) -> str:
+    """Return the canonical text of *node*, with no more parentheses than it needs."""
+    match node:
+        case Number(value):
+            return _render_number(value)
+        case Symbol(name):
+            return name
+        case Negation(operand):
+            return "-" + _enclosed(operand, PREFIX_RANK)
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(render, arguments))})"
+        case Binary("^", left, right):
+            return f"{_enclosed(left, _ATOM_RANK)}^{_enclosed(right, PREFIX_RANK)}"
+        case Binary(operator, left, right):
+            rank = RANKS[operator]
+            spaced = f" {operator} " if operator in "+-" else operator
+            return f"{_enclosed(left, rank)}{spaced}{_enclosed(right, rank + 1)}"
+
+
+def _enclosed(node: Node, rank: int) -> str:
+    match node:
+        case Binary(operator):
+            own = RANKS[operator]
+        case Negation():
+            own = PREFIX_RANK
+        case _:
+            own = _ATOM_RANK
+    return render(node) if own >= rank else f"({render(node)})"
+
+
+def _render_number(value: Fraction) -> str:
+    for places in range(value.denominator.bit_length()):
+        scaled = value * 10**places
+        if scaled.denominator == 1 and value >= 0:
+            digits = str(scaled.numerator).zfill(places + 1)
+            return f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    # Never written in a formula, but a tree may be built by hand.
+    return f"({value})"

@@ -1,0 +1,1 @@
+"""Inference of a transformer: its weights, cache, FLOPs and what bounds it."""

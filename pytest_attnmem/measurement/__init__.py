@@ -1,0 +1,1 @@
+"""Measurements: windows, the tensors in them, and the protocol of a backend."""

@@ -1,0 +1,54 @@
+"""The facts of this process that memory may depend on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Any
+
+
+def describe() -> dict[str, Any]:
+    """Versions and devices; what torch knows only where something imported it."""
+    facts: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "torch": None,
+        "cuda": None,
+        "device": None,
+        "compute_capability": None,
+        "allocator": None,
+        "threads": None,
+    }
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "__version__"):
+        return facts
+    facts |= {"torch": str(torch.__version__), "cuda": torch.version.cuda}
+    facts |= {"device": platform.machine(), "threads": torch.get_num_threads()}
+    if torch.cuda.is_initialized():
+        major, minor = torch.cuda.get_device_capability()
+        facts |= {"device": torch.cuda.get_device_name(), "compute_capability": f"{major}.{minor}"}
+        settings = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
+        facts["allocator"] = {
+            "backend": torch.cuda.get_allocator_backend(),
+            **{name: os.environ[name] for name in settings if name in os.environ},
+        }
+    if os.environ.get("ATTNMEM_NULL_PROFILE"):
+        from ..nulldevice.counts import counted
+
+        facts["null_device"] = counted()
+    return facts
+
+
+def merged(first: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """The facts of two processes that ran parts of a session; what they count is added up."""
+    if first is None or first.get("torch") is None:
+        return other
+    counts, more = first.get("null_device"), other.get("null_device")
+    if not (counts and more):
+        return first
+    calls = dict(counts["unknown_calls"])
+    for name, count in more["unknown_calls"].items():
+        calls[name] = calls.get(name, 0) + count
+    reads = counts["device_reads"] + more["device_reads"]
+    return {**first, "null_device": {**counts, "unknown_calls": calls, "device_reads": reads}}

@@ -1,0 +1,32 @@
+"""One tensor, or one kernel's scratch, that was allocated at a moment of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One tensor alive at the peak."""
+
+    nbytes: int
+    shape: tuple[int, ...]
+    dtype: str
+    op: str
+    """The operator that made it, as PyTorch names it: ``softmax``."""
+    where: str
+    """The innermost line outside torch and this package: ``attn.py:31``."""
+    function: str = ""
+    """The function that line is in."""
+    module: str = ""
+    """The ``nn.Module`` that ran, as its root names it: ``blocks.2.attention``."""
+    role: str = ""
+    """``parameter``, ``gradient`` (of a parameter) or ``optimizer`` (made by one); else empty."""
+    dims: tuple[str, ...] = ()
+    """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
+    prove it; else empty."""
+
+    @property
+    def origin(self) -> Held:
+        """Returns the tensor without the facts that only a traced run knows."""
+        return replace(self, module="", role="", dims=())

@@ -1,0 +1,179 @@
+"""A peak told apart into components: who held what, and how it grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
+
+from ..formulas.polynomial import Polynomial, expand
+from .held import Held
+from .tensor_groups import ROLES
+
+#: What a component is called that is none of the program's tensors.
+WORKSPACES: Final = "workspaces, forward and backward"
+SCRATCH: Final = "scratch inside kernels"
+UNSEEN: Final = "not seen tensor by tensor"
+
+_LENGTHS: Final = frozenset({"N", "M"})
+_WIDTHS: Final = frozenset({"d", "dv"})
+_SCRATCH_MARK: Final = "(scratch)"
+_MADE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "inputs": "inputs q, k, v",
+        "copies": "copies of q, k, v",
+        "upstream gradient": "upstream gradient dO",
+    }
+)
+_SUPERSCRIPTS: Final = str.maketrans("23456789", "²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a peak."""
+
+    name: str
+    nbytes: int
+    count: int
+    """How many tensors it is."""
+    growth: str
+    """``O(B·H·N²)``, its term of the highest degree; empty where no symbol is in it."""
+    formula: str
+    """Its bytes, as a budget is written; a number where its tensors have no symbols for sizes."""
+
+
+def decompose(
+    alive: Mapping[str, Iterable[Held]],
+    *,
+    peak_bytes: int | None = None,
+    workspace_bytes: int = 0,
+) -> tuple[Component, ...]:
+    """The components of a peak, largest first; they sum to it exactly.
+
+    ``alive`` has the tensors at the peak by the stage that made them: ``inputs``, ``warm-up`` (and
+    other stages that begin so), ``copies``, ``forward``, ``upstream gradient``, ``backward``; or
+    ``""`` where that is not known, and the operator alone names them. Within a stage they are in
+    the order of their making. With ``peak_bytes``, which counts the ``workspace_bytes`` in, what
+    is missing to it is a component.
+    """
+    parts: dict[str, list[Held]] = {}
+    for stage, tensors in alive.items():
+        given = [*tensors]
+        placed = [_as_its_output(tensor, given) for tensor in given]
+        last = _last_weights(placed)
+        for tensor in placed:
+            name = _name(stage, tensor, tensor is last)
+            parts.setdefault(name, []).append(tensor)
+    components = [_component(name, tensors) for name, tensors in parts.items()]
+    if workspace_bytes:
+        components.append(_flat(WORKSPACES, workspace_bytes, 2))
+    missing = 0 if peak_bytes is None else peak_bytes - sum(part.nbytes for part in components)
+    if missing:
+        components.append(_flat(UNSEEN, missing, 0))
+    return tuple(sorted(components, key=lambda part: -part.nbytes))
+
+
+def _as_its_output(tensor: Held, others: Iterable[Held]) -> Held:
+    """Scratch that is as large as what its operator makes grows as that does."""
+    if not _scratch(tensor):
+        return tensor
+    for other in others:
+        same = other.nbytes == tensor.nbytes and other.dims
+        if same and tensor.op == f"{other.op} {_SCRATCH_MARK}":
+            return replace(tensor, shape=other.shape, dims=other.dims)
+    return tensor
+
+
+def _last_weights(tensors: Iterable[Held]) -> Held | None:
+    """Of the score matrices that a forward pass keeps, the one that softmax ended in."""
+    weights = [
+        tensor
+        for tensor in tensors
+        if _lengths(tensor) == 2 and not _wide(tensor) and not _scratch(tensor)
+    ]
+    named = [tensor for tensor in weights if "softmax" in tensor.op]
+    divided = [tensor for tensor in weights if tensor.op == "div"]
+    return (named or divided)[-1] if named or divided else None
+
+
+def _lengths(tensor: Held) -> int:
+    return sum(name in _LENGTHS for name in tensor.dims)
+
+
+def _wide(tensor: Held) -> bool:
+    return not _WIDTHS.isdisjoint(tensor.dims)
+
+
+def _scratch(tensor: Held) -> bool:
+    return tensor.op.endswith(_SCRATCH_MARK)
+
+
+def _is_mask(stage: str, tensor: Held) -> bool:
+    if _lengths(tensor) != 2 or _wide(tensor):
+        return False
+    return stage == "inputs" or tensor.dtype == "bool" or len(tensor.shape) == 2
+
+
+def _name(stage: str, tensor: Held, last: bool) -> str:
+    if _scratch(tensor):
+        return SCRATCH
+    if not stage:
+        return _made_by(tensor)
+    lengths, wide = _lengths(tensor), _wide(tensor)
+    if _is_mask(stage, tensor):
+        return "mask"
+    if stage.startswith("warm-up"):
+        return "copies of a warm-up, and their gradients"
+    if stage in _MADE:
+        return _MADE[stage]
+    if stage == "backward":
+        rowwise = wide and lengths == 1
+        return "gradients dQ, dK, dV" if rowwise else "intermediate gradients"
+    if lengths == 2 and not wide:
+        return "probabilities" if last else "scores"
+    if lengths == 1 and wide:
+        return "output"
+    return "rows: maxima, sums" if lengths == 1 else "other tensors"
+
+
+def _made_by(tensor: Held) -> str:
+    """``softmax [B, H, N, N]``, or the role of the tensor."""
+    if tensor.role in ROLES:
+        return ROLES[tensor.role]
+    if not tensor.dtype:
+        return tensor.op
+    return f"{tensor.op} [{', '.join(tensor.dims or map(str, tensor.shape))}]"
+
+
+def _component(name: str, tensors: list[Held]) -> Component:
+    total, rest = Polynomial.constant(0), 0
+    for tensor in tensors:
+        size = _elements(tensor)
+        itemsize, odd = divmod(tensor.nbytes, math.prod(tensor.shape) or 1)
+        if size is None or odd:
+            rest += tensor.nbytes
+        else:
+            total = total + size.scaled(itemsize)
+    grown = [monomial for monomial, _ in total.ordered() if monomial]
+    text = str(Polynomial({grown[0]: Fraction(1)})) if grown else ""
+    product = text.replace("*", "·").replace("^", "").translate(_SUPERSCRIPTS)
+    formula = str(total + Polynomial.constant(rest))
+    nbytes = sum(tensor.nbytes for tensor in tensors)
+    return Component(name, nbytes, len(tensors), f"O({product})" if product else "", formula)
+
+
+def _elements(tensor: Held) -> Polynomial | None:
+    """Returns the number of elements in symbols; ``None`` where the dimensions are not known."""
+    if not tensor.dims:
+        return None
+    total = Polynomial.constant(1)
+    for dim in tensor.dims:
+        total = total * expand(dim)
+    return total
+
+
+def _flat(name: str, nbytes: int, count: int) -> Component:
+    return Component(name, nbytes, count, "O(1)", str(nbytes))

@@ -1,0 +1,89 @@
+"""The option ``--attnmem-backend``: the backends there are, and the check that it names one.
+
+The plugin imports this in every session, so nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import AttnMemError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pytest
+
+    from ..backends.registry import Opener
+    from ..profiles import DeviceProfile
+
+
+def asked_backend(config: pytest.Config) -> str:
+    """Return the backend's name as it was given, before conftests are loaded and may add others."""
+    given = getattr(config.known_args_namespace, "attnmem_backend", None)
+    return str(given or config.getini("attnmem_backend") or "")
+
+
+def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
+    """Return the backends that plugins add, once *name* is seen to be one of all there are.
+
+    Raises:
+        AttnMemError: a plugin adds something that is not a backend, or no backend has that name, or
+            no device profile has the name of the device to simulate.
+    """
+    openers: dict[str, Opener] = {}
+    profiles: Sequence[DeviceProfile] = ()
+    if offered := config.hook.pytest_attnmem_device_profiles():
+        from ..backends.registry import knowing
+        from ..profiles import offered_profiles
+
+        profiles = offered_profiles(offered)
+        openers |= knowing(profiles)
+    for found in config.hook.pytest_attnmem_register_backends():
+        from ..backends.registry import registered
+
+        openers |= registered(found)
+    try:
+        _check_name(name, openers, profiles)
+    except AttnMemError as error:
+        given = config.getoption("attnmem_backend") is not None
+        source = "--attnmem-backend" if given else "attnmem_backend"
+        raise AttnMemError(f"{source}: {error}") from error
+    return openers
+
+
+def _check_name(
+    name: str, openers: Mapping[str, Opener], profiles: Sequence[DeviceProfile]
+) -> None:
+    if name == "auto":
+        return
+    from ..backends.registry import BACKENDS, check_name
+    from ..profiles import find_profile
+
+    check_name(name, {**BACKENDS, **openers})
+    kind, _, device = name.partition(":")
+    if kind == "simulated" and device:
+        find_profile(device, profiles)
+
+
+def check_device(config: pytest.Config, openers: Mapping[str, Opener]) -> None:
+    """Check that the device of the command line's backend exists, before any test needs it.
+
+    The ini file is not checked: machines with the device and without it share the file.
+
+    Raises:
+        AttnMemError: the device is not there; the text says why.
+    """
+    name = config.getoption("attnmem_backend")
+    elsewhere = any("popen" not in spec for spec in config.getoption("tx", None) or ())
+    unused = config.getoption("collectonly") or config.getoption("attnmem_disable")
+    if not name or unused or elsewhere or hasattr(config, "workerinput"):
+        return
+    from ..backends import registry as backends
+
+    try:
+        backends.check_device(name, {**backends.BACKENDS, **openers})
+    except AttnMemError as error:
+        raise AttnMemError(
+            f"--attnmem-backend: {error}; simulated:H100 measures without a GPU"
+        ) from error

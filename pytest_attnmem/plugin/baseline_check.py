@@ -1,0 +1,206 @@
+"""Holding what one test measures to the baseline, while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..baselines.entries import Baseline, Entry, Key, State, compare, regression, tolerance_of
+from ..baselines.environment_key import depends_on
+from ..budgets.budget import NO_LIMIT, Budget
+from ..budgets.tolerance import Tolerance
+from ..budgets.verdict import Outcome, Verdict
+from ..errors import AttnMemError
+from ..measurement.measurement import Measurement
+from ..report.record import Record
+from .session import SESSION
+
+if TYPE_CHECKING:
+    from ..api.attnmem import AttnMem
+    from ..backends.primed_backend import Instrument
+    from .fitted_forms import Row
+    from .traced_runs import TracedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One number of a test, and what it is held to."""
+
+    key: Key
+    made: Entry
+    """What would be written."""
+    entry: Entry | None
+    tolerance: Tolerance
+
+    @property
+    def state(self) -> State:
+        """How it compares."""
+        return compare(self.made.nbytes, self.entry, self.tolerance)
+
+
+_IF_MEANT = "if it is meant to be so: --attnmem-update all"
+
+#: By region and metric: what an attempt at a test measured.
+MEASURED = pytest.StashKey[dict["Row", Measured]]()
+
+
+class Gate:
+    """One test's. Where there is no baseline, it says so of budgets that are without a limit."""
+
+    def __init__(self, item: pytest.Item, name: str) -> None:
+        session = item.config.stash[SESSION]
+        self._item = item
+        self._name = name
+        self._baseline: Baseline | None = session.baseline
+        self._update = session.settings.update
+        self._tolerance = session.settings.tolerance
+        self._measured = item.stash.setdefault(MEASURED, {})
+
+    def hold(
+        self, region: str, verdict: Verdict | None, measurement: Measurement
+    ) -> Verdict | None:
+        """The verdict that follows from the test's own budget and from the baseline.
+
+        ``None`` is of a region without a limit; it stays so where there is no entry.
+        """
+        bare = verdict if verdict and verdict.reason == NO_LIMIT else None
+        if bare and not measurement.allocations:
+            return replace(bare, reason="nothing was allocated")
+        budget = verdict.budget if verdict and verdict.budget else Budget(None)
+        measured = self._measure(region, budget.metric, verdict, measurement)
+        entry = measured.entry if measured else None
+        if measured is None or entry is None or (verdict and verdict.outcome is Outcome.OVER):
+            return self._without_entry(bare, measured) if bare else verdict
+        if bare or verdict is None:
+            limit = measured.made.nbytes if self._update == "all" else entry.nbytes
+            budget = replace(budget, limit_bytes=limit, tolerance=measured.tolerance, absent="")
+            verdict = Verdict(Outcome.WITHIN, "", measurement, budget)
+        if measured.state is State.REGRESSED and self._update != "all":
+            return self._regressed(budget, measurement, entry, measured.tolerance)
+        return verdict
+
+    def overrun(self, region: str, verdict: Verdict, measurement: Measurement) -> Verdict | None:
+        """The verdict where a test that failed for another reason is over its baseline by now."""
+        budget = verdict.budget or Budget(None)
+        value = measurement.value(budget.metric)
+        unknown = value is None or measurement.unmeasured or measurement.out_of_memory
+        if self._baseline is None or verdict.outcome is Outcome.OVER or unknown:
+            return None
+        environment = depends_on(measurement.backend, measurement.device)
+        entry = self._baseline.entries.get(Key(self._name, region, budget.metric, environment))
+        tolerance = self._tolerance or tolerance_of(environment)
+        if entry is None or value is None or self._update == "all":
+            return None
+        if compare(value, entry, tolerance) is not State.REGRESSED:
+            return None
+        return self._regressed(budget, measurement, entry, tolerance)
+
+    def _regressed(
+        self, budget: Budget, measurement: Measurement, entry: Entry, tolerance: Tolerance
+    ) -> Verdict:
+        value = measurement.value(budget.metric) or 0
+        told = regression(budget.metric, value, entry, measurement.place, tolerance)
+        reason = f"{told}   {self._baseline.name if self._baseline else ''}"
+        return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT)
+
+    def stated(self, row: Record) -> Record:
+        """The row, told how it compares."""
+        measured = self._measured.get((row.region, row.metric))
+        if measured is None or row.value is None:
+            return row
+        state = compare(row.value, measured.entry, measured.tolerance)
+        before = measured.entry.nbytes if measured.entry is not None else None
+        return replace(row, baseline_bytes=before, baseline_state=state.value)
+
+    def difference(
+        self,
+        region: str,
+        verdict: Verdict,
+        memory: AttnMem,
+        instrument: Instrument,
+    ) -> Verdict | None:
+        """The verdict of a regression, told which term came in; ``None`` where it is none."""
+        metric = verdict.budget.metric if verdict.budget else "peak"
+        measured = self._measured.get((region, metric))
+        if verdict.hint != _IF_MEANT or measured is None or measured.entry is None:
+            return None
+        if verdict.measurement is None or not (measured.entry.formula or measured.entry.held):
+            return verdict
+        from ..baselines.regression_text import difference
+        from .fitted_forms import Forms
+
+        forms, row = Forms(self._item, memory, instrument), (region, metric)
+        nbytes, form = measured.made.nbytes, None
+        if measured.entry.formula:
+            form = forms.fit({row: nbytes}).get(row)
+        held, symbols = verdict.measurement.held, _symbols(memory)
+        found = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
+        return replace(verdict, change=found.text, more=found.more)
+
+    def derive(self, memory: AttnMem, instrument: Instrument, second: TracedRuns) -> None:
+        """Find the closed forms of what is going to be written, where there is one."""
+        rows = {
+            row: measured
+            for row, measured in self._measured.items()
+            if (self._update == "new" and measured.entry is None)
+            or (self._update == "all" and measured.made is not measured.entry)
+        }
+        if not rows:
+            return
+        from ..measurement.tensor_kinds import labels
+        from .fitted_forms import Forms
+
+        forms = Forms(self._item, memory, instrument)
+        found = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
+        for (region, metric), measured in rows.items():
+            try:
+                traced = second.region(region, instrument) if region else second.whole(instrument)
+                held = traced.left if metric == "retained" else traced.held
+            except AttnMemError:
+                held = ()
+            form = found.get((region, metric))
+            formula = "" if form is None else str(form)
+            made = replace(measured.made, formula=formula, held=labels(held))
+            self._measured[region, metric] = replace(measured, made=made)
+
+    def _measure(
+        self, region: str, metric: str, verdict: Verdict | None, measurement: Measurement
+    ) -> Measured | None:
+        """What is to be told of it, unless the numbers are not to be taken for the truth."""
+        value = measurement.value(metric)
+        if self._baseline is None or value is None or measurement.unmeasured is not None:
+            return None
+        if measurement.doubt(metric):
+            return None
+        absent = verdict.budget.absent if verdict and verdict.budget else ""
+        unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED
+        if measurement.out_of_memory is not None or (
+            unproven and verdict is not None and verdict.reason != absent
+        ):
+            return None
+        environment = depends_on(measurement.backend, measurement.device)
+        key = Key(self._name, region, metric, environment)
+        entry = self._baseline.entries.get(key)
+        tolerance = self._tolerance or tolerance_of(environment)
+        made = entry if entry is not None and entry.nbytes == value else Entry(value)
+        measured = self._measured[region, metric] = Measured(key, made, entry, tolerance)
+        return measured
+
+    def _without_entry(self, bare: Verdict, measured: Measured | None) -> Verdict:
+        """The verdict on a budget without a limit; what is being written is held to itself."""
+        if measured and self._update in ("all", "new"):
+            return replace(bare, outcome=Outcome.WITHIN, reason="")
+        others = self._baseline.elsewhere(measured.key) if measured and self._baseline else ()
+        here = f" here, only for {', '.join(others)}" if others else ""
+        return replace(bare, reason=f"no baseline entry{here}; --attnmem-update new writes one")
+
+
+def _symbols(memory: AttnMem) -> Mapping[str, int]:
+    """What is known of the test's shape; nothing where two sources disagree on it."""
+    try:
+        return memory.shape().symbols
+    except AttnMemError:
+        return {}

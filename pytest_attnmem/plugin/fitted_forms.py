@@ -1,0 +1,164 @@
+"""The closed forms of what a test needs, from runs of it at other sizes of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice, product
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..budgets.growth_contract import Contract
+from ..budgets.growth_fit import known
+from ..budgets.sizes_to_try import smaller
+from ..errors import AttnMemError, BudgetError
+from ..formulas.interpolation import CONFIRMING
+from ..formulas.multivariate_fit import Point, Sample, fit
+from ..formulas.polynomial import Polynomial
+from ..symbols.names import SYMBOLS
+from .size_argument import variable
+from .size_sweep import Probe
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ..api.attnmem import AttnMem
+    from ..backends.primed_backend import Instrument
+
+#: A region of a test, or "" for all of it, and a metric.
+Row = tuple[str, str]
+
+#: As many other sizes are tried of one that is small, some of them larger.
+_OTHERS = 4
+
+
+class _Axis(NamedTuple):
+    """Runs that differ in one symbol."""
+
+    runs: Mapping[int, Mapping[Row, int]]
+    terms: int
+    """The number of terms of a form along the symbol; 0 where it has no form."""
+
+
+class Forms:
+    """Runs a test at other sizes, and fits each of its rows exactly, the test's own sizes among
+    them. Where tensors have values no run is larger than the test's own.
+    """
+
+    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: Instrument) -> None:
+        self._probe = Probe(item, memory, instrument)
+        self._upward = not instrument.backend.computes
+        self._names = sized_arguments(item)
+        self._own = {symbol: item.funcargs[name] for symbol, name in self._names.items()}  # type: ignore[attr-defined]
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The test's own, of what can be varied."""
+        return self._own
+
+    def fit(self, rows: Mapping[Row, int]) -> dict[Row, Polynomial]:
+        """The form of each row that has one; ``rows`` are the bytes at the test's own sizes."""
+        axes = {symbol: axis for symbol in self._own if (axis := self._axis(symbol, rows))}
+        if not axes or not all(axis.terms for axis in axes.values()):
+            return {}  # a form in the other symbols would hold at this one's size alone
+        base = tuple(self._own[symbol] for symbol in axes)
+        lines = tuple(
+            tuple((*base[:place], size, *base[place + 1 :]) for size in axis.runs)
+            for place, axis in enumerate(axes.values())
+        )
+        along = zip(lines, axes.values(), strict=True)
+        runs = {
+            point: run
+            for line, axis in along
+            for point, run in zip(line, axis.runs.values(), strict=True)
+        }
+        try:
+            beside = self._beside(axes, rows) if len(axes) > 1 else {}
+        except AttnMemError:
+            return {}
+        where = Sample((*axes,), base, lines, (*beside,))
+        found = {}
+        for row in rows:
+            values = {point: run[row] for point, run in (runs | beside).items() if row in run}
+            form = fit(where, values) if len(values) == len(where.points) else None
+            if form is not None and _is_sum(form):
+                found[row] = form
+        return found
+
+    def _axis(self, symbol: str, rows: Mapping[Row, int]) -> _Axis | None:
+        """Returns the rows at each size of that symbol; ``None`` where it cannot be varied."""
+        own = self._own[symbol]
+        runs = {own: dict(rows)}
+        try:
+            for size in self._sizes(own):
+                runs[size] = self._run({symbol: size}, rows)
+        except AttnMemError:
+            return None
+        line = Sample((symbol,), (own,), (tuple((size,) for size in sorted(runs)),), ())
+        terms = 0
+        for row in rows:
+            values: dict[Point, int] = {
+                (size,): run[row] for size, run in runs.items() if row in run
+            }
+            form = fit(line, values) if len(values) == len(runs) else None
+            terms = max(terms, len(form.terms) if form is not None else 0)
+        return _Axis(dict(sorted(runs.items())), terms)
+
+    def _sizes(self, own: int) -> tuple[int, ...]:
+        try:  # and never 1, for which many an operator finds a shorter way
+            return tuple(size for size in smaller(own) if size > 1)
+        except BudgetError:
+            if not self._upward:
+                raise
+            below = (*range(2, own),)
+            return (*below, *range(own + 1, own + 1 + _OTHERS - len(below)))
+
+    def _beside(
+        self, axes: Mapping[str, _Axis], rows: Mapping[Row, int]
+    ) -> dict[Point, dict[Row, int]]:
+        """Runs at sizes that differ from the test's in more than one symbol; always the same.
+
+        A grid of as many sizes of each as its form has terms determines every product of them.
+        """
+        own = tuple(self._own[symbol] for symbol in axes)
+        enough = [
+            [size, *[other for other in axis.runs if other != size][: axis.terms - 1]]
+            for size, axis in zip(own, axes.values(), strict=True)
+        ]
+        random = Random(0)
+        more = (tuple(random.choice([*axis.runs]) for axis in axes.values()) for _ in range(99))
+        news = (p for p in more if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
+        grid = (p for p in product(*enough) if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
+        chosen = dict.fromkeys(grid)
+        chosen |= dict.fromkeys(islice((p for p in news if p not in chosen), 2 * CONFIRMING))
+        return {p: self._run(dict(zip(axes, p, strict=True)), rows) for p in chosen}
+
+    def _run(self, sizes: Mapping[str, int], rows: Mapping[Row, int]) -> dict[Row, int]:
+        measured = self._probe.at({self._names[symbol]: size for symbol, size in sizes.items()})
+        return {
+            (region, metric): known(measured[region], metric)
+            for region, metric in rows
+            if region in measured
+        }
+
+
+def _is_sum(form: Polynomial) -> bool:
+    """Whether what is padded adds to it: a form that takes it away went through by chance."""
+    return all(
+        value > 0 or all(atom.isidentifier() for atom, _ in monomial)
+        for monomial, value in form.terms.items()
+    )
+
+
+def sized_arguments(item: pytest.Item) -> dict[str, str]:
+    """Symbol → the argument of the test that is its size, and goes to the test alone."""
+    wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
+    values = getattr(item, "funcargs", {})
+    try:
+        names = variable(item, Contract("", wanted)).arguments
+    except BudgetError:
+        return {}
+    return {
+        symbol: name
+        for symbol, name in names.items()
+        if isinstance(values.get(name), int) and not isinstance(values[name], bool)
+    }

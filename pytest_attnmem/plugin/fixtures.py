@@ -1,0 +1,35 @@
+"""The fixtures: ``attnmem`` and ``qkv``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .plan import PLAN
+from .session import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..api.attnmem import AttnMem
+
+
+@pytest.fixture
+def attnmem(request: pytest.FixtureRequest) -> AttnMem:
+    """Measure parts of a test: measure, region, check and compare."""
+    item = request.node
+    if PLAN not in item.stash:  # asked for by name, while the test was running
+        from .planner import make_plan
+        from .row_writer import Rows
+
+        plan = make_plan(item, item.config.stash[SESSION], Rows(item), wanted=True)
+        item.stash[PLAN] = plan
+    memory: AttnMem = item.stash[PLAN].memory
+    return memory
+
+
+@pytest.fixture
+def qkv(attnmem: AttnMem) -> Callable[..., Any]:
+    """Make inputs that no budget counts: qkv(B, H, N, d, *, Hkv, M, dv, dtype, …) -> (q, k, v)."""
+    return attnmem.qkv

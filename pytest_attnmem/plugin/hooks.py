@@ -1,0 +1,257 @@
+"""The plugin: pytest's hooks, each a line or two to where the work is done."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..errors import AttnMemError
+from . import hookspecs
+from .backend_option import asked_backend, check_device, offered_openers
+from .fixtures import attnmem, qkv
+from .options import (
+    MARKER,
+    SELECTING,
+    add_options,
+    is_measured,
+    read_settings,
+    wants_baseline,
+    wants_measuring,
+)
+from .plan import PLAN
+from .reporter import Reporter, Worker
+from .row_collector import has_rows
+from .session import SESSION, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from .plan import Plan
+
+__all__ = ["attnmem", "qkv"]
+
+#: How many markers a test had when it was planned.
+MARKS = pytest.StashKey[int]()
+
+#: As in the signature of ``budgets.parsing.memory_budget``, which is not imported before a test
+#: has the marker.
+MARKER_LINES = (
+    "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
+    " device=None, warmup=0, **symbols): hold the test's peak memory to limit: a size, a formula,"
+    " a model, a callable or a dict.",
+    "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"
+    " attnmem fixture or by --attnmem-default; select these tests with -m attnmem.",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, from their table."""
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks of this plugin."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # while the terminal is still the process's own
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
+    """Start again on the null device, where that is asked for."""
+    wanted = asked_backend(early_config)
+    if wanted.partition(":")[0] == "null":
+        from .null_device import start_again
+
+        start_again(early_config, wanted)
+    return (yield)
+
+
+@pytest.hookimpl(trylast=True)  # a conftest may register backends by now
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker and see that the options make sense."""
+    for line in MARKER_LINES:
+        config.addinivalue_line("markers", line)
+    try:
+        settings = read_settings(config)
+        openers = offered_openers(config, settings.backend)
+        session = config.stash[SESSION] = Session(settings, openers)
+        if wants_baseline(config, settings):
+            from .baseline_hooks import BaselineSession
+
+            config.pluginmanager.register(BaselineSession(config, session), "attnmem-baseline")
+    except AttnMemError as error:
+        raise pytest.UsageError(str(error)) from error
+    reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
+    config.pluginmanager.register(reporter, "attnmem-reporter")
+    if "ATTNMEM_NULL_PROFILE" in os.environ:
+        from .null_device import NullSession
+
+        config.pluginmanager.register(NullSession(config), "attnmem-null")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist starts workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a missing device at the start, once, instead of in every test."""
+    try:
+        check_device(session.config, session.config.stash[SESSION].openers)
+    except AttnMemError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test that is measured, so that ``-m attnmem`` selects the test."""
+    settings = config.stash[SESSION].settings
+    for item in items:
+        if is_measured(item, settings):
+            item.add_marker(SELECTING)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Undo what was done to the process."""
+    if SESSION in config.stash:
+        config.stash[SESSION].collector.thaw()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Plan what to measure, before fixtures are made and after skips were decided."""
+    session = item.config.stash[SESSION]
+    if not wants_measuring(item, session.settings):
+        return
+    session.forget()
+    plan = _plan(item, session)
+    if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
+        from .row_writer import Rows
+
+        Rows(item).announce(spec for spec, _ in plan.budgets)
+    session.collector.settle(item.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Take note of the arguments of a test that a fixture reads: they are not varied for it."""
+    item = getattr(request, "_pyfuncitem", request.node)
+    if PLAN not in item.stash:
+        return (yield)
+    from .size_reads import noted
+
+    with noted(item, fixturedef.argname):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)  # innermost: the body, and nobody's bookkeeping
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure the body and judge it."""
+    session = item.config.stash[SESSION]
+    plan = item.stash.get(PLAN, None)
+    if item.stash.get(MARKS, 0) != _marks(item):  # a fixture added one
+        plan = _plan(item, session)
+    if plan is None:
+        return (yield from _unplanned(item, session))
+    from .call_phase import Enforcement
+    from .row_writer import Rows
+
+    return (yield from Enforcement(item, plan, Rows(item), session.settings).run())
+
+
+def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
+    """Run a body without a budget; it may ask for a fixture of ours by name, and measure."""
+    result: object = None
+    error: BaseException | None = None
+    try:
+        result = yield
+    except BaseException as raised:
+        if PLAN not in item.stash:
+            raise
+        error = raised
+    if PLAN in item.stash:
+        from .call_phase import Enforcement
+        from .row_writer import Rows
+
+        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude(error)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Send the rows of a test in which the session is stopped."""
+    try:
+        return (yield)
+    except (KeyboardInterrupt, pytest.exit.Exception) as stop:
+        marked = item.get_closest_marker(MARKER) is not None
+        disabled = item.config.stash[SESSION].settings.disable
+        if has_rows(item.user_properties) or (marked and not disabled):
+            from .row_writer import Rows
+
+            Rows(item).stop(stop)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Let go of the test's inputs, and of what was frozen unless the next test is measured too."""
+    session = item.config.stash[SESSION]
+    try:
+        return (yield)
+    finally:
+        if PLAN in item.stash:
+            item.stash[PLAN].memory.exceeded.clear()  # errors, and the frames they hold
+            del item.stash[PLAN]
+        again = nextitem is not None and wants_measuring(nextitem, session.settings)
+        session.collector.thaw(unless=nextitem.path if again and nextitem else None)
+
+
+def _plan(item: pytest.Item, session: Session) -> Plan | None:
+    """Make the test's plan, or fail it in one line."""
+    from .planner import make_plan
+    from .row_writer import Rows
+
+    rows = Rows(item)
+    earlier = item.stash.get(PLAN, None)
+    memory = earlier.memory if earlier is not None else None
+    plan, problem = None, ""
+    try:
+        plan = make_plan(item, session, rows, memory)
+    except AttnMemError as error:
+        problem = str(error)
+    if problem:
+        rows.keep_unmeasured(problem)
+        pytest.fail(problem, pytrace=False)
+    item.stash[MARKS] = _marks(item)
+    if plan is not None:
+        item.stash[PLAN] = plan
+    return plan
+
+
+def _marks(item: pytest.Item) -> int:
+    return sum(1 for _ in item.iter_markers(MARKER))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep a row for a marked test that never came to its body, and know expected failures."""
+    report = yield
+    marked = item.get_closest_marker(MARKER) is not None
+    disabled = item.config.stash[SESSION].settings.disable
+    if call.when == "setup" and call.excinfo is not None and marked and not disabled:
+        from .row_writer import Rows
+
+        why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
+        why = " ".join(str(why).split())
+        reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
+        Rows(item).keep_unmeasured(reason)
+    if PLAN in item.stash and report.failed and call.excinfo is not None:
+        for exceeded in item.stash[PLAN].memory.exceeded:
+            exceeded.told |= exceeded.explains(call.excinfo.value)
+    if has_rows(item.user_properties):
+        from .row_writer import Rows
+
+        Rows(item).expect(report)
+    return report

@@ -1,0 +1,127 @@
+"""Reads the budgets that markers give a test."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..backends.registry import backend_of
+from ..budgets.budget import BudgetSpec
+from ..budgets.parsing import parse
+from ..errors import AttnMemError, BudgetError
+from .options import MARKER
+
+if TYPE_CHECKING:
+    import pytest
+
+
+_METRIC = re.compile(r"metric\s*=\s*[\"'](\w+)")
+
+
+def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
+    """The test's budgets by metric, and what has the marker; a function's before its class's.
+
+    Raises:
+        AttnMemError: a marker cannot be read; the text says where it is.
+    """
+    found: dict[str, tuple[BudgetSpec, Any]] = {}
+    places: dict[tuple[str, object], BudgetSpec] = {}
+    for node, mark, place in _markers(item):
+        try:
+            spec = parse(mark.args, mark.kwargs)
+            backend_name(spec)
+        except AttnMemError as error:
+            line = where(item, node, str(mark.kwargs.get("metric", "peak")))
+            raise type(error)(f"{MARKER}: {error}   {line}") from error
+        closest, own = found.setdefault(spec.metric, (spec, node))
+        if spec.limits and not closest.limits:
+            given = ", ".join(closest.symbols)
+            raise BudgetError(
+                f"{MARKER}: {f'{given} ' if given else 'a marker '}without a limit hides the limit"
+                f" {spec.text!r} of {where(item, node, spec.metric)}; markers do not merge, so"
+                f" give the limit too   {where(item, own, spec.metric)}"
+            )
+        other = places.setdefault((spec.metric, place), spec)
+        if other is not spec:
+            raise BudgetError(
+                f"{MARKER}: two markers of metric {spec.metric!r} in one place,"
+                f" {other.text or 'no limit'!r} and {spec.text or 'no limit'!r}; keep one"
+                f"   {where(item, node, spec.metric)}"
+            )
+    return found
+
+
+def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
+    """Yields node, marker and the place that the marker is written in, the closest first.
+
+    Pytest lists the markers of one function or class in the order of writing, a base class's before
+    its subclass's, and a function's before those of its parameter set.
+    """
+    own = [*getattr(getattr(item, "callspec", None), "marks", ())]
+    for node, group in groupby(item.iter_markers_with_node(MARKER), key=itemgetter(0)):
+        defined = getattr(node, "obj", None)
+        owners = [*getattr(defined, "__mro__", (defined,))]
+        known = {id(mark): place for place, o in enumerate(owners, 1) for mark in _written_on(o)}
+        known |= {id(mark): 0 for mark in own}
+        late = len(owners) + 1  # added while the session runs
+        ranked = [(known.get(id(mark), late), mark) for _, mark in group]
+        for rank, mark in sorted(ranked, key=itemgetter(0)):
+            yield node, mark, (id(node), rank) if 0 < rank < late else id(mark)
+
+
+def _written_on(owner: object) -> Iterator[Any]:
+    """Yields the markers of a function, a class or a module itself."""
+    marks = getattr(owner, "__dict__", {}).get("pytestmark", ())
+    for mark in marks if isinstance(marks, (list, tuple)) else [marks]:
+        yield getattr(mark, "mark", mark)
+
+
+def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
+    """The backend that a marker asks for, by name or by device, in a session on ``running``.
+
+    Raises:
+        BudgetError: it names a device that its backend does not measure.
+    """
+    if spec.device is None:
+        return spec.backend
+    if spec.device.partition(":")[0] == "gpu":
+        raise BudgetError(f"unknown device {spec.device!r}; write 'cuda', 'cuda:1' or 'cpu'")
+    fitting = backend_of(spec.device)
+    if spec.backend in (None, fitting.partition(":")[0]):
+        return fitting if spec.backend else backend_of(spec.device, running)
+    raise BudgetError(
+        f"backend={spec.backend!r} does not measure device={spec.device!r}; give one of the two"
+    )
+
+
+def where(item: pytest.Item, node: Any, metric: str) -> str:
+    """File and line of the marker on ``node``, or of the test where its line cannot be found.
+
+    Read only when there is something to complain of: finding a line of source takes its time.
+    """
+    try:
+        source = inspect.unwrap(node.obj)
+        lines, start = inspect.getsourcelines(source)
+        file = Path(inspect.getsourcefile(source) or item.path)
+    except (AttributeError, OSError, TypeError):
+        return f"{item.path.name}:{(item.location[1] or 0) + 1}"
+    return f"{file.name}:{max(start, 1) + _line(lines, metric)}"
+
+
+def _line(lines: list[str], metric: str) -> int:
+    """The place of the marker of that metric; of the first marker, where none names its own."""
+    listed = (place for place, line in enumerate(lines) if line.lstrip().startswith("pytestmark"))
+    first = next(listed, 0)  # a module's or a class's, and what is above it belongs to others
+    starts = [
+        place for place, line in enumerate(lines) if place >= first and f"mark.{MARKER}" in line
+    ]
+    for start, end in pairwise([*starts, len(lines)]):
+        named = _METRIC.search("".join(lines[start:end]))
+        if (named[1] if named else "peak") == metric:
+            return start
+    return starts[0] if starts else 0

@@ -1,0 +1,291 @@
+"""The options: one table gives the command line, the ini file and the values.
+
+Imported by the plugin in every session, so nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from ..errors import AttnMemError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..budgets.budget import BudgetSpec
+    from ..budgets.tolerance import Tolerance
+
+MARKER = "memory_budget"
+#: The marker that the plugin sets on tests that are measured.
+SELECTING = "attnmem"
+
+#: The baseline, at the rootdir, unless another is named.
+BASELINE = "attnmem-baseline.json"
+
+#: Tests that use one of these measure parts of themselves, marked or not.
+FIXTURES = frozenset({"attnmem", "qkv"})
+
+
+class Option(NamedTuple):
+    """One option, ``--attnmem-NAME`` and ``attnmem_NAME``."""
+
+    name: str
+    kind: str
+    """``flag``, ``text``, ``path``, ``directory`` or ``choice``."""
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+OPTIONS = (
+    Option("report", "flag", False, "print a table of every budget and region"),
+    Option(
+        "backend",
+        "text",
+        "auto",
+        "measure with: auto, cuda, cuda:1, accelerator, cpu, null, null:H100, simulated:H100",
+        metavar="NAME",
+    ),
+    Option("json", "path", None, "write the results to this file", metavar="PATH"),
+    Option("csv", "path", None, "write a line for each result to this file", metavar="PATH"),
+    Option("markdown", "path", None, "write a table for a pull request's comment", metavar="PATH"),
+    Option("html", "path", None, "write a page with tables and charts", metavar="PATH"),
+    Option(
+        "trend",
+        "path",
+        None,
+        "write the peaks for trend tools, as customSmallerIsBetter JSON",
+        metavar="PATH",
+    ),
+    Option("github", "flag", False, "annotate failures for GitHub, and add to the step's summary"),
+    Option(
+        "artifacts",
+        "directory",
+        None,
+        "write what failing tests held to this directory, as traces and snapshots",
+        metavar="DIR",
+    ),
+    Option(
+        "baseline",
+        "path",
+        None,
+        "hold results to this file (default: attnmem-baseline.json at the rootdir, if it is there)",
+        metavar="PATH",
+    ),
+    Option(
+        "update",
+        "choice",
+        None,
+        "write the baseline: all results, new ones only, or prune those of vanished tests",
+        choices=("all", "new", "prune"),
+    ),
+    Option(
+        "tolerance",
+        "text",
+        None,
+        "how far over the baseline is still the same, such as 2%+1MiB",
+        metavar="T",
+    ),
+    Option(
+        "default",
+        "text",
+        None,
+        "hold tests without a marker to this limit, such as '2 GiB'",
+        metavar="LIMIT",
+    ),
+    Option("strict", "flag", False, "fail what a budget could not be enforced for"),
+    Option(
+        "explain",
+        "choice",
+        "auto",
+        "run once more to see who holds memory: auto (tests that are over), all, or off",
+        choices=("auto", "all", "off"),
+    ),
+    Option("disable", "flag", False, "measure and enforce nothing; markers stay valid"),
+)
+
+
+class Settings(NamedTuple):
+    """The options' values: command line over ini file over default."""
+
+    report: bool
+    backend: str
+    json: Path | None
+    csv: Path | None
+    markdown: Path | None
+    html: Path | None
+    trend: Path | None
+    github: bool
+    artifacts: Path | None
+    baseline: Path | None
+    update: str | None
+    tolerance: Tolerance | None
+    """Against the baseline; ``None``: what suits the backend."""
+    default: BudgetSpec | None
+    strict: bool
+    explain: str
+    disable: bool
+
+    @property
+    def evidence(self) -> bool:
+        """Whether a file was asked for that tells who was alive when."""
+        return any((self.json, self.html, self.artifacts))
+
+
+def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
+    """Whether anything of this test may be measured."""
+    return bool(
+        settings.default
+        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        or item.get_closest_marker(MARKER)
+    )
+
+
+def is_measured(item: pytest.Item, settings: Settings) -> bool:
+    """Returns whether this test has a row: a test that takes ``qkv`` alone has none."""
+    return bool(settings.default or _takes_attnmem(item) or item.get_closest_marker(MARKER))
+
+
+def _takes_attnmem(item: pytest.Item) -> bool:
+    """Returns whether the test, or a fixture other than ``qkv``, takes the ``attnmem`` fixture."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
+    return any("attnmem" in names for names in (info.argnames, *takers))
+
+
+def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
+    """Whether there is a file to compare with, or one to write."""
+    asked = settings.baseline is not None or settings.update is not None
+    there = os.path.lexists(config.rootpath / BASELINE)  # a link to nowhere is a damaged one
+    return not settings.disable and (asked or there)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Tell pytest of every option; none takes an optional value, which would swallow a path."""
+    group = parser.getgroup("attnmem", "memory budgets (attnmem)")
+    for option in OPTIONS:
+        # The default is None, or a value in the ini file would never be looked at.
+        keywords: dict[str, Any] = {"dest": f"attnmem_{option.name}", "default": None}
+        if option.kind == "flag":
+            keywords["action"] = "store_true"
+        elif option.choices:
+            keywords["choices"] = option.choices
+        else:
+            keywords["metavar"] = option.metavar
+        shown = f" (default: {option.default})" if option.default else ""
+        plain = (option.help + shown).replace("%", "%%")  # argparse fills in what % announces
+        group.addoption(f"--attnmem-{option.name}", help=plain, **keywords)
+        kind = "bool" if option.kind == "flag" else "string"
+        parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """Return the values in force; the backend's name is not checked.
+
+    Raises:
+        AttnMemError: a value is not one of the option's.
+    """
+    values = {option.name: _value(config, option) for option in OPTIONS}
+    if values["strict"] and values["disable"]:
+        raise AttnMemError(
+            "attnmem: strict and disable contradict each other; strict fails what is not enforced"
+        )
+    if values["update"] and values["disable"]:
+        raise AttnMemError(
+            "attnmem: update and disable contradict each other; what is not measured cannot be"
+            " written"
+        )
+    _check_files(values, config.rootpath / BASELINE)
+    return Settings(**values)
+
+
+def _check_files(values: Mapping[str, Any], usual: Path) -> None:
+    """See that nothing is written over what another option reads or writes."""
+    named: dict[str, str] = {}
+    for option in OPTIONS:
+        path = values[option.name] or (usual if option.name == "baseline" else None)
+        if option.kind == "path" and path is not None:
+            other = named.setdefault(os.path.realpath(path), option.name)
+            if other != option.name:
+                raise AttnMemError(
+                    f"attnmem: {other} and {option.name} name the same file, {path}; give each its"
+                    " own"
+                )
+
+
+def _value(config: pytest.Config, option: Option) -> Any:
+    value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), "--attnmem-"
+    if value is None:
+        value, base, source = _ini(config, option), config.rootpath, "attnmem_"
+    if value is None or value == "":
+        return option.default
+    source += option.name
+    if value == []:  # argparse reads --attnmem-tolerance=-- so
+        raise AttnMemError(f"{source} has no value; write one in place of --")
+    if option.choices and value not in option.choices:
+        raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
+    try:
+        if option.kind in ("path", "directory") and "\0" in value:
+            raise ValueError("embedded null byte")
+        if option.kind == "path":
+            return _file(base / value, source)
+        if option.kind == "directory":
+            return _directory(base / value, source)
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        why = getattr(error, "strerror", None) or error
+        raise AttnMemError(f"{source}: {why}: {value!r:.80}") from error
+    try:
+        if option.name == "tolerance":
+            from ..budgets.tolerance import parse_tolerance
+
+            return parse_tolerance(value)
+        if option.name == "default":
+            return _for_every_test(value)
+    except AttnMemError as error:
+        raise AttnMemError(f"{source}: {error}") from error
+    return value
+
+
+def _for_every_test(limit: str) -> BudgetSpec:
+    from ..budgets.growth_contract import is_contract
+    from ..budgets.parsing import parse
+
+    if is_contract(limit):
+        raise AttnMemError(
+            "a growth contract is for tests that take what it varies; mark them with"
+            f" {limit!r:.100}"
+        )
+    return parse((limit,), {})
+
+
+def _ini(config: pytest.Config, option: Option) -> Any:
+    try:
+        return config.getini(f"attnmem_{option.name}")
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise AttnMemError(f"attnmem_{option.name}: {error}") from error
+
+
+def _directory(path: Path, source: str) -> Path:
+    if path.exists() and not path.is_dir():
+        raise AttnMemError(f"{source}: {path} is a file; name a directory")
+    above = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK)):
+        raise AttnMemError(f"{source}: {above} cannot be written to; name another directory")
+    return path
+
+
+def _file(path: Path, source: str) -> Path:
+    if path.is_dir():
+        raise AttnMemError(f"{source}: {path} is a directory; name a file in it")
+    if path.suffix == ".py":  # most likely a test that was meant to be run
+        raise AttnMemError(f"{source}: {path.name} would be overwritten; give a file to write")
+    if not path.parent.is_dir():
+        raise AttnMemError(f"{source}: there is no directory {path.parent}; create it first")
+    return path

@@ -1,0 +1,136 @@
+"""Collecting every row of a session, and reporting them: on the controller alone.
+
+Imported by the plugin in every session, so nothing heavy is imported before there is a row.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .row_collector import Received, has_rows
+from .session import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from .session import Session
+
+
+#: The most tests that a line names.
+_NAMED = 3
+
+
+class Worker:
+    """In a process that only runs tests: tell the controller where they ran."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)  # pytest-xdist sends what it has when its turn comes
+    def pytest_sessionfinish(self) -> None:
+        """Hand over the environment."""
+        from ..measurement.environment import describe
+
+        output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
+        output["attnmem_environment"] = describe()
+        output["attnmem_problems"] = [*self._config.stash[SESSION].problems]
+
+
+class Reporter:
+    """In the process that pytest was started as."""
+
+    def __init__(self, config: pytest.Config, session: Session) -> None:
+        self._config = config
+        self._session = session
+        self._received = Received(session)
+        self._problems: list[str] = []
+        """The reasons for which the session fails although no test failed."""
+
+    @pytest.hookimpl(tryfirst=True)  # before JUnit's file takes over what is for a page
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in a test's rows."""
+        if report.failed:
+            self._session.failed.add(report.nodeid)
+        self._received.take(report)
+        if has_rows(report.user_properties):
+            from .row_transport import without_timelines
+
+            report.user_properties = without_timelines(report.user_properties)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in where a worker's tests ran, and what it could not write."""
+        output = getattr(node, "workeroutput", {})
+        self._session.problems |= dict.fromkeys(output.get("attnmem_problems", ()))
+        environment = output.get("attnmem_environment")
+        if environment:
+            from ..measurement.environment import merged
+
+            self._session.environment = merged(self._session.environment, environment)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Fail the session for tests that passed though over, or under strict not enforced."""
+        try:
+            return (yield)
+        finally:  # also when the session is stopped
+            if self._session.records:
+                from ..report.summary import over, unproven
+
+                rows, failed = self._session.rows, self._session.failed
+                if tests := over(rows, failed):
+                    more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
+                    names = f"{', '.join(tests[:_NAMED])}{more}"
+                    self._fail(session, tests, f"over a budget and did not fail: {names}")
+                if self._session.settings.strict and (tests := unproven(rows, failed)):
+                    self._fail(session, tests, "not enforced (--attnmem-strict)")
+
+    def _fail(self, session: pytest.Session, tests: list[str], told: str) -> None:
+        session.testsfailed += len(tests)
+        count = "1 test was" if len(tests) == 1 else f"{len(tests)} tests were"
+        self._problems.append(f"{count} {told}")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the files that were asked for."""
+        self._session.write_traces()
+        self._session.write_reports()
+        passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if (self._session.problems or self._problems) and session.exitstatus in passed:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the line or the table, where there is anything to tell."""
+        if self._session.records:
+            self._print(terminalreporter)
+        for problem in [*self._session.problems, *self._problems]:
+            terminalreporter.write_line(f"attnmem: {problem}", red=True)
+        if self._session.settings.disable:
+            terminalreporter.write_line("attnmem: disabled, budgets are not enforced")
+        if self._session.settings.github:
+            self._annotate(terminalreporter)
+
+    def _print(self, terminalreporter: Any) -> None:
+        from ..report.summary import summarise
+        from ..report.terminal import render_line, render_reasons, render_table
+
+        summary = summarise(self._session.records)
+        if self._session.settings.report:
+            terminalreporter.section("memory budgets", sep="=")
+            for line in render_table(summary):
+                terminalreporter.write_line(line)
+        line = render_line(summary, hint=not self._session.settings.report)
+        terminalreporter.write_line(line)
+        if not self._session.settings.report:
+            for line in render_reasons(summary):
+                terminalreporter.write_line(line)
+
+    def _annotate(self, terminalreporter: Any) -> None:
+        from ..report.github import workflow_commands
+        from ..report.summary import summarise
+
+        summary = summarise(self._session.records)
+        for command in workflow_commands(summary, self._config.rootpath, os.environ):
+            terminalreporter.write_line(command)

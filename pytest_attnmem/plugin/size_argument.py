@@ -1,0 +1,81 @@
+"""The arguments of a test that can be given other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+from unittest import TestCase
+
+from ..budgets.growth_contract import Contract
+from ..errors import BudgetError
+from ..suggestion import closest
+from ..symbols.names import ALIASES, SYMBOLS
+from .size_reads import reads
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Variable(NamedTuple):
+    """The symbols of a test that can be varied."""
+
+    arguments: Mapping[str, str]
+    """Symbol → the argument of the test that has its size."""
+    notes: tuple[str, ...]
+    """The symbols that cannot be varied though the test takes them, and why."""
+
+
+def variable(item: pytest.Item, contract: Contract) -> Variable:
+    """Returns the symbols that the test takes: those that *contract* names, and the usual ones.
+
+    Raises:
+        BudgetError: no symbol of the contract can be varied; the text says why, and what could be.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    taken = {ALIASES.get(name, name): name for name in (info.argnames if info is not None else ())}
+    named = [symbol for symbol in sorted(contract.symbols) if symbol in taken]
+    usual = [s for s in SYMBOLS if s in taken and s not in contract.symbols and s != "itemsize"]
+    made = {} if info is None else info.name2fixturedefs
+    declared = {fixture: definitions[-1].argnames for fixture, definitions in made.items()}
+    shared = {
+        symbol: fixture
+        for symbol in (*named, *usual)
+        for fixture, arguments in (*declared.items(), *reads(item).items())
+        if taken[symbol] in arguments
+    }
+    wanted = named if contract.symbols else usual
+    if not wanted and issubclass(getattr(item, "cls", None) or object, TestCase):
+        raise BudgetError(
+            f"contract {contract} varies an argument, and a method of a unittest.TestCase takes"
+            " none; write a function, or use attnmem.growth"
+        )
+    if not wanted:
+        raise BudgetError(_absent(contract, taken))
+    if all(symbol in shared for symbol in wanted):
+        symbol = wanted[0]
+        raise BudgetError(
+            f"contract {contract} varies {symbol}, which goes to the fixture {shared[symbol]!r} as"
+            " well, and that is made once; take it in the test alone"
+        )
+    return Variable(
+        {symbol: taken[symbol] for symbol in (*named, *usual) if symbol not in shared},
+        tuple(
+            f"{symbol} was not varied: the fixture {fixture!r} takes it too, and is made once"
+            for symbol, fixture in shared.items()
+        ),
+    )
+
+
+def _absent(contract: Contract, taken: Mapping[str, str]) -> str:
+    symbols = sorted(contract.symbols) or ["N"]
+    for symbol in symbols:
+        if close := closest(symbol, taken):
+            return (
+                f"contract {contract} varies {symbol}, and the test takes {close}; did you mean"
+                f" {close}?"
+            )
+    either = " or ".join(symbols) if contract.symbols else "a symbol such as B, H, N or d"
+    return (
+        f"contract {contract} needs an argument of the test to vary: {either};"
+        f" write @pytest.mark.parametrize({symbols[0]!r}, [2048]) and take {symbols[0]}"
+    )

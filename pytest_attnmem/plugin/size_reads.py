@@ -1,0 +1,92 @@
+"""The ways in which a test and its fixtures read an argument of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..budgets.growth_contract import Contract
+from .plan import PLAN
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+#: By fixture: the names that it read while it was made, which is once.
+_READ = pytest.StashKey[dict[str, frozenset[str]]]()
+
+
+@contextmanager
+def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+    """With other values for arguments of the test, whichever way its body reads them."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            patch.setitem(item.funcargs, name, size)
+            if name in params:
+                patch.setitem(params, name, size)
+            for definition in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
+                if definition.cached_result is not None:  # what request.getfixturevalue returns
+                    kept = (size, *definition.cached_result[1:])
+                    patch.setattr(definition, "cached_result", kept)
+        yield
+
+
+def reads(item: pytest.Item) -> Mapping[str, frozenset[str]]:
+    """Returns the names that the fixtures of the test read while they were made, by fixture."""
+    return item.stash.get(_READ, {})
+
+
+@contextmanager
+def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
+    """Take note of what a fixture reads while it is made, where a contract varies arguments."""
+    if not _has_contract(item.stash.get(PLAN, None)):
+        yield
+        return
+    read: set[str] = set()
+    plain = pytest.FixtureRequest.getfixturevalue
+
+    def getfixturevalue(request: pytest.FixtureRequest, argname: str) -> Any:
+        read.add(argname)
+        return plain(request, argname)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pytest.FixtureRequest, "getfixturevalue", getfixturevalue)
+        if callspec := getattr(item, "callspec", None):
+            watched = replace(callspec, params=_Watched(callspec.params, read))
+            patch.setattr(item, "callspec", watched)
+        try:
+            yield
+        finally:  # what the body reads later is varied
+            item.stash.setdefault(_READ, {})[fixture] = frozenset(read)
+
+
+class _Watched(Mapping[str, object]):
+    """The parameters of a test; takes note of those that are read."""
+
+    def __init__(self, params: Mapping[str, object], read: set[str]) -> None:
+        self._params = params
+        self._read = read
+
+    def __getitem__(self, name: str) -> object:
+        self._read.add(name)
+        return self._params[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._params
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+
+def _has_contract(plan: Plan | None) -> bool:
+    if plan is None:
+        return False
+    limits = (limit for spec, _ in plan.budgets for limit in spec.limits.values())
+    return any(isinstance(limit, Contract) for limit in limits)

@@ -1,0 +1,135 @@
+"""A test's body, run in the windows of its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from ..backends.registry import lookahead, starts_again
+from ..errors import AttnMemError, StartAgain
+from ..measurement.protocol import Backend, world
+from ..measurement.window import Window
+from ..measurement.window_stack import nothing_left_open
+from .row_writer import STOPS
+from .traced_rerun import kept_by_unittest, rewind, untold
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .plan import Plan
+    from .row_writer import Rows
+
+
+class Body:
+    """The body of one test; ``windows`` has a window for each budget, of the run that counts."""
+
+    def __init__(self, item: pytest.Item, plan: Plan, rows: Rows) -> None:
+        self.windows: list[Window] = []
+        self._item = item
+        self._plan = plan
+        self._rows = rows
+        self._looked_ahead = False
+
+    def warm_up(self) -> None:
+        """Run the body as often as its budgets ask for, outside any window."""
+        for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
+            with self._plan.memory.rehearsal(), ExitStack() as worlds:
+                for _, instrument in self._plan.budgets:
+                    worlds.enter_context(world(instrument.backend))
+                try:
+                    self._item.runtest()
+                except StartAgain:
+                    rewind(self._item)
+                    self._item.runtest()
+                rewind(self._item)
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Open the windows; close them, and every window that the body leaves open."""
+        # The outermost window alone can tell what an import pinned from what the body retains.
+        outermost_first = sorted(self._plan.budgets, key=lambda one: one[0].metric != "retained")
+        with nothing_left_open(), ExitStack() as stack:
+            opened = {
+                spec.metric: stack.enter_context(instrument.window(spec.metric))
+                for spec, instrument in outermost_first
+            }
+            self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
+            yield
+
+    def again(self, error: BaseException | None) -> str:
+        """Returns why the body, which ended with ``error``, must run again; "" where it need not.
+
+        A body that a limit ended may have gone on to name a device, on which its tensors are not.
+        """
+        cause = error or kept_by_unittest(self._item)
+        if isinstance(cause, STOPS):
+            return ""
+        backends = self._backends()
+        found = _restart(cause, backends)
+        worlds = [ahead for backend in backends if (ahead := lookahead(backend)) is not None]
+        if found or cause is None or not worlds or not self._limited():
+            return found
+        return self._look_ahead(worlds, backends)
+
+    def run_again(self, why: str) -> BaseException | None:
+        """Run the body as if for the first time; returns the error that ended it."""
+        self.windows.clear()
+        self._rows.take_back()
+        self._plan.memory.begin_again()
+        vars(self._item).pop("_excinfo", None)  # the error that a unittest keeps
+        error = None
+        try:
+            rewind(self._item)
+            with self.measured():
+                self._item.runtest()
+        except BaseException as raised:
+            error = raised
+        cause = error or kept_by_unittest(self._item)
+        if cause is not None and not isinstance(cause, AttnMemError):  # the first run's, it may be
+            times = "three times" if self._looked_ahead else "twice"
+            told = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
+            self._item.add_report_section("call", "memory budget", told)
+        return error
+
+    def _backends(self) -> list[Backend]:
+        instruments = [instrument for _, instrument in self._plan.budgets]
+        instruments += [region.instrument for region in self._plan.memory.regions]
+        return [*{id(used.backend): used.backend for used in instruments}.values()]
+
+    def _limited(self) -> bool:
+        """Returns whether a limit was exceeded: of a region, a check, or the device."""
+        measured = [opened.measurement for opened in self.windows]
+        measured += [region.measurement for region in self._plan.memory.regions]
+        ran_out = any(seen is not None and seen.out_of_memory is not None for seen in measured)
+        return ran_out or bool(self._plan.memory.exceeded)
+
+    def _look_ahead(
+        self, worlds: list[AbstractContextManager[None]], backends: list[Backend]
+    ) -> str:
+        """Run the body where no limit ends it; returns why its verdicts do not count, or ""."""
+        self._looked_ahead = True
+        error = None
+        with (
+            untold(self._item),
+            self._plan.memory.rehearsal(),
+            nothing_left_open(),
+            ExitStack() as entered,
+        ):
+            for ahead in worlds:
+                entered.enter_context(ahead)
+            try:
+                rewind(self._item)
+                self._item.runtest()
+            except STOPS:
+                raise
+            except BaseException as raised:
+                error = raised
+            return _restart(error or kept_by_unittest(self._item), backends)
+
+
+def _restart(cause: BaseException | None, backends: list[Backend]) -> str:
+    """Returns why a run must start again; one that caught the error has told its backend."""
+    if isinstance(cause, StartAgain):
+        return str(cause)
+    return next(filter(None, map(starts_again, backends)), "")

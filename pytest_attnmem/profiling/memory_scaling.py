@@ -1,0 +1,138 @@
+"""The empirical sweep: peaks of attention kernels as the sequence grows, beside the theory."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..backends.primed_backend import Instrument, ready
+from ..errors import AttnMemError
+from ..measurement.qkv_inputs import dtype_of, qkv
+from ..symbols.attention_shape import AttentionShape
+from .memory_tracker import peak_of
+from .sizes import lengths, whole
+from .theoretical_memory import NAMES, above_inputs, is_causal, kernel_of, shape_of
+
+if TYPE_CHECKING:
+    from ..kernels import Kernel
+
+#: What stands in the CSV where memory ran out.
+OOM: Final = "OOM"
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peak of one kernel's forward pass at one length, in bytes above the inputs."""
+
+    measured_bytes: int | None
+    """Requested bytes; ``None`` where memory ran out."""
+    theoretical_bytes: int
+    """All tensors alive at the highest point, by the kernel's model."""
+    out_of_memory: str | None = None
+    """What was asked for when memory ran out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """What a sweep found at one length."""
+
+    seq_len: int
+    input_bytes: int
+    """q, k and v."""
+    peaks: Mapping[str, Peak]
+    """By kernel."""
+
+    def columns(self) -> dict[str, int | str]:
+        """The row as the CSV has it: what was measured, ``OOM`` where memory ran out, then theory.
+
+        ``seq_len``, ``input_memory_bytes``, and of each kernel ``standard_memory_bytes`` and
+        ``standard_theoretical_bytes``.
+        """
+        named = {column(kernel): peak for kernel, peak in self.peaks.items()}
+        return {
+            "seq_len": self.seq_len,
+            "input_memory_bytes": self.input_bytes,
+            **{
+                f"{name}_memory_bytes": OOM if peak.measured_bytes is None else peak.measured_bytes
+                for name, peak in named.items()
+            },
+            **{f"{name}_theoretical_bytes": peak.theoretical_bytes for name, peak in named.items()},
+        }
+
+
+def column(kernel: str) -> str:
+    """What columns call it: ``linear_bidir``, ``linear_causal``, ``sdpa_flash``."""
+    return dict(NAMES).get(kernel, kernel.replace("-", "_"))
+
+
+def memory_scaling(
+    seq_lengths: Iterable[int],
+    *,
+    kernels: Sequence[str] = ("standard", "linear", "linear-causal"),
+    batch_size: int = 4,
+    num_heads: int = 8,
+    head_dim: int = 64,
+    dtype: Any = "float16",
+    backend: str | None = None,
+) -> tuple[ScalingRow, ...]:
+    """Measure a forward pass of each kernel at each length, on q, k, v [B, H, N, d].
+
+    Running out of memory is a result, and the sweep goes on; other errors are raised. ``backend``
+    is the name of one, ``simulated:H100`` or ``cuda``; by default the device that is there. A real
+    CPU may not refuse memory that it has not, and the system end the process: simulate first.
+
+    Raises:
+        BudgetError: a size is no whole number of at least 1, or a name is unknown.
+        BackendUnavailable: the backend cannot measure here.
+        AttnMemError: it did not measure; the text says why.
+    """
+    sizes = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
+    B, H, d = whole("memory_scaling", **sizes)
+    found = [kernel_of(name) for name in kernels]
+    found_dtype = dtype_of(dtype, "memory_scaling")
+    shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]
+    instrument = ready(backend or "auto")
+    return tuple(
+        ScalingRow(
+            shape.N,
+            shape.q_bytes + shape.k_bytes + shape.v_bytes,
+            {kernel.name: _peak(instrument, kernel, shape, found_dtype) for kernel in found},
+        )
+        for shape in shapes
+    )
+
+
+def _peak(instrument: Instrument, kernel: Kernel, shape: AttentionShape, dtype: Any) -> Peak:
+    def forward() -> Any:
+        device = instrument.backend.device
+        inputs = qkv(shape.B, shape.H, shape.N, shape.d, dtype=dtype, device=device)
+        return kernel.attention(*inputs, causal=is_causal(kernel))
+
+    seen, _ = instrument.run(forward)
+    theoretical = above_inputs(kernel, shape)
+    if seen.out_of_memory is not None:
+        return Peak(None, theoretical, seen.out_of_memory)
+    return Peak(peak_of(seen), theoretical)
+
+
+def save_csv(rows: Iterable[ScalingRow], path: str | Path) -> None:
+    """Write the rows, a line each, sizes in bytes.
+
+    Raises:
+        AttnMemError: there is no row, rows are of different kernels, or it cannot be written.
+    """
+    lines = [row.columns() for row in rows]
+    if not lines:
+        raise AttnMemError(f"cannot write {path}: there is no row")
+    if any(line.keys() != lines[0].keys() for line in lines):
+        raise AttnMemError(f"cannot write {path}: its rows are of different kernels")
+    try:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, lines[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(lines)
+    except OSError as error:
+        raise AttnMemError(f"cannot write {path}: {error.strerror or error}") from error

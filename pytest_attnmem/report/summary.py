@@ -1,0 +1,121 @@
+"""Counting what became of every budget."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..baselines.entries import State
+from ..budgets.verdict import Outcome
+from .record import Record
+
+Rows = Mapping[tuple[str, str], list[Record]]
+"""The rows by process and test."""
+
+_ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A session's rows and what they add up to."""
+
+    records: tuple[Record, ...]
+    """Sorted by test and region."""
+
+    @property
+    def budgets(self) -> int:
+        """Rows that were held to something."""
+        return sum(row.outcome is not None for row in self.records)
+
+    def count(self, outcome: Outcome) -> int:
+        """The number of rows with that outcome, without the expected failures."""
+        return sum(row.outcome is outcome and not row.is_expected_failure for row in self.records)
+
+    @property
+    def expected(self) -> int:
+        """The number of rows that are over in a test that failed as it was expected to."""
+        return sum(row.is_expected_failure for row in self.records)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Outcome of budgets → number of rows; expected failures only where there are some."""
+        counts = {outcome.value: self.count(outcome) for outcome in _ORDER}
+        if self.expected:
+            counts["expected failure" + "s" * (self.expected > 1)] = self.expected
+        return counts
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Reason for a budget that was not enforced → number of rows, the most frequent first."""
+        unproven = (row for row in self.records if row.outcome is Outcome.NOT_ENFORCED)
+        return dict(Counter(row.reason for row in unproven).most_common())
+
+    @property
+    def states(self) -> dict[str, int]:
+        """State against the baseline → number of rows; empty where there is no baseline.
+
+        An expected failure is counted as such, and not as a regression.
+        """
+        counts = {state.value: 0 for state in State}
+        for row in self.records:
+            if row.baseline_state and not row.is_expected_failure:
+                counts[row.baseline_state] = counts.get(row.baseline_state, 0) + 1
+        return {state: count for state, count in counts.items() if count}
+
+    @property
+    def by_share(self) -> tuple[Record, ...]:
+        """Rows that are over, then within, by the share of budget they use; then the others."""
+        return tuple(sorted(self.records, key=_rank))
+
+    @property
+    def highest(self) -> Record | None:
+        """The row with the session's own peak."""
+        measured = [row for row in self.records if row.peak_bytes is not None]
+        return max(measured, key=lambda row: row.peak_bytes or 0, default=None)
+
+    @property
+    def workspaces(self) -> dict[str, int]:
+        """Device → what priming its libraries left allocated."""
+        sizes: dict[str, int] = {}
+        for row in self.records:
+            if row.place:
+                sizes[row.place] = max(row.workspace_bytes, sizes.get(row.place, 0))
+        return sizes
+
+
+def summarise(records: Iterable[Record]) -> Summary:
+    """The summary of a session's rows."""
+    return Summary(tuple(sorted(records, key=lambda row: (row.nodeid, row.region))))
+
+
+def over(rows: Rows, failed: Collection[str]) -> list[str]:
+    """The tests that are over a budget, though they are neither failed nor expected to fail."""
+    return _tests(rows, failed, lambda row: row.fails)
+
+
+def unproven(rows: Rows, failed: Collection[str]) -> list[str]:
+    """The tests that have a budget which was not enforced, and did not fail."""
+    return _tests(rows, failed, lambda row: row.outcome is Outcome.NOT_ENFORCED)
+
+
+def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) -> list[str]:
+    found = (nodeid for (_, nodeid), own in rows.items() if any(map(fits, own)))
+    return [nodeid for nodeid in dict.fromkeys(found) if nodeid not in failed]
+
+
+def share(row: Record) -> Fraction | None:
+    """Used part of the budget, exactly; ``None`` where memory ran out before it was known."""
+    if row.value is None or not row.limit_bytes or row.out_of_memory:
+        return None
+    return Fraction(row.value, row.limit_bytes)
+
+
+def _rank(row: Record) -> tuple[int, Fraction | float, str]:
+    order = {Outcome.OVER: 0, Outcome.WITHIN: 2, Outcome.NOT_ENFORCED: 3, None: 4}
+    used: Fraction | float = share(row) or Fraction(0)
+    if row.out_of_memory or (row.value and row.limit_bytes == 0):
+        used = math.inf
+    return order[row.outcome] + row.is_expected_failure, -used, row.name

@@ -1,0 +1,163 @@
+"""What a sweep found: its rows, and the JSON file that holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ..contents import contents
+from ..errors import AttnMemError
+from ..measurement.peak_components import Component
+from ..report.record import FITS
+from ..units import shown
+
+SCHEMA: Final = 1
+#: Says of a JSON file that it is a sweep's.
+KIND: Final = "attnmem sweep"
+
+_Made = TypeVar("_Made", "Row", Component)
+
+#: The status of a row.
+OK, OOM, ERROR, UNMEASURED = "ok", "OOM", "error", "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one case. Bytes are the whole device's, workspaces of libraries included."""
+
+    kernel: str
+    B: int
+    H: int
+    N: int
+    d: int
+    dtype: str
+    causal: bool
+    backward: bool
+    status: str
+    by: str
+    """``measured``, ``simulated``, ``by growth`` from smaller lengths, or ``by the model``."""
+    reason: str = ""
+    """Why there are no numbers, in one line."""
+    forward_ms: float | None = None
+    backward_ms: float | None = None
+    before_bytes: int | None = None
+    """Alive when the backward pass begins."""
+    peak_bytes: int | None = None
+    """Alive at the highest point; where memory ran out, what it would have been, if known."""
+    reserved_bytes: int | None = None
+    """Taken from the device at most, with what fragmentation makes useless."""
+    workspace_bytes: int = 0
+    components: tuple[Component, ...] = ()
+    """What the peak consists of, if that was asked for."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Which case it is of."""
+        return (self.kernel, self.d, self.N)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Rows, and what they have in common."""
+
+    parameters: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    complete: bool = True
+    longest: tuple[Mapping[str, Any], ...] = ()
+    """Where asked for: ``kernel``, ``d``, and the ``N`` that still fits the device."""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """In the order of the rows."""
+        return tuple(dict.fromkeys(row.kernel for row in self.rows))
+
+    def lines(self) -> dict[tuple[str, int], tuple[Row, ...]]:
+        """The rows of each kernel and width, by length."""
+        found: dict[tuple[str, int], list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((row.kernel, row.d), []).append(row)
+        return {key: tuple(sorted(rows, key=lambda row: row.N)) for key, rows in found.items()}
+
+
+def render(sweep: Sweep) -> str:
+    """The file's text."""
+    data = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "parameters": dict(sweep.parameters),
+        "environment": dict(sweep.environment),
+        "complete": sweep.complete,
+        "rows": [asdict(row) for row in sweep.rows],
+        "longest": [dict(found) for found in sweep.longest],
+    }
+    return json.dumps(data, indent=1) + "\n"
+
+
+def parsed(path: Path) -> Any:
+    """What the JSON in a file says.
+
+    Raises:
+        AttnMemError: the file cannot be read, or is no JSON.
+    """
+    try:
+        return json.loads(contents(path).decode("utf-8"))
+    except OSError as error:
+        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise AttnMemError(f"cannot read {path}: it is no JSON: {error}") from error
+
+
+def load(path: Path) -> Sweep:
+    """The sweep in a file.
+
+    Raises:
+        AttnMemError: the file cannot be read, or is none of a sweep that this version knows.
+    """
+    data = parsed(path)
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise AttnMemError(f"cannot read {path}: it is no JSON file of attnmem sweep")
+    if data.get("schema") != SCHEMA:
+        raise AttnMemError(
+            f"cannot read {path}: its schema is {shown(data.get('schema'))}, this version reads"
+            f" {SCHEMA}"
+        )
+    try:
+        return Sweep(
+            _parameters(dict(data["parameters"])),
+            dict(data["environment"]),
+            tuple(_row(row) for row in data["rows"]),
+            bool(data["complete"]),
+            tuple(dict(found) for found in data["longest"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise AttnMemError(f"cannot read {path}: {shown(error, 120)}") from error
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    known = {field.name for field in fields(Row)}  # a newer version may have written more
+    given = {name: value for name, value in data.items() if name in known}
+    components = [Component(**component) for component in data["components"]]
+    given["components"] = tuple(map(_checked, components))
+    for name in ("N", "d", "B", "H"):
+        if type(given[name]) is not int:
+            raise ValueError(f"{name} is {shown(given[name])}")
+    return _checked(Row(**given))
+
+
+def _checked(made: _Made) -> _Made:
+    for part in fields(made):
+        fits, value = FITS.get(str(part.type)), getattr(made, part.name)
+        if fits is not None and not fits(value):
+            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
+    return made
+
+
+def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:
+    room = data.get("memory_bytes")
+    if not FITS["int | None"](room):
+        raise ValueError(f"memory_bytes={shown(room)} is no int | None")
+    return {**data, **{name: data[name] for name in ("batch", "heads", "dtype", "device")}}

@@ -1,0 +1,1 @@
+"""Symbols: the names of sizes, and their values."""

@@ -1,0 +1,47 @@
+"""The symbols of an attention, and the usual names of arguments that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+#: Batch, query heads, key/value heads, query length, key/value length, head dims, bytes an element.
+SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
+
+
+#: What a symbol is where nothing says otherwise.
+DEFAULTS: Mapping[str, str] = MappingProxyType({"Hkv": "H", "M": "N", "dv": "d"})
+
+
+#: The field's usual names of a test's arguments.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "batch": "B",
+        "batch_size": "B",
+        "bsz": "B",
+        "heads": "H",
+        "num_heads": "H",
+        "n_heads": "H",
+        "nheads": "H",
+        "q_heads": "H",
+        "num_q_heads": "H",
+        "num_attention_heads": "H",
+        "kv_heads": "Hkv",
+        "num_kv_heads": "Hkv",
+        "n_kv_heads": "Hkv",
+        "num_key_value_heads": "Hkv",
+        "seq_len": "N",
+        "seqlen": "N",
+        "seq_length": "N",
+        "sequence_length": "N",
+        "q_len": "N",
+        "query_len": "N",
+        "kv_len": "M",
+        "k_len": "M",
+        "key_len": "M",
+        "head_dim": "d",
+        "dim_head": "d",
+        "v_head_dim": "dv",
+        "value_dim": "dv",
+    }
+)

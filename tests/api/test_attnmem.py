@@ -1,0 +1,740 @@
+"""measure, region, check and compare: on the real CPU, and on a scripted backend."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+
+import pytest_attnmem
+from pytest_attnmem.api.attnmem import AttnMem
+from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.budgets.verdict import Outcome, Verdict
+from pytest_attnmem.errors import (
+    AttnMemError,
+    BackendUnavailable,
+    BudgetError,
+    BudgetExceeded,
+    SizeError,
+)
+from pytest_attnmem.measurement.measurement import Measurement
+from pytest_attnmem.measurement.protocol import Gauge, Rise, Stretch
+from pytest_attnmem.symbols.attention_shape import AttentionShape, Source
+
+pytestmark = pytest.mark.usefixtures("frozen")
+
+MIB = 1024**2
+IMPOSSIBLE = 2**50
+ASKED = "tried to allocate 1024.0 TiB at test_attnmem.py:N"
+WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
+#: Of a region, where there is no test to run again.
+UNTRACED = "  what was held is not known: a region runs again only with its test"
+
+
+class Scripted:
+    """A backend that saw what it is told to have seen, once for each stretch."""
+
+    name, device, kinds = "scripted", "scripted:0", ("sm90", "cuda")
+    symbols: Mapping[str, int] = {"threads": 2}
+
+    def __init__(self, *stretches: Stretch) -> None:
+        self._stretches = list(stretches)
+
+    def prime(self) -> int:
+        return 0
+
+    def forget(self) -> None:
+        pass
+
+    def empty_cache(self) -> None:
+        pass
+
+    def gauge(self) -> Gauge:
+        return self
+
+    def tracer(self) -> Gauge:
+        return self
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> Stretch:
+        return self._stretches.pop(0)
+
+    def out_of_memory(self, error: BaseException) -> str | None:
+        return "tried to allocate 9 B" if isinstance(error, MemoryError) else None
+
+
+def rose(high: int, net: int = 0, **others: Any) -> Stretch:
+    return Stretch(Rise(high, net), Rise(high, net), Rise(high, net), 1, **others)
+
+
+def scripted(*stretches: Stretch, **options: Any) -> AttnMem:
+    instrument = Instrument(Scripted(*stretches), 7)
+    return AttnMem(lambda name: instrument, **options)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Instrument:
+    return ready("cpu")
+
+
+@pytest.fixture
+def memory(cpu: Instrument) -> AttnMem:
+    return AttnMem(lambda name: cpu)
+
+
+def ones(*sizes: int) -> torch.Tensor:
+    return torch.ones(*sizes)
+
+
+def squares(n: int = 8) -> torch.Tensor:
+    scores = torch.ones(n, n)
+    return -scores
+
+
+def impossible() -> torch.Tensor:
+    return torch.empty(IMPOSSIBLE, dtype=torch.uint8)
+
+
+def steady(text: str | None) -> str:
+    """A text without the numbers of source lines, which change with every edit."""
+    return re.sub(r"\.py:\d+", ".py:N", str(text))
+
+
+def exceeded(call: Callable[[], object]) -> list[str]:
+    """The lines of the error."""
+    with pytest.raises(BudgetExceeded) as error:
+        call()
+    return steady(str(error.value)).splitlines()
+
+
+class TestMeasure:
+    def test_bytes_are_exact(self, memory: AttnMem) -> None:
+        measured = memory.measure(squares)
+        assert (measured.peak_bytes, measured.retained_bytes) == (2 * 256, 256)
+        assert (measured.allocated_bytes, measured.reserved_bytes) == (2 * 256, None)
+        assert (measured.allocations, measured.backend, measured.device) == (2, "cpu", "cpu")
+        assert measured.unmeasured is None
+
+    def test_one_number_every_time(self, memory: AttnMem) -> None:
+        assert {memory.measure(squares).peak_bytes for _ in range(50)} == {512}
+
+    def test_arguments_are_passed_on(self, memory: AttnMem) -> None:
+        assert memory.measure(torch.full, (3,), fill_value=2.0).peak_bytes == 12
+
+    def test_what_is_returned_is_kept_and_counts_as_retained(self, memory: AttnMem) -> None:
+        measured = memory.measure(ones, 4)
+        assert torch.equal(measured.result, torch.ones(4))
+        assert measured.retained_bytes == 16
+
+    def test_what_is_dropped_is_not_retained(self, memory: AttnMem) -> None:
+        measured = memory.measure(lambda: squares().sum().item())
+        assert (measured.result, measured.retained_bytes) == (-64.0, 0)
+
+    def test_what_died_in_the_window_is_below_its_start(self, memory: AttnMem) -> None:
+        kept: list[torch.Tensor] = []
+        memory.measure(lambda: kept.append(torch.ones(4)))
+        measured = memory.measure(kept.clear)
+        assert (measured.peak_bytes, measured.retained_bytes) == (0, -16)
+
+    def test_nothing_is_nothing(self, memory: AttnMem) -> None:
+        measured = memory.measure(int)
+        assert (measured.peak_bytes, measured.allocations, measured.result) == (0, 0, 0)
+
+    def test_warmups_are_not_measured(self, memory: AttnMem) -> None:
+        calls: list[torch.Tensor] = []
+
+        def caching() -> None:
+            if not calls:
+                torch.ones(1000)
+            calls.append(torch.ones(1))
+
+        assert memory.measure(caching, warmup=2).peak_bytes == 4
+        assert len(calls) == 3
+
+    def test_the_workspace_is_the_instruments(self) -> None:
+        assert scripted(rose(10)).measure(int).workspace_bytes == 7
+
+    def test_the_backend_that_is_asked_for_is_used(self, cpu: Instrument) -> None:
+        asked: list[str | None] = []
+
+        def instrument(name: str | None) -> Instrument:
+            asked.append(name)
+            return cpu
+
+        memory = AttnMem(instrument)
+        memory.measure(int)
+        memory.measure(int, backend="cuda:1")
+        assert asked == [None, "cuda:1"]
+
+    def test_running_out_of_memory_is_a_result(self, memory: AttnMem) -> None:
+        def body() -> None:
+            kept = torch.ones(4)
+            impossible()
+            del kept
+
+        measured = memory.measure(body)
+        assert steady(measured.out_of_memory) == ASKED
+        assert (measured.peak_bytes, measured.result) == (16, None)
+
+    def test_other_errors_are_the_functions_own(self, memory: AttnMem) -> None:
+        with pytest.raises(ZeroDivisionError):
+            memory.measure(lambda: 1 / 0)
+        assert memory.measure(ones, 4).peak_bytes == 16
+
+    def test_it_can_run_inside_a_region(self, memory: AttnMem) -> None:
+        with memory.region("outer") as outer:
+            kept = torch.ones(4)
+            measured = memory.measure(squares)
+            del kept
+        assert measured.peak_bytes == 512
+        assert outer.measurement is not None
+        assert outer.measurement.peak_bytes == 16 + 512
+
+    def test_an_unknown_backend_is_refused(self) -> None:
+        with pytest.raises(BackendUnavailable) as error:
+            pytest_attnmem.measure(int, backend="tpu")
+        assert str(error.value) == (
+            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, cpu, null, simulated"
+        )
+
+
+class TestRegion:
+    def test_a_region_is_measured_when_it_ends(self, memory: AttnMem) -> None:
+        region = memory.region("scores", "1 KiB")
+        assert (region.measurement, region.verdict) == (None, None)
+        with region as entered:
+            squares()
+        assert entered is region
+        assert region.measurement is not None
+        assert region.measurement.peak_bytes == 512
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
+
+    def test_without_a_limit_there_is_no_verdict(self, memory: AttnMem) -> None:
+        with memory.region("scores") as region:
+            squares()
+        assert region.measurement is not None
+        assert region.verdict is None
+
+    def test_a_region_that_keeps_to_its_limit_exactly_passes(self, memory: AttnMem) -> None:
+        with memory.region("scores", 512, exact=True) as region:
+            squares()
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
+
+    def test_a_region_over_its_limit_raises_where_it_ends(self, memory: AttnMem) -> None:
+        def body() -> None:
+            with memory.region("scores", "16*N - 1", N=32):
+                squares()
+
+        assert exceeded(body) == [
+            "scores: peak 512 B exceeds budget 511 B by 1 B on cpu",
+            "  budget    16*N - 1   N=32   test_attnmem.py:N",
+            UNTRACED,
+        ]
+
+    def test_regions_nest(self, memory: AttnMem) -> None:
+        with memory.region("outer") as outer:
+            kept = torch.ones(4)
+            with memory.region("middle") as middle:
+                with memory.region("inner") as inner:
+                    squares()
+                squares(4)
+            del kept
+        peaks = [region.measurement and region.measurement.peak_bytes
+                 for region in (inner, middle, outer)]  # fmt: skip
+        assert peaks == [512, 512, 16 + 512]
+
+    def test_what_an_inner_region_keeps_counts_on_outside(self, memory: AttnMem) -> None:
+        with memory.region("outer") as outer:
+            with memory.region("inner") as inner:
+                kept = torch.ones(4)
+            squares()
+            del kept
+        assert inner.measurement is not None
+        assert inner.measurement.retained_bytes == 16
+        assert outer.measurement is not None
+        assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (528, 0)
+
+    def test_regions_of_different_windows_nest(self) -> None:
+        # The backends are two objects, which only stand for one device.
+        with pytest_attnmem.region("outer", backend="cpu") as outer:
+            with pytest_attnmem.region("inner", backend="cpu") as inner:
+                squares()
+            ones(4)
+        assert inner.measurement is not None
+        assert outer.measurement is not None
+        assert (inner.measurement.peak_bytes, inner.measurement.allocations) == (512, 2)
+        assert (outer.measurement.peak_bytes, outer.measurement.allocations) == (512, 3)
+
+    def test_a_region_that_repeats_is_numbered(self, memory: AttnMem) -> None:
+        names = []
+        for _ in range(3):
+            with memory.region("step") as region:
+                names.append(region.name)
+        assert names == ["step", "step #2", "step #3"]
+        assert repr(region) == "<region 'step #3'>"
+
+    @pytest.mark.parametrize("own", range(3))
+    def test_a_name_that_looks_numbered_is_not_taken_twice(self, memory: AttnMem, own: int) -> None:
+        asked = ["step", "step"]
+        asked.insert(own, "step #2")
+        names = [memory.region(name).name for name in asked]
+        assert names[own] == "step #2" if own < 2 else "step #2 #2"
+        assert len({*names}) == 3
+
+    @pytest.mark.parametrize(
+        ("limit", "outcome"),
+        [(1, Outcome.OVER), ("1 KiB", Outcome.NOT_ENFORCED), ("missing", Outcome.NOT_ENFORCED)],
+    )
+    def test_an_error_inside_goes_on_and_is_never_within(
+        self, memory: AttnMem, limit: object, outcome: Outcome
+    ) -> None:
+        region = memory.region("scores", limit)
+        with pytest.raises(ZeroDivisionError), region:
+            squares().tolist()[0][0] / 0
+        assert region.measurement is not None
+        assert region.verdict is not None
+        assert region.verdict.outcome is outcome
+
+    def test_an_error_inside_a_region_without_a_limit_is_not_judged(self, memory: AttnMem) -> None:
+        region = memory.region("scores")
+        with pytest.raises(ZeroDivisionError), region:
+            squares().tolist()[0][0] / 0
+        assert region.verdict is None
+
+    @pytest.mark.parametrize("limit", [None, "1 KiB"])
+    def test_running_out_of_memory_is_over(self, memory: AttnMem, limit: str | None) -> None:
+        with pytest.raises(BudgetExceeded) as error, memory.region("scores", limit):
+            impossible()
+        budget = "; budget 1.0 KiB" if limit else ""
+        first, *rest = steady(str(error.value)).splitlines()
+        assert first == (f"scores: out of memory on cpu: {ASKED}{budget}")
+        assert len(rest) == bool(limit)
+        assert isinstance(error.value.__context__, RuntimeError)
+
+    @pytest.mark.parametrize(
+        ("limit", "options", "text"),
+        [
+            ("64 MB", {}, "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
+             " MB is used for both 10**6 and 2**20"),
+            (1, {"metric": "rss"}, "unknown metric 'rss'; expected one of peak, allocated,"
+             " reserved, retained"),
+            (1, {"warmup": 1}, "a region takes no warmup"),
+            (1, {"device": "cuda"}, "a region takes no device"),
+            (1, {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such symbol,"
+             " and the options are limit, metric, tolerance, exact, backend, device, warmup;"
+             " did you mean 'tolerance'?"),
+        ],
+        ids=["limit", "metric", "warmup", "device", "unknown"],
+    )  # fmt: skip
+    def test_what_cannot_be_read_is_refused_before_it_begins(
+        self, memory: AttnMem, limit: object, options: dict[str, Any], text: str
+    ) -> None:
+        with pytest.raises(AttnMemError) as error:
+            memory.region("scores", limit, **options)
+        assert str(error.value) == text
+
+    def test_a_symbol_without_a_value_is_told_when_it_ends(self, memory: AttnMem) -> None:
+        region = memory.region("scores", "N*N")
+        with (
+            pytest.raises(BudgetError, match=r"^symbol 'N' has no value \(known: threads="),
+            region,
+        ):
+            squares()
+
+    def test_a_symbol_may_become_known_inside(self, memory: AttnMem) -> None:
+        with memory.region("scores", "B*H*N*M*itemsize", exact=True) as region:
+            q, k, _ = memory.qkv(1, 2, 4, 8)
+            _ = q @ k.mT
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
+
+    def test_tolerance_and_metric_are_kept_to(self, memory: AttnMem) -> None:
+        with memory.region("scores", 250, metric="retained", tolerance="6 B") as region:
+            kept = squares()
+        del kept
+        assert region.verdict is not None
+        assert region.verdict.outcome is WITHIN
+
+    def test_a_number_that_the_backend_has_not_is_not_enforced(self, memory: AttnMem) -> None:
+        with memory.region("scores", "1 KiB", metric="reserved") as region:
+            squares()
+        assert region.verdict is not None
+        assert (region.verdict.outcome, region.verdict.reason) == (
+            NOT_ENFORCED,
+            "reserved is not measured on cpu",
+        )
+
+
+class TestCheck:
+    def test_a_limit_that_is_kept_gives_a_verdict(self, memory: AttnMem) -> None:
+        verdict = memory.check(memory.measure(squares), "2*N^2*4", exact=True, N=8)
+        assert verdict.outcome is WITHIN
+
+    def test_one_byte_less_raises_with_what_was_held(self, memory: AttnMem) -> None:
+        measured = memory.measure(squares)
+        assert exceeded(lambda: memory.check(measured, "2*N^2*4 - 1", N=8, B=1)) == [
+            "check: peak 512 B exceeds budget 511 B by 1 B on cpu",
+            "  budget    2*N^2*4 - 1   N=8   test_attnmem.py:N",
+            "  held at the peak (2 tensors):",
+            "    256 B  [8, 8] float32  ones  test_attnmem.py:N  in squares",
+            "    256 B  [8, 8] float32  neg   test_attnmem.py:N  in squares",
+        ]
+
+    def test_a_check_can_have_a_name(self, memory: AttnMem) -> None:
+        measured = memory.measure(squares)
+        assert exceeded(lambda: memory.check(measured, 1, name="forward"))[0] == (
+            "forward: peak 512 B exceeds budget 1 B (512.0x) on cpu"
+        )
+
+    def test_finding_out_who_held_it_is_no_part_of_a_window_around(self, memory: AttnMem) -> None:
+        with memory.region("outer") as outer:
+            measured = memory.measure(squares)
+            with pytest.raises(BudgetExceeded, match="held at the peak") as error:
+                memory.check(measured, 1)
+            assert "ones" in str(error.value)
+        assert outer.measurement is not None
+        assert (outer.measurement.peak_bytes, outer.measurement.allocations) == (512, 2)
+
+    def test_scratch_is_told_as_a_difference(self) -> None:
+        memory = scripted(rose(10 * MIB), rose(MIB))
+        measured = memory.measure(int)
+        assert exceeded(lambda: memory.check(measured, 1))[-1] == (
+            "  and 9.0 MiB that the second run did not account for"
+            " (scratch inside kernels, most likely)"
+        )
+
+    def test_a_second_run_that_needs_more_is_told(self) -> None:
+        memory = scripted(rose(MIB), rose(2 * MIB))
+        measured = memory.measure(int)
+        assert exceeded(lambda: memory.check(measured, 1))[-1] == (
+            "  the second run, eager and without scratch, held 2.0 MiB"
+        )
+
+    def test_a_second_run_that_fails_is_told_in_one_line(self, memory: AttnMem) -> None:
+        runs: list[int] = []
+
+        def once() -> torch.Tensor:
+            runs.append(1)
+            if len(runs) > 1:
+                raise RuntimeError("the\nbuffer is gone")
+            return torch.ones(4)
+
+        measured = memory.measure(once)
+        assert exceeded(lambda: memory.check(measured, 1)) == [
+            "check: peak 16 B exceeds budget 1 B (16.0x) on cpu",
+            "  budget    1 B   test_attnmem.py:N",
+            "  what was held is not known: the second run raised RuntimeError: the buffer is gone",
+        ]
+
+    def test_a_regions_measurement_can_be_checked_and_not_explained(self, memory: AttnMem) -> None:
+        with memory.region("scores") as region:
+            squares()
+        measured = region.measurement
+        assert measured is not None
+        assert exceeded(lambda: memory.check(measured, 1))[-1] == UNTRACED
+
+    def test_nothing_runs_again_where_that_is_off(self, cpu: Instrument) -> None:
+        runs: list[int] = []
+        memory = AttnMem(lambda name: cpu, explain="off")
+        measured = memory.measure(lambda: (runs.append(1), squares()))
+        assert len(exceeded(lambda: memory.check(measured, 1))) == 2
+        assert len(runs) == 1
+
+    def test_out_of_memory_is_over_and_does_not_run_again(self, memory: AttnMem) -> None:
+        measured = memory.measure(impossible)
+        assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
+            f"check: out of memory on cpu: {ASKED}; budget 1.0 KiB",
+            "  budget    1 KiB   test_attnmem.py:N",
+        ]
+
+    def test_what_the_allocator_did_not_see_is_not_enforced(self, memory: AttnMem) -> None:
+        verdict = memory.check(memory.measure(int), "1 KiB")
+        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "nothing was allocated")
+
+    def test_what_is_not_enforced_fails_where_that_is_asked_for(self, cpu: Instrument) -> None:
+        memory = AttnMem(lambda name: cpu, strict=True)
+        measured = memory.measure(int)
+        assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
+            "check: not enforced: nothing was allocated",
+            "  budget    1 KiB   test_attnmem.py:N",
+        ]
+
+    def test_a_limit_may_read_facts_of_the_device(self) -> None:
+        memory = scripted(rose(20))
+        verdict = memory.check(memory.measure(int), {"sm90": "10*threads", "cuda": 1})
+        assert verdict.outcome is WITHIN
+
+    @pytest.mark.parametrize("name", ["backend", "device", "warmup"])
+    def test_what_was_measured_cannot_be_measured_otherwise(
+        self, memory: AttnMem, seen: Measurement, name: str
+    ) -> None:
+        with pytest.raises(BudgetError) as error:
+            memory.check(seen, 1, **{name: "cpu"})
+        assert str(error.value) == f"a check takes no {name}"
+
+    def test_a_bad_limit_is_refused(self, memory: AttnMem, seen: Measurement) -> None:
+        with pytest.raises(SizeError, match=r"^cannot parse size '10 GiBs'"):
+            memory.check(seen, "10 GiBs")
+
+    def test_symbols_that_disagree_are_named(self, memory: AttnMem, seen: Measurement) -> None:
+        memory.learn(Source("the test's arguments", {"N": 4}))
+        with pytest.raises(BudgetError) as error:
+            memory.check(seen, "N*N", N=8)
+        assert str(error.value) == (
+            "symbol 'N' has two values: N=8 from check, N=4 from the test's arguments"
+        )
+
+
+class TestCompare:
+    def test_new_may_not_need_more_than_base(self, memory: AttnMem) -> None:
+        comparison = memory.compare(lambda: squares(8), lambda: squares(8))
+        assert comparison.verdict.outcome is WITHIN
+        assert comparison.ratio == 1
+        assert comparison.metric == "peak"
+
+    def test_new_that_needs_more_raises_with_what_it_held(self, memory: AttnMem) -> None:
+        lines = exceeded(lambda: memory.compare(lambda: squares(16), lambda: squares(8)))
+        assert lines == [
+            "compare: peak of new, 2.0 KiB, is 4.00x of base; allowed 512 B, 1x base 512 B on cpu",
+            "  budget    1x base 512 B   test_attnmem.py:N",
+            "  held at the peak (2 tensors):",
+            "    1.0 KiB  [16, 16] float32  ones  test_attnmem.py:N  in squares",
+            "    1.0 KiB  [16, 16] float32  neg   test_attnmem.py:N  in squares",
+        ]
+
+    @pytest.mark.parametrize(
+        "bound", [{"max_ratio": 0.25}, {"max_ratio": Fraction(1, 4)}, {"min_saving": "75%"},
+                  {"min_saving": "1.5 KiB"}, {"max_ratio": "25%", "min_saving": "1536 B"}], ids=str,
+    )  # fmt: skip
+    def test_a_bound_that_is_just_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:
+        comparison = memory.compare(lambda: squares(8), lambda: squares(16), **bound)
+        assert comparison.verdict.outcome is WITHIN
+        assert comparison.ratio == Fraction(1, 4)
+
+    @pytest.mark.parametrize(
+        "bound",
+        [{"max_ratio": 0.249}, {"min_saving": "1537 B"}, {"max_ratio": 0.5, "min_saving": "76%"}],
+        ids=str,
+    )
+    def test_a_bound_that_is_just_not_kept(self, memory: AttnMem, bound: dict[str, Any]) -> None:
+        with pytest.raises(
+            BudgetExceeded, match=r"^compare: peak of new, 512 B, is 0.25x of base; allowed "
+        ):
+            memory.compare(lambda: squares(8), lambda: squares(16), **bound)
+
+    def test_neither_result_is_kept(self, memory: AttnMem) -> None:
+        comparison = memory.compare(squares, squares)
+        assert (comparison.new.result, comparison.base.result) == (None, None)
+
+    def test_retained_bytes_are_of_each_run_alone(self, memory: AttnMem) -> None:
+        comparison = memory.compare(lambda: ones(4), lambda: ones(8), metric="retained")
+        assert (comparison.new.retained_bytes, comparison.base.retained_bytes) == (16, 32)
+        assert comparison.ratio == Fraction(1, 2)
+
+    def test_both_are_warmed_up(self, memory: AttnMem) -> None:
+        runs: list[str] = []
+        memory.compare(
+            lambda: (runs.append("new"), ones(1)),
+            lambda: (runs.append("base"), ones(1)),
+            warmup=1,
+        )
+        assert runs == ["base", "base", "new", "new"]
+
+    def test_a_base_that_allocates_nothing_proves_nothing(self, memory: AttnMem) -> None:
+        comparison = memory.compare(squares, int)
+        assert comparison.verdict.outcome is NOT_ENFORCED
+        assert comparison.verdict.reason == "the base was not measured: nothing was allocated"
+        assert comparison.ratio is None
+
+    def test_a_base_that_runs_out_of_memory_proves_nothing(self, memory: AttnMem) -> None:
+        verdict = memory.compare(squares, impossible).verdict
+        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "the base ran out of memory")
+
+    def test_new_that_runs_out_of_memory_is_over(self, memory: AttnMem) -> None:
+        lines = exceeded(lambda: memory.compare(impossible, squares))
+        assert lines[0] == (f"compare: out of memory on cpu: {ASKED}; budget 512 B")
+
+    def test_an_unknown_metric_is_refused_before_anything_runs(self, memory: AttnMem) -> None:
+        runs: list[int] = []
+        with pytest.raises(BudgetError) as error:
+            memory.compare(lambda: runs.append(1), lambda: runs.append(1), metric="rss")
+        assert str(error.value) == (
+            "unknown metric 'rss'; expected one of peak, allocated, reserved, retained"
+        )
+        assert not runs
+
+
+class TestSymbols:
+    def test_inputs_are_on_the_backends_device_and_known(self, memory: AttnMem) -> None:
+        q, k, _ = memory.qkv(1, 4, 8, 16, Hkv=2, dtype=torch.float16)
+        assert q.device.type == "cpu"
+        measured = memory.measure(torch.matmul, q[:, :2], k.mT)
+        assert measured.result.numel() == 1 * 2 * 8 * 8
+        memory.check(measured, "B*Hkv*N*M*itemsize", exact=True, metric="retained")
+
+    def test_inputs_of_two_sizes_disagree_only_where_it_matters(self, memory: AttnMem) -> None:
+        memory.qkv(1, 4, 8, 16)
+        memory.qkv(1, 4, 9, 16)
+        assert memory.shape().H == 4
+        with pytest.raises(BudgetError) as error:
+            _ = memory.shape().N
+        assert str(error.value) == "symbol 'N' has two values: N=8 from qkv, N=9 from qkv"
+
+    def test_inputs_that_cannot_be_made_tell_no_symbols(self, memory: AttnMem) -> None:
+        with pytest.raises(BudgetError):
+            memory.qkv(1, 0, 8, 16)
+        text = "^qkv takes B, H, N, d and keywords: missing a required argument: 'd'$"
+        with pytest.raises(BudgetError, match=text):
+            memory.qkv(1, 4, 8)
+        assert memory.shape().symbols == {}
+
+    def test_what_it_was_given_comes_first(self) -> None:
+        memory = AttnMem(sources=(Source("the marker", {"N": 4}),))
+        memory.learn(Source("the test's arguments", {"B": 2}))
+        assert memory.shape(Source("check", {"d": 3})).symbols == {
+            **{"B": 2, "N": 4, "M": 4, "d": 3, "dv": 3}
+        }
+
+
+class TestRows:
+    """What the plugin is told of."""
+
+    Row = tuple[str, Verdict | None, int | None, AttentionShape]
+
+    @pytest.fixture
+    def rows(self) -> list[Row]:
+        return []
+
+    @pytest.fixture
+    def keeping(self, cpu: Instrument, rows: list[Row]) -> Callable[..., AttnMem]:
+        def keep(
+            name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape
+        ) -> Verdict | None:
+            rows.append((name, verdict, measured.peak_bytes, shape))
+            return verdict
+
+        return lambda **options: AttnMem(lambda name: cpu, keep=keep, **options)
+
+    def test_every_region_and_check_is_a_row(
+        self, keeping: Callable[..., AttnMem], rows: list[Row]
+    ) -> None:
+        memory = keeping()
+        with memory.region("a", N=3):
+            ones(2)
+        with memory.region("b", "1 KiB"):
+            ones(3)
+        memory.check(memory.measure(ones, 4), "1 KiB")
+        memory.compare(squares, squares)
+        assert [(name, verdict and verdict.outcome, peak) for name, verdict, peak, _ in rows] == [
+            ("a", None, 8),
+            ("b", WITHIN, 12),
+            ("check", WITHIN, 16),
+            ("compare", WITHIN, 512),
+        ]
+        assert rows[0][3].N == 3
+
+    def test_a_row_is_kept_before_the_error_with_what_was_held(
+        self, keeping: Callable[..., AttnMem], rows: list[Row]
+    ) -> None:
+        memory = keeping()
+        measured = memory.measure(squares)
+        with pytest.raises(BudgetExceeded):
+            memory.check(measured, 1)
+        [(_, verdict, _, _)] = rows
+        assert verdict is not None
+        assert verdict.measurement is not None
+        assert [held.op for held in verdict.measurement.held] == ["ones", "neg"]
+
+    def test_the_keepers_verdict_counts(self, cpu: Instrument) -> None:
+        over = Verdict(OVER, "peak 2 B exceeds budget 1 B (in an earlier attempt)")
+        memory = AttnMem(lambda name: cpu, keep=lambda *row: over)
+        measured = memory.measure(squares)
+        assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
+            "check: peak 2 B exceeds budget 1 B (in an earlier attempt)"
+        ]
+
+    def test_where_nothing_is_enforced_nothing_is_kept_nor_raised(
+        self, keeping: Callable[..., AttnMem], rows: list[Row]
+    ) -> None:
+        memory = keeping(enforcing=False, strict=True)
+        with memory.region("a", 1) as region:
+            squares()
+        with memory.region("b"):
+            squares()
+        assert region.measurement is not None
+        assert memory.check(region.measurement, 1).outcome is OVER
+        assert memory.compare(lambda: squares(9), squares).verdict.outcome is OVER
+        assert rows == []
+
+    def test_what_was_over_is_kept_for_a_second_run(self, memory: AttnMem) -> None:
+        with pytest.raises(BudgetExceeded) as error, memory.region("scores", 1):
+            squares()
+        [kept] = memory.exceeded
+        assert kept.error is error.value
+        assert kept.name == "scores"
+        held = memory.measure(squares)
+        assert held.trace is not None
+        kept.attribute(held.trace)
+        assert "held at the peak (2 tensors)" in str(error.value)
+        assert "not known" not in str(error.value)
+
+    def test_a_rehearsal_measures_and_does_nothing_else(
+        self, keeping: Callable[..., AttnMem], rows: list[Row]
+    ) -> None:
+        memory = keeping()
+        with memory.region("a"):
+            pass
+        rows.clear()
+        with memory.rehearsal() as traced:
+            memory.qkv(1, 1, 8, 8)
+            with memory.region("a", 1):
+                squares()
+            with memory.region("a", 1):
+                squares(4)
+            memory.check(memory.measure(squares), 1)
+        assert {name: measured.peak_bytes for name, measured in traced.items()} == {
+            "a": 512,
+            "a #2": 128,
+        }
+        assert rows == []
+        assert memory.shape().symbols == {}
+
+
+class TestFunctions:
+    """The same without pytest, from the package."""
+
+    def test_they_measure_and_check(self) -> None:
+        measured = pytest_attnmem.measure(squares, 8, backend="cpu", warmup=1)
+        assert pytest_attnmem.check(measured, 512, exact=True).outcome is WITHIN
+
+    def test_they_compare(self) -> None:
+        comparison = pytest_attnmem.compare(
+            lambda: squares(8), lambda: squares(16), min_saving="75%", backend="cpu"
+        )
+        assert comparison.ratio == Fraction(1, 4)
+
+    @pytest.mark.parametrize("kind", ["region", "check", "compare"])
+    def test_failures_name_the_line_that_called(self, kind: str) -> None:
+        measured = replace(pytest_attnmem.measure(squares, backend="cpu"), trace=None)
+
+        def region() -> None:
+            with pytest_attnmem.region("x", 1, backend="cpu"):
+                squares()
+
+        calls: dict[str, Callable[[], object]] = {
+            "region": region,
+            "check": lambda: pytest_attnmem.check(measured, 1),
+            "compare": lambda: pytest_attnmem.compare(squares, lambda: ones(1), backend="cpu"),
+        }
+        assert exceeded(calls[kind])[1].endswith("   test_attnmem.py:N")
+
+    def test_a_violation_is_an_assertion(self, seen: Measurement) -> None:
+        with pytest.raises(AssertionError):
+            pytest_attnmem.check(seen, 1)

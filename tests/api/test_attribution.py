@@ -1,0 +1,133 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.api.attribution import attributed, of_second_run, wanted
+from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.failure_text import explain
+from pytest_attnmem.budgets.verdict import judge
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.timeline import Span, Timeline
+
+PEAK, LEFT = (
+    Held(1024, (256,), "float32", "empty", "a.py:1"),
+    Held(256, (64,), "float32", "ones", "a.py:2"),
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "held", "title"), [("peak", PEAK, "at the peak"), ("retained", LEFT, "at the end")]
+)
+def test_what_is_named_is_what_the_metric_counts(seen, metric, held, title):
+    verdict = judge(seen, Budget(1, metric=metric))
+    verdict = attributed(verdict, lambda: replace(seen, held=(PEAK,), left=(LEFT,)))
+    assert verdict.measurement.held == (held,)
+    assert f"  held {title} (1 tensor):" in explain(verdict, {}).splitlines()
+    assert verdict.measurement.held_note == ""
+
+
+UNSEEN = "that the second run did not account for (scratch inside kernels, most likely)"
+
+
+@pytest.mark.parametrize(
+    ("second", "note"),
+    [
+        (1000, f"and 24 B {UNSEEN}"),
+        (2048, "the second run, eager and without scratch, held 2.0 KiB"),
+    ],
+)
+def test_a_second_run_that_differs_is_told(seen, second, note):
+    verdict = attributed(judge(seen, Budget(1)), lambda: replace(seen, peak_bytes=second))
+    assert verdict.measurement.held_note == note
+
+
+def fail(error):
+    raise error
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), pytest.exit.Exception("enough")])
+def test_a_stop_is_raised(seen, known, stop):
+    measured = replace(seen, held=(PEAK,)) if known else seen
+    with pytest.raises(type(stop)):
+        attributed(judge(measured, Budget(1)), lambda: fail(stop))
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ValueError("no\nmore"), "the second run raised ValueError: no more"),
+        (AttnMemError("it cannot run twice"), "it cannot run twice"),
+        (SystemExit(3), "the second run raised SystemExit: 3"),
+        (asyncio.CancelledError(), "the second run raised CancelledError"),
+        (pytest.skip.Exception("no more"), "the second run raised Skipped: no more"),
+        (pytest.fail.Exception("no more"), "the second run raised Failed: no more"),
+    ],
+)
+def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, why):
+    verdict = judge(seen, Budget(1))
+    told = attributed(verdict, lambda: fail(error))
+    assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
+    assert told.measurement.held_note == f"what was held is not known: {why}"
+
+
+def test_an_interrupted_second_run_interrupts(seen):
+    with pytest.raises(KeyboardInterrupt):
+        attributed(judge(seen, Budget(1)), lambda: fail(KeyboardInterrupt()))
+
+
+def test_what_nothing_can_run_again_says_so(seen):
+    told = attributed(judge(seen, Budget(1)), None)
+    assert told.measurement.held_note == (
+        "what was held is not known: a region runs again only with its test"
+    )
+
+
+def test_what_ran_out_of_memory_is_not_run_again(seen):
+    verdict = judge(replace(seen, out_of_memory="tried to allocate 1 GiB"), Budget(1))
+    assert attributed(verdict, lambda: fail(AssertionError)) == verdict
+
+
+LIVES = Timeline(1, (Span(PEAK, 0, None),))
+
+
+@pytest.mark.parametrize(
+    ("peak", "note", "told"),
+    [
+        (1024, "", "the second run"),
+        (
+            1000,
+            "",
+            "the second run, and 24 B that it did not account for (scratch inside kernels, most"
+            " likely)",
+        ),
+        (2048, "", "the second run, eager and without scratch, held 2.0 KiB"),
+        (1024, "the run itself; 3 are left out", "the second run; 3 are left out"),
+    ],
+)
+def test_a_timeline_says_that_it_is_a_second_runs_and_what_that_did_not_see(seen, peak, note, told):
+    again = replace(seen, peak_bytes=peak, timeline=replace(LIVES, note=note), snapshots=({},))
+    measured = attributed(judge(seen, Budget(1)), lambda: again).measurement
+    assert measured.timeline == replace(LIVES, note=told)
+    assert measured.snapshots == ({},)
+    assert measured.peak_bytes == 1024
+
+
+def test_a_run_that_knows_by_itself_keeps_its_timeline(seen):
+    known = replace(seen, held=(PEAK,), left=(LEFT,), timeline=LIVES)
+    assert attributed(judge(known, Budget(1)), None).measurement.timeline == LIVES
+
+
+def test_a_second_run_that_tells_none_has_none(seen):
+    assert of_second_run(seen).timeline is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "unmeasured", "settings"),
+    [(1, None, {"auto", "all"}), (4096, None, {"all"}), (4096, "a thread was started", set())],
+)
+def test_who_held_memory_is_asked_of_what_is_over_or_of_all(seen, limit, unmeasured, settings):
+    verdict = judge(replace(seen, unmeasured=unmeasured), Budget(limit))
+    assert {name for name in ("auto", "all", "off") if wanted(name, verdict)} == settings

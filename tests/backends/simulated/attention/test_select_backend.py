@@ -1,0 +1,221 @@
+"""The backend that is taken, against PyTorch's own decision on the null device."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+
+from pytest_attnmem.backends.simulated.attention.sdp_params import (
+    CUDNN,
+    EFFICIENT,
+    FLASH,
+    MATH,
+    OVERRIDEABLE,
+    Described,
+    Question,
+    Switches,
+)
+from pytest_attnmem.backends.simulated.attention.select_backend import (
+    NO_BACKEND,
+    NO_KERNEL,
+    choose,
+    precedence,
+)
+
+from . import cases
+from .recordings import recorded
+
+RECORDED = recorded("choices")
+LETTERS = {MATH: "m", FLASH: "f", EFFICIENT: "e", CUDNN: "c"}
+ONLY = Switches(False, False, False, False)
+SETTINGS = {
+    "all": Switches(),
+    "no flash": Switches(flash=False),
+    "no cudnn": Switches(cudnn=False),
+    "efficient only": replace(ONLY, efficient=True),
+    "flash only": replace(ONLY, flash=True),
+    "cudnn only": replace(ONLY, cudnn=True),
+    "efficient first": Switches(order=(EFFICIENT, MATH, FLASH, CUDNN, OVERRIDEABLE)),
+    "deterministic": Switches(deterministic=True),
+    "no grad": Switches(grad=False),
+    "none": ONLY,
+}
+
+
+def described(tensor):
+    if tensor is None:
+        return None
+    return Described(
+        tuple(tensor.shape),
+        tensor.stride(),
+        str(tensor.dtype).removeprefix("torch."),
+        tensor.storage_offset(),
+        tensor.requires_grad,
+    )
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """The questions, as of a device of compute capability 0."""
+    with FakeTensorMode():
+        return [
+            Question(
+                *map(described, (query, key, value)),
+                (0, 0),
+                described(mask),
+                case["dropout"],
+                case["causal"],
+                case["gqa"],
+                SETTINGS[case["setting"]],
+            )
+            for case in cases.questions()
+            for query, key, value, mask in [cases.inputs(case, "cpu")]
+        ]
+
+
+def letter(choice):
+    if choice.backend is None:
+        return {NO_KERNEL: "x", NO_BACKEND: "-"}[choice.error]
+    return LETTERS[choice.backend]
+
+
+@pytest.mark.parametrize("capability", RECORDED)
+def test_it_is_what_pytorch_takes(asked, capability):
+    """cuDNN too: the runtime says the installed library's version, and PyTorch asks no more."""
+    major, minor = map(int, capability.split("."))
+    questions = [replace(question, capability=(major, minor)) for question in asked]
+    mine = "".join(letter(choose(question)) for question in questions)
+    assert len(mine) == len(RECORDED[capability]) > 4000
+    wrong = [
+        (got, real, question)
+        for got, real, question in zip(mine, RECORDED[capability], questions, strict=True)
+        if got != real
+    ]
+    assert wrong == []
+
+
+def question(dtype="float16", d=64, mask=False, kv_heads=4, capability=(8, 0), **others):
+    query = Described((2, 4, 512, d), (4 * 512 * d, 512 * d, d, 1), dtype)
+    key = replace(query, shape=(2, kv_heads, 512, d))
+    given = Described((512, 512), (512, 1), dtype) if mask else None
+    return Question(query, key, key, capability, given, enable_gqa=kv_heads < 4, **others)
+
+
+PUBLISHED = {
+    (6, 1): "e e m e e m e m",
+    (7, 0): "e e m e e m e m",
+    (7, 5): "e e m e e m e m",
+    (8, 0): "f e f f e f e m",
+    (8, 6): "f e f f e f e m",
+    (8, 9): "f e f f e f e m",
+    (12, 0): "f e f f e f e m",
+    (9, 0): "c c c c e c e m",
+    (10, 0): "c c c f e c e m",
+}
+COLUMNS = (
+    {},
+    {"mask": True},
+    {"kv_heads": 2},
+    {"d": 256},
+    {"d": 288},
+    {"dtype": "bfloat16"},
+    {"dtype": "float32"},
+    {"dtype": "float32", "kv_heads": 2},
+)
+
+
+@pytest.mark.parametrize("capability", PUBLISHED)
+def test_the_published_table(capability):
+    row = [letter(choose(question(capability=capability, **column))) for column in COLUMNS]
+    assert " ".join(row) == PUBLISHED[capability]
+
+
+def test_without_cudnn_the_next_backend_is_taken():
+    choice = choose(question(capability=(9, 0), has_cudnn=False))
+    assert choice.backend == FLASH
+    assert dict(choice.reasons) == {}
+    alone = choose(question(has_cudnn=False, switches=replace(ONLY, cudnn=True)))
+    assert alone.backend is None
+    assert alone.reasons[CUDNN] == "cuDNN is not there"
+
+
+def test_cudnn_may_be_put_last():
+    late = question(capability=(9, 0), prefers_cudnn=False)
+    assert precedence(late)[0] == FLASH
+    assert choose(late).backend == FLASH
+
+
+def test_an_order_that_was_asked_for_holds_on_every_device():
+    first = Switches(order=(EFFICIENT, FLASH, MATH, CUDNN, OVERRIDEABLE))
+    assert choose(question(capability=(9, 0), switches=first)).backend == EFFICIENT
+
+
+@pytest.mark.parametrize(
+    ("changed", "backend", "reason"),
+    [
+        ({"mask": True}, FLASH, "there is a mask"),
+        ({"d": 288}, FLASH, "head dims [288, 288, 288]: need one, of at most 256"),
+        ({"capability": (7, 5)}, FLASH, "needs compute capability 8.0 to 12.1, not 7.5"),
+        ({"dtype": "float32"}, FLASH, "dtype float32 is none of float16, bfloat16"),
+        ({"kv_heads": 3}, FLASH, "the heads of k and v must divide those of q"),
+        ({"switches": Switches(flash=False)}, FLASH, "switched off"),
+        (
+            {"d": 60, "switches": Switches(flash=False)},
+            EFFICIENT,
+            "head dims 60, 60 and 60: need multiples of 8, q's and k's the same",
+        ),
+        (
+            {"kv_heads": 2, "dtype": "float32"},
+            EFFICIENT,
+            "q, k and v need the same number of heads",
+        ),
+        ({"capability": (9, 0), "dropout_p": 0.1}, CUDNN, "dropout is no multiple of 1/16"),
+        (
+            {"capability": (10, 0), "d": 192},
+            CUDNN,
+            "head dims 192 and 192: need multiples of 8, at most 128",
+        ),
+        (
+            {"capability": (9, 0), "switches": Switches(deterministic=True)},
+            CUDNN,
+            "it is not deterministic",
+        ),
+    ],
+)
+def test_a_backend_passed_over_says_why(changed, backend, reason):
+    assert choose(question(**changed)).reasons[backend] == reason
+
+
+def test_head_dims_of_latent_attention_fit_cudnn_on_blackwell():
+    asked = question(capability=(10, 0), d=192)
+    narrow = replace(asked.value, shape=(2, 4, 512, 128), strides=(262144, 65536, 128, 1))
+    assert choose(replace(asked, value=narrow)).backend == CUDNN
+
+
+@pytest.mark.parametrize("d", [193, 224, 256])
+@pytest.mark.parametrize("capability", [(8, 6), (8, 9), (12, 0)])
+def test_small_devices_have_no_flash_backward_at_large_head_dims(capability, d):
+    asked = question(capability=capability, d=d)
+    assert choose(asked).backend == FLASH
+    trained = replace(asked, query=replace(asked.query, requires_grad=True))
+    fits = d > 224
+    assert (choose(trained).backend == FLASH) == fits
+    assert choose(replace(trained, dropout_p=0.5)).backend != FLASH
+    assert choose(replace(trained, switches=Switches(grad=False))).backend == FLASH
+
+
+def test_nested_tensors_are_left_to_plain_operators():
+    asked = question()
+    nested = replace(asked, key=replace(asked.key, nested=True))
+    assert choose(nested).backend == MATH
+    assert choose(nested).reasons[FLASH] == "nested tensors"
+
+
+def test_it_needs_no_torch_to_decide():
+    from pytest_attnmem.backends.simulated.attention import constraints
+    from pytest_attnmem.backends.simulated.attention import sdp_params as asked
+    from pytest_attnmem.backends.simulated.attention import select_backend as choice
+
+    for module in (choice, constraints, asked):
+        assert torch not in vars(module).values()

@@ -1,0 +1,282 @@
+"""What a program finds on a simulated device: what it says, and what is counted."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pytest_attnmem.errors import CannotSimulate
+from pytest_attnmem.measurement.window_stack import window
+
+CUDA = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def on(backends):
+    """A backend whose world the test's programs run in."""
+    backend = backends()
+    backend.forget()
+    return backend
+
+
+def naive(q, k, v):
+    return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
+
+
+def test_tensors_are_on_the_device_and_have_no_data(on):
+    with on.world():
+        x = torch.randn(2, 3, device="cuda", requires_grad=True)
+        seen = [x.device, x.is_cuda, x.is_cpu, x.is_meta, x.get_device(), torch.get_device(x)]
+        y = naive(x[None], x[None], x[None])
+        y.sum().backward()
+    assert seen == [CUDA, True, False, False, 0, 0]
+    assert (y.device, x.grad.device, x.grad.shape) == (CUDA, CUDA, (2, 3))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(4),
+        lambda: torch.ones(4, device="cuda:0"),
+        lambda: torch.ones(4, device=0),
+        lambda: torch.ones(4).cuda(),
+        lambda: torch.ones(4).to("cuda"),
+        lambda: torch.ones(4).to(torch.device("cuda"), torch.float32),
+        lambda: torch.ones(4).to(device="cuda", non_blocking=True),
+        lambda: torch.tensor([1.0, 2, 3, 4]),
+        lambda: torch.ones(4, pin_memory=True).cuda(),
+        lambda: torch.ones(4).cpu().cuda(0),
+        lambda: torch.ones(4).to(torch.empty(0, device="cuda")),
+        lambda: nn.Parameter(torch.ones(4)),
+        lambda: torch.empty(0, device="cuda").new_ones(4),
+        lambda: torch.tensor(1.0).cuda().expand(4),
+    ],
+)
+def test_whatever_a_program_calls_the_device_it_gets_one_tensor_there(on, run, make):
+    seen = run(make)
+    assert seen.peak_bytes in (16, 4)
+    with on.world():
+        assert make().device == CUDA
+
+
+def test_what_is_moved_to_the_host_takes_no_memory_there(run):
+    def offload():
+        x = torch.ones(1000, device="cuda")
+        x = x.cpu()
+        assert (x.device.type, x.is_cuda) == ("cpu", False)
+        return x
+
+    seen = run(offload)
+    assert (seen.peak_bytes, seen.retained_bytes) == (4000, 0)
+
+
+def test_a_number_stays_on_the_host_and_keeps_its_value(run):
+    def program():
+        step = torch.tensor(1.0)
+        step += 1
+        assert step.item() == 2
+        return torch.ones(2, device="cuda") * step
+
+    assert run(program).peak_bytes == 2 * 2 * 4
+
+
+def test_another_device_is_refused_by_name(on):
+    with on.world(), pytest.raises(CannotSimulate) as refused:
+        torch.ones(1, device="cuda:1")
+    assert str(refused.value) == (
+        "the simulated backend has one device, 'cuda', and no 'cuda:1'; use another backend for"
+        " that"
+    )
+
+
+def test_the_device_answers_as_its_profile_says(backends):
+    backend = backends("H100")
+    backend.forget()
+    with backend.world():
+        assert torch.cuda.is_available()
+        assert torch.cuda.is_initialized()
+        assert (torch.cuda.device_count(), torch.cuda.current_device()) == (1, 0)
+        assert torch.cuda.get_device_capability() == (9, 0)
+        assert torch.cuda.get_device_name() == "NVIDIA H100 (simulated)"
+        properties = torch.cuda.get_device_properties(0)
+        assert (properties.major, properties.multi_processor_count) == (9, 132)
+        assert torch.cuda.is_bf16_supported()
+        assert torch.accelerator.current_accelerator() == torch.device("cuda")
+        free, total = torch.cuda.mem_get_info()
+        assert total == properties.total_memory > free
+
+
+def test_the_allocator_answers_from_the_simulated_one(on):
+    with on.world():
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        x = torch.ones(1000, device="cuda")
+        del x
+        assert torch.cuda.memory_allocated() == before
+        assert torch.cuda.max_memory_allocated() == before + 4096
+        stats = torch.cuda.memory_stats()
+        assert stats["requested_bytes.all.peak"] == stats["requested_bytes.all.current"] + 4000
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        assert torch.cuda.max_memory_reserved() >= torch.cuda.memory_reserved() > 0
+
+
+def test_streams_and_events_are_there(run):
+    def program():
+        stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
+        with torch.cuda.stream(stream), torch.cuda.device(0):
+            assert torch.cuda.current_stream() == stream != torch.cuda.default_stream()
+            x = torch.ones(10, device="cuda")
+            event.record()
+        torch.cuda.current_stream().wait_stream(stream)
+        x.record_stream(torch.cuda.current_stream())
+        assert event.query()
+        assert event.elapsed_time(event) == 0
+
+    assert run(program).reserved_bytes == 2 << 20
+
+
+def test_a_generator_of_the_device_is_one(on):
+    with on.world():
+        generator = torch.Generator("cuda").manual_seed(1)
+        assert generator.device == CUDA
+        assert isinstance(generator, torch.Generator)
+        assert torch.randn(3, device="cuda", generator=generator).shape == (3,)
+        torch.manual_seed(0), torch.cuda.manual_seed_all(0)
+        torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_casts_as_on_a_device(on, dtype):
+    with on.world():
+        x, layer = torch.ones(4, 4, device="cuda"), nn.Linear(4, 4, device="cuda")
+        with torch.autocast("cuda", dtype):
+            low = [x @ x, layer(x), F.scaled_dot_product_attention(x, x, x), torch.mv(x, x[0])]
+            wide = [low[0].softmax(-1), low[0].sum(), low[0].exp(), F.layer_norm(low[0], (4,))]
+            mixed = [torch.addcmul(low[0], x, x), low[0] + x, torch.dot(x[0], low[0][0])]
+            assert torch.is_autocast_enabled("cuda")
+        assert {tensor.dtype for tensor in low} == {dtype}
+        assert {tensor.dtype for tensor in wide + mixed} == {torch.float32}
+        assert (x @ x).dtype == torch.float32
+
+
+def test_a_weight_is_cast_once_in_an_autocast(run):
+    def program():
+        layer = nn.Linear(64, 64, bias=False, device="cuda")
+        x = torch.ones(1, 64, device="cuda", dtype=torch.float16)
+        with torch.no_grad(), torch.autocast("cuda"):
+            return [layer(x) for _ in range(3)]
+
+    seen = run(program)
+    assert seen.peak_bytes == 64 * 64 * (4 + 2) + 4 * 64 * 2  # one cast; x and three results
+    assert seen.retained_bytes == 3 * 64 * 2
+
+
+def test_nothing_is_left_behind(on):
+    def state():
+        modules = (torch, torch.cuda, torch.cuda.memory, torch.autograd, torch.random)
+        owners = (*modules, torch.accelerator, torch.nn.Module, torch.UntypedStorage, torch._C)
+        return [{name: id(value) for name, value in vars(owner).items()} for owner in owners]
+
+    before = state()
+    with pytest.raises(TypeError), on.world(), on.world():
+        torch.ones("what", device="cuda")
+    assert state() == before
+    assert not torch.cuda.is_initialized()
+    assert type(torch.ones(1)) is torch.Tensor
+    x = torch.ones(3, requires_grad=True)
+    (x * 2 + x).sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_a_tensor_may_be_used_after_its_world(on):
+    with on.world():
+        x = torch.ones(3, 3, device="cuda", requires_grad=True)
+    y = (x @ x).sum()
+    y.backward()
+    assert (x.grad.shape, repr(y)) == (
+        (3, 3),
+        "tensor(simulated, device='cuda:0', size=(), dtype=torch.float32)",
+    )
+
+
+def test_another_threads_tensors_are_real_meanwhile(on):
+    made = []
+    with on.world():
+        thread = threading.Thread(target=lambda: made.append(torch.ones(2) + 1))
+        thread.start()
+        thread.join()
+    assert made[0].tolist() == [2, 2]
+
+
+def test_windows_nest_and_each_knows_its_own(on):
+    with window(on) as outer:
+        a = torch.ones(1000, device="cuda")
+        with window(on) as inner:
+            b = torch.ones(500, device="cuda")
+        del b
+    assert (outer.measurement.peak_bytes, inner.measurement.peak_bytes) == (6000, 2000)
+    assert [held.nbytes for held in inner.measurement.held] == [2000]
+    assert outer.measurement.retained_bytes == a.untyped_storage().nbytes()
+
+
+def test_the_numbers_are_the_same_each_time(run):
+    def step():
+        layer = nn.TransformerEncoderLayer(32, 2, 64, batch_first=True, device="cuda")
+        layer(torch.ones(2, 16, 32, device="cuda")).sum().backward()
+
+    numbers = {
+        (seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes, seen.retained_bytes)
+        for seen in (run(step) for _ in range(3))
+    }
+    assert len(numbers) == 1
+
+
+def test_any_size_fits_into_no_time(run):
+    def long():
+        q, k, v = (torch.empty(1, 1, 131_072, 64, device="cuda") for _ in "qkv")
+        return naive(q, k, v)
+
+    seen = run(long, "B200")
+    assert seen.peak_bytes == 2 * 131_072**2 * 4 + 3 * 131_072 * 64 * 4
+    assert seen.out_of_memory is None
+
+
+def test_running_out_of_memory_is_an_error_that_a_program_may_catch(run):
+    told = []
+
+    def halved():
+        size = 1 << 36
+        while True:
+            try:
+                return torch.empty(size, dtype=torch.uint8, device="cuda")
+            except torch.cuda.OutOfMemoryError as error:
+                told.append(str(error).partition(" GPU 0")[0])
+                size //= 2
+
+    seen = run(halved, "A100-40GB")
+    assert told == ["CUDA out of memory. Tried to allocate 64.0 GiB."]
+    assert seen.retained_bytes == 1 << 35
+    assert seen.out_of_memory.startswith("needs 64.0 GiB more at test_fake_mode.py:")
+
+
+def test_held_tensors_are_told_with_their_lines(run):
+    def program():
+        weights = torch.ones(8, 64, 64, device="cuda").softmax(-1)
+        return weights @ weights
+
+    held = run(program).held
+    assert [(h.shape, h.dtype, h.op, h.function) for h in held] == [
+        ((8, 64, 64), "float32", "ones", "program"),
+        ((8, 64, 64), "float32", "softmax", "program"),
+    ]
+    assert all(h.where.startswith("test_fake_mode.py:") for h in held)
+
+
+def test_importing_the_backend_table_imports_no_torch():
+    script = "import sys, pytest_attnmem.backends; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,0 +1,137 @@
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_attnmem.backends import registry as backends
+from pytest_attnmem.backends.registry import (
+    BACKENDS,
+    backend_of,
+    check_name,
+    open_backend,
+    registered,
+)
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.units import shown
+
+CPU = open_backend("cpu")
+
+
+def refuse(argument):
+    raise BackendUnavailable("not here")
+
+
+def test_a_name_opens_its_backend():
+    assert open_backend("cpu").device == "cpu"
+
+
+def test_what_stands_after_the_colon_is_handed_on():
+    seen = []
+    open_backend("scripted:a:b", {"scripted": lambda argument: seen.append(argument) or CPU})
+    assert seen == ["a:b"]
+
+
+def test_auto_takes_the_first_that_works():
+    openers = {"cuda": refuse, "accelerator": lambda _: CPU, "cpu": lambda _: "not it"}
+    assert open_backend("auto", openers) is CPU
+
+
+def test_auto_that_finds_nothing_says_why_the_last_refused():
+    with pytest.raises(BackendUnavailable, match="not here"):
+        open_backend("auto", dict.fromkeys(BACKENDS, refuse))
+
+
+def test_a_backend_asked_for_by_name_never_falls_back():
+    with pytest.raises(BackendUnavailable, match="not here"):
+        open_backend("cuda", {**BACKENDS, "cuda": refuse})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gpu:0", "; did you mean 'cuda'?"),
+        ("CPU", "; did you mean 'cpu'?"),
+        ("", ""),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_name_lists_the_known(name, hint):
+    known = "auto, cuda, accelerator, cpu, null, simulated"
+    text = f"unknown backend '{name}'; expected one of {known}{hint}"
+    with pytest.raises(BackendUnavailable) as refused:
+        check_name(name)
+    assert str(refused.value) == text
+
+
+def test_without_torch_the_refusal_says_so():
+    def opener(argument):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    text = "backend 'cpu' needs torch, which is not installed; pip install torch"
+    with pytest.raises(BackendUnavailable, match=text):
+        open_backend("cpu", {"cpu": opener})
+
+
+def test_another_missing_module_is_not_taken_for_torch():
+    def opener(argument):
+        raise ModuleNotFoundError("No module named 'x'", name="x")
+
+    with pytest.raises(BackendUnavailable, match=r": No module named 'x'$"):
+        open_backend("cpu", {"cpu": opener})
+
+
+def fail(argument):
+    raise RuntimeError("driver\ngone")
+
+
+@pytest.mark.parametrize(
+    ("opener", "why"),
+    [
+        (fail, r"RuntimeError: driver\ngone"),
+        (
+            lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
+            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
+            " backend, it lacks computes, gauge, forget, tracer, empty_cache, out_of_memory",
+        ),
+        (
+            lambda argument: None,
+            "TypeError: None is no backend, it lacks name, device, computes, kinds, symbols, prime,"
+            " gauge, forget, tracer, empty_cache, out_of_memory",
+        ),
+    ],
+    ids=["raises", "part of one", "nothing"],
+)
+@pytest.mark.parametrize("name", ["cuda", "auto"])  # auto passes over no device that is broken
+def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
+    with pytest.raises(BackendUnavailable) as refused:
+        open_backend(name, {**BACKENDS, "cuda": opener})
+    assert str(refused.value) == f"backend 'cuda' cannot be opened: {why}"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [3, "abc", [], {3: fail}, {"x": 3}, {"": fail}, {"auto": fail}, {"x:y": fail}],
+    ids=["a number", "text", "a list", "no name", "no opener", "no text", "auto", "a colon"],
+)
+def test_what_registers_no_backends_is_refused(found):
+    with pytest.raises(BackendUnavailable) as refused:
+        registered(found)
+    assert str(refused.value) == (
+        f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
+        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+    )
+
+
+def test_openers_by_name_are_registered():
+    assert registered({"mine": fail}) == {"mine": fail}
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"),
+    [("cpu", "cpu"), ("cuda:1", "cuda:1"), ("cuda", "cuda"), ("xpu:0", "accelerator:xpu:0")],
+)
+def test_a_device_has_its_backend(device, backend):
+    assert backend_of(device) == backend
+
+
+def test_auto_tries_what_there_is():
+    assert {*backends.AUTO} == {*BACKENDS} - {"simulated"}  # which is nowhere, and anywhere

@@ -1,0 +1,213 @@
+import numpy
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from pytest_attnmem.backends.cpu import Cpu
+from pytest_attnmem.backends.tracing.dispatch_tracker import Tracker
+from pytest_attnmem.measurement.protocol import Rise
+
+
+def tracked(body):
+    tracker = Tracker()
+    tracker.start()
+    body()
+    return tracker.stop()
+
+
+def held(stretch):
+    return [tensor for _, tensor in stretch.held]
+
+
+def test_it_knows_size_shape_type_operator_and_line():
+    x = torch.ones(3, 5)
+
+    def body():
+        x.softmax(-1)  # the line
+
+    (tensor,) = held(tracked(body))
+    line = body.__code__.co_firstlineno + 1
+    assert (tensor.nbytes, tensor.shape, tensor.dtype) == (60, (3, 5), "float32")
+    assert (tensor.op, tensor.where, tensor.function) == (
+        "softmax",
+        f"test_dispatch_tracker.py:{line}",
+        "body",
+    )
+
+
+def test_views_and_in_place_operators_make_nothing():
+    x = torch.ones(4, 4)
+    stretch = tracked(lambda: (x.t(), x.view(16), x.mul_(2), torch.add(x, 1, out=x)))
+    assert (stretch.requested, stretch.allocations) == (Rise(0, 0), 0)
+
+
+def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
+    def body():
+        a = torch.empty(100)
+        del a
+        b = torch.empty(150)
+        c = torch.empty(50)
+        del b, c
+
+    stretch = tracked(body)
+    assert stretch.requested == Rise(800, 0)
+    assert [tensor.shape for tensor in held(stretch)] == [(150,), (50,)]
+
+
+def test_a_second_stretch_remembers_what_the_first_made():
+    tracker = Tracker()
+    tracker.start()
+    a = torch.empty(10)
+    tracker.stop()
+    tracker.start()
+    b = torch.empty(20)
+    stretch = tracker.stop()
+    assert stretch.requested == Rise(80, 80)
+    assert stretch.births == 1
+    assert [number for number, _ in stretch.held] == [0, 1]
+    del a, b
+
+
+def naive(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        naive,
+        lambda q, k, v: checkpoint(naive, q, k, v, use_reentrant=False, preserve_rng_state=False),
+    ],
+    ids=["naive", "checkpointed"],
+)
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+def test_it_agrees_with_the_allocator_where_kernels_keep_nothing_to_themselves(attention, backward):
+    q, k, v = (torch.randn(2, 3, 40, 8, requires_grad=backward) for _ in range(3))
+    grad = torch.ones(2, 3, 40, 8)
+
+    def body():
+        out = attention(q, k, v)
+        if backward:
+            torch.autograd.grad(out, (q, k, v), grad)
+
+    body()
+    gauge = Cpu().gauge()
+    gauge.start()
+    body()
+    assert tracked(body).requested == gauge.stop().requested
+
+
+FOREIGN = torch.ones(61)  # 244 bytes
+ARRAY = numpy.ones(1000, "f")
+
+
+def out_of_nothing(out):
+    torch.mm(torch.ones(30, 40), torch.ones(40, 50), out=out)
+    return out
+
+
+def shrink(x):
+    torch.ops.inductor.resize_storage_bytes_(x, 12)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes", "peak", "net"),
+    [
+        (lambda: torch.tensor([0.0] * 2**20), [(2**20,)], 2**22, 2**22),
+        (lambda: torch.tensor(ARRAY), [(1000,)], 4000, 4000),
+        (lambda: torch.ones(50, 50)[[0, 1]], [(50, 50), (2,), (2, 50)], 10416, 400),
+        (lambda: torch.from_numpy(ARRAY), [], 0, 0),
+        (lambda: torch.as_tensor(ARRAY), [], 0, 0),
+        (
+            lambda: out_of_nothing(torch.empty(0)),
+            [(30, 40), (40, 50), (30, 50)],
+            (1200 + 2000 + 1500) * 4,
+            6000,
+        ),
+        (lambda: torch.empty(0).resize_(203), [(203,)], 812, 812),
+        (lambda: torch.zeros(103).resize_(223), [(103,), (223,)], 412 + 892, 892),
+        (lambda: torch.zeros(213).resize_(101), [(213,)], 852, 852),
+        (lambda: shrink(torch.zeros(307)), [(307,), (307,)], 1228 + 12, 12),
+        (lambda: FOREIGN.clone().detach().resize_(7, 20), [(61,), (7, 20)], 244 + 560, 560),
+    ],
+    ids=[
+        "tensor of a list",
+        "tensor of an array",
+        "indexed by a list",
+        "array shared",
+        "array as a tensor",
+        "out",
+        "from nothing",
+        "grown",
+        "made smaller in place",
+        "storage shrunk",
+        "view",
+    ],
+)
+def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes, peak, net):
+    made = []
+    make()
+    gauge = Cpu().gauge()
+    gauge.start()
+    made.append(make())
+    seen = gauge.stop()
+    made.clear()
+    stretch = tracked(lambda: made.append(make()))
+    assert seen.requested == stretch.requested == Rise(peak, net)
+    assert [tensor.shape for tensor in held(stretch)] == shapes
+
+
+@pytest.mark.parametrize("size", [0, 37])
+def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
+    def grown(seen_by):
+        x = torch.empty(size)
+        seen_by.start()
+        x.resize_(211)
+        stretch = seen_by.stop()
+        return stretch, x
+
+    (seen, _), (stretch, _) = grown(Cpu().gauge()), grown(Tracker())
+    assert seen.requested == stretch.requested == Rise(844, 844)
+    assert [(tensor.shape, tensor.op) for tensor in held(stretch)] == [((211,), "resize")]
+
+
+def test_what_was_resized_dies_once():
+    def body():
+        x = torch.empty(10)
+        x.resize_(20)
+        shrink(x)
+        torch.ops.inductor.resize_storage_bytes_(x, 0)
+        torch.ops.inductor.resize_storage_bytes_(x, 60)
+
+    stretch = tracked(body)
+    assert (stretch.requested, stretch.left) == (Rise(120, 0), ())
+    assert stretch.allocations == 4
+
+
+def test_tensors_of_other_layouts_are_passed_over():
+    stretch = tracked(lambda: torch.eye(3).to_sparse())
+    assert stretch.problem is None
+
+
+def test_kernels_of_this_package_are_the_program_and_named():
+    from pytest_attnmem.kernels import standard
+
+    q = torch.ones(1, 1, 4, 4)
+    names = {
+        tensor.where.partition(":")[0]
+        for tensor in held(tracked(lambda: standard.attention(q, q, q)))
+    }
+    assert names == {"standard.py"}
+
+
+def test_it_knows_what_is_left_at_the_end():
+    kept = []
+
+    def body():
+        torch.empty(1000)
+        kept.append(torch.empty(50))
+
+    stretch = tracked(body)
+    assert [tensor.shape for _, tensor in stretch.left] == [(50,)]
+    assert [tensor.shape for tensor in held(stretch)] == [(1000,)]

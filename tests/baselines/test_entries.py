@@ -1,0 +1,172 @@
+"""How a measurement compares with what was measured before."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.baselines.entries import (
+    Baseline,
+    Entry,
+    Key,
+    State,
+    compare,
+    percentage,
+    regression,
+    tolerance_of,
+    with_all,
+    with_new,
+    without,
+)
+from pytest_attnmem.budgets.tolerance import NONE, Tolerance, parse_tolerance
+
+MIB = 1 << 20
+
+
+def key(test: str = "test_a.py::test", on: str = "cpu", region: str = "") -> Key:
+    return Key(test, region, "peak", on)
+
+
+keys = st.builds(
+    key, st.sampled_from("abc"), st.sampled_from(["cpu", "cuda X"]), st.sampled_from("fg")
+)
+entries = st.dictionaries(keys, st.builds(Entry, st.integers(0, 3)))
+
+
+def test_who_else_has_an_entry_for_the_same_is_known() -> None:
+    others = [key(on="cuda X"), key(on="cpu"), key("b.py::t", "tpu"), key(on="mps", region="f")]
+    baseline = Baseline("b.json", dict.fromkeys(others, Entry(1)))
+    assert baseline.elsewhere(key(on="cuda Y")) == ("cpu", "cuda X")
+    assert baseline.elsewhere(key(on="cpu")) == ("cuda X",)
+    assert baseline.elsewhere(key("c.py::t")) == ()
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "before", "tolerance", "state"),
+    [
+        (10, None, "0", State.NEW),
+        (10, 10, "0", State.SAME),
+        (11, 10, "0", State.REGRESSED),
+        (9, 10, "0", State.IMPROVED),
+        (101, 100, "1%", State.SAME),
+        (102, 100, "1%", State.REGRESSED),
+        (99, 100, "1%", State.SAME),
+        (98, 100, "1%", State.IMPROVED),
+        (100 + 8, 100, "1%+8B", State.SAME),  # more than 1 %, and not more than 8 B
+        (100 + 9, 100, "1%+8B", State.REGRESSED),
+        (10_000 + 100, 10_000, "1%+8B", State.SAME),  # more than 8 B, and not more than 1 %
+        (10_000 + 101, 10_000, "1%+8B", State.REGRESSED),
+        (1, 0, "0", State.REGRESSED),
+        (0, 0, "0", State.SAME),
+        (-5, 3, "0", State.IMPROVED),  # retained bytes may be less than nothing
+    ],
+)
+def test_a_measurement_is_the_same_within_the_tolerance(
+    nbytes: int, before: int | None, tolerance: str, state: State
+) -> None:
+    entry = None if before is None else Entry(before)
+    assert compare(nbytes, entry, parse_tolerance(tolerance)) is state
+
+
+@pytest.mark.parametrize(
+    ("environment", "tolerance"),
+    [
+        ("cpu", NONE),
+        ("simulated:H100", NONE),
+        ("null:H100 sm90 torch2.13", NONE),
+        ("cuda NVIDIA H100 sm90 torch2.13", Tolerance(Fraction(1, 100), MIB)),
+        ("accelerator xpu torch2.13", Tolerance(Fraction(1, 100), MIB)),
+    ],
+)
+def test_only_what_a_real_device_measures_has_a_tolerance(
+    environment: str, tolerance: Tolerance
+) -> None:
+    assert tolerance_of(environment) == tolerance
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "before", "tolerance", "text"),
+    [
+        (
+            int(76.5 * MIB),
+            int(64.5 * MIB),
+            "0",
+            "peak 76.5 MiB is 12.0 MiB over its baseline 64.5 MiB (+18.6%) on cpu",
+        ),
+        (11, 10, "0", "peak 11 B is 1 B over its baseline 10 B (+10.0%) on cpu"),
+        (1, 0, "0", "peak 1 B is 1 B over its baseline 0 B on cpu"),
+        (
+            64 * MIB + 1,
+            64 * MIB,
+            "0",
+            "peak 67,108,865 B is 1 B over its baseline 67,108,864 B on cpu",
+        ),
+        (
+            110 * MIB,
+            100 * MIB,
+            "2%+1MiB",
+            "peak 110.0 MiB is 10.0 MiB over its baseline 100.0 MiB (+10.0%) with tolerance 2%+1MiB"
+            " on cpu",
+        ),
+    ],
+)
+def test_a_regression_is_told_in_one_line(
+    nbytes: int, before: int, tolerance: str, text: str
+) -> None:
+    told = regression("peak", nbytes, Entry(before), "cpu", parse_tolerance(tolerance))
+    assert told == text
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "before", "text"),
+    [
+        (10, 10, ""),
+        (15, 10, " (+50.0%)"),
+        (5, 10, " (-50.0%)"),
+        (1001, 10, " (+9,910.0%)"),
+        (100_001, 100_000, ""),  # nobody reads +0.0%
+        (5, 0, ""),
+        (5, -5, ""),
+    ],
+)
+def test_a_change_is_a_share_of_what_was(nbytes: int, before: int, text: str) -> None:
+    assert percentage(nbytes, before) == text
+
+
+def test_a_baseline_knows_where_else_there_is_an_entry() -> None:
+    others = {key(on="cuda X"): Entry(1), key(on="simulated:H100"): Entry(2), key("b"): Entry(3)}
+    baseline = Baseline("b.json", others)
+    assert baseline.elsewhere(key()) == ("cuda X", "simulated:H100")
+    assert baseline.elsewhere(key("b")) == ()
+    assert baseline.elsewhere(key(region="forward")) == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (Key("t", "", "peak", "cpu"), "t"),
+        (Key("t", "forward", "peak", "cpu"), "t [forward]"),
+        (Key("t", "", "reserved", "cpu"), "t (reserved)"),
+        (Key("t", "forward", "retained", "cpu"), "t [forward] (retained)"),
+    ],
+)
+def test_a_key_is_called_after_its_test(made: Key, name: str) -> None:
+    assert made.name == name
+
+
+@given(entries, entries)
+def test_updates_lose_nothing(before: dict[Key, Entry], measured: dict[Key, Entry]) -> None:
+    every, new = with_all(before, measured), with_new(before, measured)
+    assert set(every) == set(new) == {*before, *measured}
+    assert all(every[k] == measured.get(k, before.get(k)) for k in every)
+    assert all(new[k] == before.get(k, measured.get(k)) for k in new)
+    assert without(every, measured) == {k: v for k, v in before.items() if k not in measured}
+
+
+@given(entries, entries, entries)
+def test_two_updates_of_different_tests_may_come_in_either_order(
+    before: dict[Key, Entry], one: dict[Key, Entry], other: dict[Key, Entry]
+) -> None:
+    other = {k: v for k, v in other.items() if k not in one}
+    assert with_all(with_all(before, one), other) == with_all(with_all(before, other), one)

@@ -1,0 +1,64 @@
+"""The part of the environment that memory depends on."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_attnmem.baselines.environment_key import depends_on
+
+SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that has two devices."""
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    names = {"cuda:0": "NVIDIA H100  80GB HBM3", "cuda:1": "NVIDIA A100-SXM4-80GB"}
+    capabilities = {"cuda:0": (9, 0), "cuda:1": (8, 0)}
+    cuda = SimpleNamespace(
+        get_device_name=names.__getitem__, get_device_capability=capabilities.__getitem__
+    )
+    monkeypatch.setitem(
+        sys.modules,
+        "torch",
+        SimpleNamespace(__version__="2.13.1+cu130", cuda=cuda, get_num_threads=lambda: 2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "device", "environment"),
+    [
+        ("cpu", "cpu", "cpu threads2"),
+        ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB"),
+        ("cuda", "cuda:0", "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
+        ("cuda", "cuda:1", "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),
+        ("null:H100", "cuda:0", "null:H100 sm90 torch2.13"),
+        ("accelerator", "xpu:1", "accelerator xpu torch2.13"),
+        ("scripted", "scripted", "scripted"),
+    ],
+)
+@pytest.mark.usefixtures("torch")
+def test_what_counts_for_each_backend(backend: str, device: str, environment: str) -> None:
+    assert depends_on(backend, device) == environment
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("backend", "counts"), [("cuda", True), ("simulated:H100", True), ("cpu", False)]
+)
+@pytest.mark.usefixtures("torch")
+def test_the_allocators_configuration_counts_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, name: str, backend: str, counts: bool
+) -> None:
+    plain = depends_on(backend, "cuda:0")
+    monkeypatch.setenv(name, "b:1, a:2")
+    assert depends_on(backend, "cuda:0") == (f"{plain} a:2,b:1" if counts else plain)
+    monkeypatch.setenv(name, "")
+    assert depends_on(backend, "cuda:0") == plain
+
+
+def test_without_torch_the_backend_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert depends_on("cpu", "cpu") == "cpu"

@@ -1,0 +1,100 @@
+"""The failure text, word for word."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.failure_text import explain
+from pytest_attnmem.budgets.verdict import judge, not_enforced
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import Measurement
+from pytest_attnmem.symbols.attention_shape import AttentionShape
+
+MIB = 1024**2
+SHAPE = AttentionShape({})
+SCORES = Held(
+    64 * MIB,
+    (1, 8, 2048, 2048),
+    "float16",
+    "softmax",
+    "attn.py:31",
+    "attention",
+    dims=("B", "H", "N", "N"),
+)
+OUT = Held(2 * MIB, (1, 8, 2048, 64), "float16", "bmm", "attn.py:5")
+BUDGET = Budget(
+    9 * MIB // 2,
+    "2*B*H*N*d*itemsize + B*H*N*4",
+    {"B": 1, "H": 8, "N": 2048, "d": 64, "itemsize": 2},
+    "test_attn.py:12",
+)
+
+
+@pytest.fixture
+def over(seen: Measurement) -> Measurement:
+    return replace(seen, peak_bytes=153 * MIB // 2, device="cuda:0", held=(SCORES, OUT))
+
+
+def test_the_text(over: Measurement) -> None:
+    assert explain(judge(over, BUDGET), SHAPE).splitlines() == [
+        "peak 76.5 MiB exceeds budget 4.5 MiB (17.0x) on cuda:0",
+        "  budget    2*B*H*N*d*itemsize + B*H*N*4   B=1 H=8 N=2048 d=64 itemsize=2   "
+        "test_attn.py:12",
+        "  held at the peak (2 tensors):",
+        "    64.0 MiB  [1, 8, 2048, 2048] float16  softmax  attn.py:31  in attention  ← B·H·N·N",
+        "     2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5",
+    ]
+
+
+def test_a_regression_says_what_came_in_and_what_to_do(over: Measurement) -> None:
+    change = "+2*B*H*N^2: one more float16 [B, H, N, N], softmax at attn.py:31"
+    verdict = replace(judge(over, Budget(9 * MIB // 2)), change=change, hint="or write it down")
+    lines = explain(verdict, SHAPE).splitlines()
+    assert lines[1:3] == [f"  grew      {change}", "  held at the peak (2 tensors):"]
+    assert lines[-1] == "  or write it down"
+
+
+def test_a_budget_tells_no_more_than_there_is(seen: Measurement) -> None:
+    text = explain(judge(seen, Budget(1, "1 B")), SHAPE)
+    assert text.splitlines()[1:] == ["  budget    1 B"]
+
+
+def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
+    starved = replace(seen, out_of_memory="tried to allocate 9 B")
+    assert explain(judge(starved, Budget(None)), SHAPE).splitlines() == [
+        "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held"
+    ]
+
+
+def test_what_is_not_enforced_is_said_so() -> None:
+    assert explain(not_enforced("skipped: no GPU"), SHAPE) == "not enforced: skipped: no GPU"
+
+
+def test_one_tensor_is_one(over: Measurement) -> None:
+    lines = explain(judge(replace(over, held=(SCORES,)), BUDGET), SHAPE).splitlines()
+    assert lines[2] == "  held at the peak (1 tensor):"
+
+
+def test_a_note_follows_what_was_held(over: Measurement) -> None:
+    noted = replace(over, held=(OUT,), held_note="and 8 B of scratch inside kernels")
+    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
+        "  held at the peak (1 tensor):",
+        "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
+        "  and 8 B of scratch inside kernels",
+    ]
+
+
+def test_a_note_stands_for_what_was_not_found_out(over: Measurement) -> None:
+    noted = replace(over, held=(), held_note="what was held is not known: no second run")
+    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
+        "  what was held is not known: no second run"
+    ]
+
+
+def test_a_long_list_ends_with_the_rest_together(over: Measurement) -> None:
+    held = tuple(replace(OUT, nbytes=nbytes) for nbytes in range(3012, 3000, -1))
+    lines = explain(judge(replace(over, held=held), BUDGET), SHAPE).splitlines()
+    assert lines[2] == "  held at the peak (12 tensors):"
+    assert len(lines) == 3 + 10 + 1
+    assert lines[-1] == "    and 2 more, 5.9 KiB together"

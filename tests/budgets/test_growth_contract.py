@@ -1,0 +1,98 @@
+"""Growth contracts: how they are read, and what breaks them."""
+
+import pytest
+
+from pytest_attnmem.budgets.growth_contract import is_contract, parse_contract
+from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.formulas.polynomial import expand
+
+
+@pytest.mark.parametrize(
+    ("text", "peak", "broken"),
+    [
+        ("O(N*d)", "8*N*d + 4*N + 4*d + 99", []),
+        ("O(N*d)", "12*N^2 + N*d", ["N^2"]),
+        ("O(N*d)", "N*d^2", ["N*d^2"]),
+        ("O(N)", "N*d^2 + B*N", []),  # d and B are not varied here
+        ("O(N + d)", "N + d", []),
+        ("O(N + d)", "N*d", ["N*d"]),
+        ("O(N^2)", "N^2 + N", []),
+        ("O(N**2 + 4*N*d)", "N^2 + N*d + d", []),
+        ("O(N**2 + N*d)", "N^2*d", ["N^2*d"]),
+        ("O(seq_len)", "N", []),
+        ("O(N)", "ceil(N/32)", []),
+        ("O(N)", "N*ceil(N/32)", ["N*ceil(N/32)"]),
+        ("O(d)", "ceil(N/32)*d", ["ceil(N/32)*d"]),  # N is varied, and has no name
+        ("O(1)", "N + 8", ["N"]),
+        ("O(1)", "8 - N", []),
+        ("O(N)", "N - N^2", []),  # what is taken away does not grow
+        (" O ( N ) ", "N^3 + N^2", ["N^3", "N^2"]),
+    ],
+)
+def test_a_term_that_divides_none_of_the_contracts_breaks_it(text, peak, broken):
+    contract = parse_contract(text)
+    terms = contract.broken_by(expand(peak), "N")
+    assert {expand(term) for term in broken} == {
+        type(expand(peak))({monomial: 1}) for monomial in terms
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "degrees"),
+    [("O(N*d)", {"N": 1, "d": 1, "B": 0}), ("O(N^2 + N*d^3)", {"N": 2, "d": 3})],
+)
+def test_degrees(text, degrees):
+    contract = parse_contract(text)
+    assert {symbol: contract.degree(symbol) for symbol in degrees} == degrees
+    assert contract.symbols == {symbol for symbol, degree in degrees.items() if degree}
+    assert str(contract) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "together"), [("O(N*d)", True), ("O(N + d)", False), ("O(N^2 + N*d)", False)]
+)
+def test_the_highest_powers_of_symbols_may_be_allowed_together(text, together):
+    assert parse_contract(text).allows_all(["N", "d"]) is together
+
+
+def test_a_constant_contract_names_no_symbol():
+    for text in ("O(1)", "O(4)", "O(N^0)"):
+        contract = parse_contract(text)
+        assert (contract.symbols, contract.degree("N")) == (frozenset(), 0)
+
+
+GRAMMAR = (
+    "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("O(N", f"cannot read contract 'O(N'; {GRAMMAR}"),
+        ("O(N) + 1", f"cannot read contract 'O(N) + 1'; {GRAMMAR}"),
+        ("O(log2(N))", f"cannot read contract 'O(log2(N))': log2(N) is no power; {GRAMMAR}"),
+        ("O(N - d)", f"cannot read contract 'O(N - d)': nothing is subtracted; {GRAMMAR}"),
+        ("O(0)", f"cannot read contract 'O(0)': it allows nothing; {GRAMMAR}"),
+        (
+            "O(N^d)",
+            f"cannot read contract 'O(N^d)': N^d has no whole number for an exponent; {GRAMMAR}",
+        ),
+    ],
+)
+def test_what_is_no_contract_is_told_in_one_line(text, message):
+    with pytest.raises(BudgetError) as error:
+        parse_contract(text)
+    assert str(error.value) == message
+
+
+def test_the_parser_of_formulas_has_its_say():
+    with pytest.raises(BudgetError, match=r"cannot read contract 'O\(N\*\)': cannot read formula"):
+        parse_contract("O(N*)")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"), [("O(N)", True), (" O (N", True), ("O*N", False), ("OO(N)", False)]
+)
+def test_a_contract_is_told_from_a_formula(text, answer):
+    assert is_contract(text) is answer

@@ -1,0 +1,111 @@
+"""Memory models: live sets phase by phase, the largest of them, and scratch by device."""
+
+import pytest
+
+from pytest_attnmem.budgets.memory_model import MemoryModel, Phase, evaluate
+from pytest_attnmem.errors import BudgetError, FormulaError
+from pytest_attnmem.formulas.formula import parse_formula
+from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
+
+SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})])
+SCORES, OUT = 2 * 3 * 5 * 5 * 4, 2 * 3 * 5 * 7 * 4
+
+MODEL = MemoryModel(
+    "example",
+    (
+        Phase("scores", {"scores": "B*H*N*M*itemsize"}, {"cuda": {"workspace": "8 MiB"}}),
+        Phase("softmax", {"scores": "B*H*N*M*itemsize", "weights": "B*H*N*M*itemsize"}),
+        Phase(
+            "out",
+            {"weights": "B*H*N*M*itemsize", "out": "B*H*N*dv*itemsize"},
+            {"cpu": {"copies": "threads*d"}, "sm90": {"tiles": "128"}},
+        ),
+        Phase("mask", {"future": "causal*N*M"}),
+    ),
+    defaults={"causal": 0},
+)
+
+
+def test_the_live_set_of_every_phase() -> None:
+    assert MODEL.live(SHAPE) == {
+        "scores": {"scores": SCORES},
+        "softmax": {"scores": SCORES, "weights": SCORES},
+        "out": {"weights": SCORES, "out": OUT},
+        "mask": {"future": 0},
+    }
+
+
+def test_the_peak_is_the_largest_live_set() -> None:
+    assert MODEL.peak(SHAPE) == SCORES + OUT
+    assert MODEL.high_water(SHAPE) == "out"
+
+
+def test_scratch_counts_on_its_device_only() -> None:
+    assert MODEL.peak(SHAPE, ("cuda",)) == SCORES + 8 * 1024**2
+    assert MODEL.high_water(SHAPE, ("cuda",)) == "scores"
+    assert MODEL.live(SHAPE, ("xpu",)) == MODEL.live(SHAPE)
+
+
+def test_scratch_of_every_kind_of_the_device_counts() -> None:
+    live = MODEL.live(SHAPE, iter(("sm90", "cuda")))
+    assert live["scores"]["workspace"] == 8 * 1024**2
+    assert live["out"]["tiles"] == 128
+
+
+def test_of_scratch_by_one_name_the_closest_kind_counts() -> None:
+    phase = Phase("product", {}, {"cuda": {"workspace": "8 MiB"}, "sm90": {"workspace": "32 MiB"}})
+    assert MemoryModel("gemm", (phase,)).peak(SHAPE, ("sm90", "cuda")) == 32 * 1024**2
+
+
+def test_of_phases_alike_the_first_is_the_high_water() -> None:
+    model = MemoryModel("twins", (Phase("a", {"x": "1"}), Phase("b", {"y": "1"})))
+    assert model.high_water(SHAPE) == "a"
+
+
+def test_a_default_gives_way_to_the_tests_value() -> None:
+    causal = AttentionShape({**SHAPE.symbols, "causal": 1})
+    assert MODEL.live(causal)["mask"] == {"future": 5 * 5}
+
+
+def test_symbols_are_those_of_every_device() -> None:
+    assert MODEL.symbols == {"B", "H", "N", "M", "dv", "d", "itemsize", "threads", "causal"}
+
+
+def test_a_device_that_needs_a_symbol_more_says_so() -> None:
+    with pytest.raises(BudgetError, match=r"^symbol 'threads' has no value"):
+        MODEL.peak(SHAPE, ("cpu",))
+
+
+def test_symbols_that_disagree_are_told() -> None:
+    shape = gather([Source("the marker", {"B": 1}), Source("qkv", {**SHAPE.symbols})])
+    with pytest.raises(BudgetError) as error:
+        MODEL.peak(shape)
+    assert str(error.value) == "symbol 'B' has two values: B=1 from the marker, B=2 from qkv"
+
+
+def test_a_formula_is_given_no_more_than_it_reads() -> None:
+    conflicting = gather([Source("a", {"N": 3, "B": 1}), Source("b", {"B": 2})])
+    assert evaluate(parse_formula("N*4"), conflicting) == 12
+
+
+def test_a_phase_with_an_unreadable_formula_is_refused_where_it_is_written() -> None:
+    with pytest.raises(FormulaError, match=r'^cannot read formula "2\*" at column 3'):
+        Phase("a", {"x": "2*"})
+
+
+def test_a_model_without_phases_is_refused() -> None:
+    with pytest.raises(BudgetError) as error:
+        MemoryModel("empty", ())
+    assert str(error.value) == "memory model 'empty' has no phase"
+
+
+def test_two_phases_of_one_name_are_refused() -> None:
+    with pytest.raises(BudgetError) as error:
+        MemoryModel("loop", (Phase("step", {"x": "1"}), Phase("step", {"x": "2"})))
+    assert str(error.value) == "memory model 'loop' has two phases named 'step'"
+
+
+def test_scratch_in_the_name_of_a_tensor_is_refused() -> None:
+    with pytest.raises(BudgetError) as error:
+        Phase("softmax", {"scores": "N*M"}, {"cuda": {"scores": "8"}})
+    assert str(error.value) == "phase 'softmax' has 'scores' as a tensor and as scratch on cuda"

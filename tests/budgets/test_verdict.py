@@ -1,0 +1,230 @@
+"""Verdicts: what passes, what does not, and what is not enforced."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.growth_contract import parse_contract
+from pytest_attnmem.budgets.tolerance import Tolerance
+from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced, with_held
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import METRICS, Measurement
+
+MIB = 1024**2
+WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
+
+sizes = st.integers(0, 2**40)
+tolerances = st.builds(
+    Tolerance, st.fractions(0, 1, max_denominator=1000), st.sampled_from([0, 1, MIB])
+)
+
+
+def measured(seen: Measurement, peak: int) -> Measurement:
+    return replace(seen, peak_bytes=peak)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_limit_that_equals_the_value_passes(seen: Measurement, metric: str) -> None:
+    whole = replace(seen, reserved_bytes=2048)
+    value = whole.value(metric) or 0
+    assert judge(whole, Budget(value, metric=metric)).outcome is WITHIN
+    assert judge(whole, Budget(value, metric=metric, exact=True)).outcome is WITHIN
+    assert judge(whole, Budget(value - 1, metric=metric)).outcome is OVER
+    assert judge(whole, Budget(value + 1, metric=metric)).outcome is WITHIN
+    assert judge(whole, Budget(value + 1, metric=metric, exact=True)).outcome is OVER
+
+
+@pytest.mark.parametrize(
+    ("outcome", "lenient", "strict"),
+    [(WITHIN, False, False), (OVER, True, True), (NOT_ENFORCED, False, True)],
+)
+def test_what_fails_a_test(outcome: Outcome, lenient: bool, strict: bool) -> None:
+    verdict = Verdict(outcome, "")
+    assert (verdict.fails(strict=False), verdict.fails(strict=True)) == (lenient, strict)
+
+
+def test_a_verdict_keeps_what_it_rests_on(seen: Measurement) -> None:
+    budget = Budget(2048)
+    assert judge(seen, budget) == Verdict(WITHIN, "", seen, budget)
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome", "exactly"),
+    [
+        (255, OVER, OVER),  # 256 to 1024 bytes are retained: the import pinned the rest
+        (256, NOT_ENFORCED, NOT_ENFORCED),
+        (1023, NOT_ENFORCED, NOT_ENFORCED),
+        (1024, WITHIN, NOT_ENFORCED),
+        (1025, WITHIN, OVER),
+    ],
+)
+def test_what_an_import_pinned_may_be_retained_or_not(
+    seen: Measurement, limit: int, outcome: Outcome, exactly: Outcome
+) -> None:
+    pinned = replace(seen, retained_bytes=1024, imported="torch.fx", pinned_bytes=768)
+    assert judge(pinned, Budget(limit, metric="retained")).outcome is outcome
+    verdict = judge(pinned, Budget(limit, metric="retained", exact=True))
+    assert verdict.outcome is exactly
+    if exactly is NOT_ENFORCED:
+        assert verdict.reason == (
+            "the first use of torch.fx was in it, and imports keep tensors alive; measure a second"
+            " run: warmup=1"
+        )
+
+
+def test_a_contract_is_not_held_to_what_an_import_pinned(seen: Measurement) -> None:
+    pinned = replace(seen, retained_bytes=1024, imported="torch.fx", pinned_bytes=768)
+    verdict = judge(pinned, Budget(None, metric="retained", contract=parse_contract("O(N)")))
+    assert verdict.outcome is NOT_ENFORCED
+    assert verdict.reason.startswith("the first use of torch.fx was in it, ")
+
+
+@given(peak=sizes, limit=sizes, tolerance=tolerances, exact=st.booleans())
+def test_what_was_measured_is_over_or_within(
+    seen: Measurement, peak: int, limit: int, tolerance: Tolerance, exact: bool
+) -> None:
+    allowance = tolerance.allowance(limit)
+    over = peak > limit + allowance or (exact and peak < limit - allowance)
+    verdict = judge(measured(seen, peak), Budget(limit, tolerance=tolerance, exact=exact))
+    assert verdict.outcome is (OVER if over else WITHIN)
+    assert bool(verdict.reason) is over
+    assert len(verdict.reason.splitlines()) <= 1
+
+
+@given(peak=sizes, more=sizes, limit=sizes, tolerance=tolerances)
+def test_a_larger_peak_is_never_within_where_a_smaller_was_over(
+    seen: Measurement, peak: int, more: int, limit: int, tolerance: Tolerance
+) -> None:
+    budget = Budget(limit, tolerance=tolerance)
+    if judge(measured(seen, peak), budget).outcome is OVER:
+        assert judge(measured(seen, peak + more), budget).outcome is OVER
+
+
+@given(peak=sizes, limit=sizes, more=sizes)
+def test_a_larger_limit_is_never_broken_where_a_smaller_was_kept(
+    seen: Measurement, peak: int, limit: int, more: int
+) -> None:
+    if judge(measured(seen, peak), Budget(limit)).outcome is WITHIN:
+        assert judge(measured(seen, peak), Budget(limit + more)).outcome is WITHIN
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (153 * MIB // 2, 9 * MIB // 2, "peak 76.5 MiB exceeds budget 4.5 MiB (17.0x)"),
+        (2 * MIB, MIB, "peak 2.0 MiB exceeds budget 1.0 MiB (2.0x)"),
+        (115, 100, "peak 115 B exceeds budget 100 B (1.2x)"),
+        (105, 100, "peak 105 B exceeds budget 100 B (1.1x)"),
+        (104, 100, "peak 104 B exceeds budget 100 B by 4 B"),
+        (1, 0, "peak 1 B exceeds budget 0 B by 1 B"),
+        (
+            64 * MIB + 1,
+            64 * MIB,
+            "peak 67,108,865 B exceeds budget 67,108,864 B by 1 B",
+        ),
+        # What the text leaves out does not matter: the excess is 64.0 MiB too.
+        (128 * MIB + 4, 64 * MIB, "peak 128.0 MiB exceeds budget 64.0 MiB (2.0x)"),
+    ],
+)
+def test_over_says_how_much(seen: Measurement, value: int, limit: int, text: str) -> None:
+    assert judge(measured(seen, value), Budget(limit)).reason == f"{text} on cpu"
+
+
+def test_over_names_the_metric_and_the_tolerance(seen: Measurement) -> None:
+    budget = Budget(100, metric="retained", tolerance=Tolerance(Fraction(1, 20), 8))
+    assert judge(seen, budget).reason == (
+        "retained 256 B exceeds budget 100 B (2.6x) with tolerance 5%+8B on cpu"
+    )
+
+
+def test_under_an_exact_budget_asks_for_it_to_be_written_down(seen: Measurement) -> None:
+    assert judge(seen, Budget(3072, exact=True)).reason == (
+        "peak 1024 B is under the exact budget 3072 B by 2048 B on cpu: write the improvement down"
+    )
+
+
+def test_exact_has_tolerance_below_as_above(seen: Measurement) -> None:
+    for limit, outcome in [(1008, WITHIN), (1007, OVER), (1040, WITHIN), (1041, OVER)]:
+        budget = Budget(limit, exact=True, tolerance=Tolerance(nbytes=16))
+        assert judge(seen, budget).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("changes", "budget", "reason"),
+    [
+        ({"unmeasured": "a thread was started"}, Budget(2048), "a thread was started"),
+        ({"unmeasured": "a thread was started"}, Budget(1), "a thread was started"),
+        ({}, Budget(2048, metric="reserved"), "reserved is not measured on cpu"),
+        (
+            {"peak_bytes": None, "missing": "under cudaMallocAsync"},
+            Budget(2048),
+            "peak is not measured on cpu: under cudaMallocAsync",
+        ),
+        ({}, Budget(None, absent="no limit for cpu, only for cuda"), "no limit for cpu, only for"
+         " cuda"),
+        ({"allocations": 0, "peak_bytes": 0}, Budget(2048), "nothing was allocated"),
+        ({"allocations": 0, "peak_bytes": 0}, Budget(2048, exact=True), "nothing was allocated"),
+    ],
+    ids=["unmeasured", "unmeasured and over", "no such number", "why no number", "no limit",
+         "no allocation", "no allocation, exactly"],
+)  # fmt: skip
+def test_what_was_not_measured_is_never_a_pass(
+    seen: Measurement, changes: dict[str, object], budget: Budget, reason: str
+) -> None:
+    verdict = judge(replace(seen, **changes), budget)  # type: ignore[arg-type]
+    assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, reason)
+
+
+def test_a_budget_of_nothing_is_kept_by_allocating_nothing(seen: Measurement) -> None:
+    still = replace(seen, allocations=0, peak_bytes=0)
+    assert judge(still, Budget(0)).outcome is WITHIN
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "reason"),
+    [
+        (
+            {},
+            2048,
+            "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held; budget 2.0 KiB",
+        ),
+        ({"peak_bytes": 0}, 2048, "out of memory on cpu: tried to allocate 9 B; budget 2.0 KiB"),
+        ({"peak_bytes": None}, None, "out of memory on cpu: tried to allocate 9 B"),
+        (
+            {"unmeasured": "a thread was started", "allocations": 0},
+            2048,
+            "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held; budget 2.0 KiB",
+        ),
+    ],
+    ids=["held", "nothing held", "not counted", "unmeasured"],
+)
+def test_running_out_of_memory_is_over(
+    seen: Measurement, changes: dict[str, object], limit: int | None, reason: str
+) -> None:
+    starved = replace(seen, out_of_memory="tried to allocate 9 B", **changes)  # type: ignore[arg-type]
+    verdict = judge(starved, Budget(limit))
+    assert (verdict.outcome, verdict.reason) == (OVER, reason)
+
+
+def test_what_fell_below_the_start_is_within(seen: Measurement) -> None:
+    freed = replace(seen, retained_bytes=-512)
+    assert judge(freed, Budget(0, metric="retained")).outcome is WITHIN
+
+
+def test_not_enforced_rests_on_nothing() -> None:
+    assert not_enforced("skipped") == Verdict(NOT_ENFORCED, "skipped", None, None)
+
+
+def test_what_was_held_becomes_known_later(seen: Measurement) -> None:
+    held = (Held(64, (4, 4), "float32", "mm", "attn.py:3"),)
+    verdict = with_held(judge(seen, Budget(1)), replace(seen, held=held, held_note="note"))
+    assert verdict.measurement == replace(seen, held=held, held_note="note")
+    assert verdict.reason == judge(seen, Budget(1)).reason
+
+
+def test_a_verdict_on_nothing_holds_nothing(seen: Measurement) -> None:
+    assert with_held(not_enforced("skipped"), seen) == not_enforced("skipped")

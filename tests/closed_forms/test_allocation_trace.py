@@ -1,0 +1,116 @@
+"""Runs of one program laid side by side, and what is fitted to them."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.closed_forms.allocation_trace import Birth, Death, aligned, peak
+from pytest_attnmem.closed_forms.closed_form import closed_form
+from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.formulas.multivariate_fit import fit, sample
+from pytest_attnmem.formulas.polynomial import expand
+from pytest_attnmem.measurement.held import Held
+
+SIZES = {"B": (2, 3, 4, 5, 6), "N": (128, 256, 384, 512, 640), "d": (16, 32, 48, 64, 80)}
+
+
+def tensor(nbytes, op="mm", shape=()):
+    return Birth(Held(nbytes, shape, "float32", op, "attn.py:1"))
+
+
+@given(st.integers(1, 10**6), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1))
+def test_a_product_of_powers_is_found(factor, n, d, b):
+    where = sample(SIZES)
+    wanted = expand(f"{factor}*N^{n}*d^{d}*B^{b}")
+    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
+
+
+@pytest.mark.parametrize("text", ["8*B*N^2 + 8", "B*N*d + B*N + 4", "(B + 1)*N*d", "7"])
+def test_a_sum_is_found(text):
+    where = sample(SIZES)
+    wanted = expand(text)
+    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
+
+
+def test_a_padded_length_is_found_along_its_axis():
+    where = sample({"B": (2, 3, 4, 5), "N": (100, 130, 257, 391, 500, 645, 777)})
+    wanted = expand("128*B*ceil(N/32) + 4*B*N")
+    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
+
+
+def test_what_is_no_polynomial_is_not_found():
+    where, draw = sample(SIZES), random.Random(0)
+    assert fit(where, {p: draw.randint(0, 10**6) for p in where.points}) is None
+
+
+def test_points_are_the_same_each_time_and_each_once():
+    where = sample(SIZES)
+    assert where == sample(SIZES)
+    assert len({*where.points}) == len(where.points)
+    assert where.base == (4, 384, 48)
+    assert all(len(axis) == 5 for axis in where.axes)
+
+
+def test_the_peak_of_a_run_is_the_highest_level():
+    run = (tensor(8), tensor(16), Death(0), tensor(4), Death(1), tensor(30))
+    assert peak(run) == 34
+    assert peak(()) == 0
+
+
+def test_runs_are_aligned_that_make_the_same_tensors():
+    one = (tensor(8, shape=(2,)), Death(0))
+    assert aligned([one, (tensor(80, shape=(20,)), Death(0))])
+    assert not aligned([one, (tensor(8, "bmm", (2,)), Death(0))])
+    assert not aligned([one, (tensor(8, shape=(2,)),)])
+    assert not aligned([one, (tensor(8, shape=(2, 1)), Death(0))])
+
+
+def run_of(sizes):
+    """Two N x N matrices at once, then a long thin one; and scratch meanwhile."""
+    N, d = sizes["N"], sizes["d"]
+    return (
+        tensor(4 * N * N, "bmm", (N, N)),
+        tensor(4 * N * N, "softmax", (N, N)),
+        tensor(8, "softmax (scratch)"),
+        Death(2),
+        Death(0),
+        tensor(40 * N * d, "cat", (N, 10 * d)),
+    )
+
+
+def test_a_closed_form_has_every_live_set_that_can_be_the_largest():
+    found = closed_form(run_of, ["N", "d"])
+    assert str(found) == "max(8*N^2, 4*N^2 + 40*N*d)"
+    first, second = found.candidates
+    assert [term.text for term in second.terms] == ["4*N^2", "40*N*d"]
+    assert [(h.op, h.shape, h.bytes) for h in second.terms[1].held] == [
+        ("cat", "[N, 10*d]", "40*N*d")
+    ]
+    assert "sizes tried" in first.region
+    assert (found.how, found.without_scratch) == ("derived", None)
+
+
+def test_scratch_is_told_apart():
+    found = closed_form(run_of, ["N", "d"], scratch=True)
+    assert str(found) == "max(8*N^2 + 8, 4*N^2 + 40*N*d)"
+    assert str(found.scratch) == "8"
+
+
+def test_a_program_that_takes_another_way_is_interpolated():
+    def blocks(sizes):
+        return tuple(tensor(4 * sizes["d"]) for _ in range(sizes["N"] // 128))
+
+    found = closed_form(blocks, ["N", "d"])
+    assert (str(found), found.how) == ("N*d/32", "interpolated")
+
+
+def test_no_polynomial_is_told_with_the_sizes_tried():
+    draw = random.Random(0)
+    with pytest.raises(BudgetError) as error:
+        closed_form(lambda sizes: (tensor(draw.randint(1, 999)),), ["x"])
+    assert str(error.value) == (
+        "no polynomial goes through the peak at x=16/32/48/64/96: blocks or a branch on a size,"
+        " most likely; give sizes that avoid them, as in sizes={'N': [512, 1024, 1536, 2048]}"
+    )

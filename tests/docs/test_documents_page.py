@@ -1,0 +1,42 @@
+"""The walk through the documents: its blocks are run, and print what they show."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.cli import main
+
+PATH = Path(__file__).parents[2] / "docs" / "documents.md"
+PAGE = PATH.read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^```console\n\$ attnmem (.*)\n((?:.*\n)*?)```$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[:40] for call, _ in COMMANDS])
+def test_a_command_prints_what_is_shown(command, shown, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)) == 0
+    assert lines(capsys.readouterr().out) == lines(shown)
+
+
+def lines(text):
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_the_python_that_is_shown_gives_what_is_shown():
+    found = doctest.DocTestParser().get_doctest(PAGE, {}, PATH.name, str(PATH), 0)
+    told = []
+    results = doctest.DocTestRunner(verbose=False).run(found, out=told.append)
+    assert not results.failed, "".join(told)
+    assert results.attempted >= 15
+
+
+def test_every_document_has_its_part():
+    listed = re.findall(r"^\| \[(\w+)\]\(#(\w+)\)", PAGE, re.MULTILINE)
+    assert len(listed) == 5
+    for name, link in listed:
+        assert name == link
+        assert f"\n## {name}\n" in PAGE
+    assert len(COMMANDS) >= 3

@@ -1,0 +1,111 @@
+"""The KV cache of real models, and of those that cannot be."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.inference.kv_cache import kv_cache, width_of_head
+from pytest_attnmem.roofline import calculate_kv_cache_memory
+
+
+@pytest.mark.parametrize(
+    ("layers", "d_model", "layout", "nbytes"),
+    [
+        (32, 4096, {}, 524_288),
+        # As the paper "Insights into DeepSeek-V3" (2025) compares them, table 1.
+        (61, 7168, {"latent_dim": 512, "rope_dim": 64}, 70_272),
+        (80, 8192, {"num_heads": 64, "num_kv_heads": 8}, 327_680),
+        (126, 16384, {"num_heads": 128, "num_kv_heads": 8}, 516_096),
+        (126, 16384, {"num_kv_heads": 8, "head_dim": 128}, 516_096),
+        (61, 7168, {"latent_dim": 512}, 62_464),
+        # Heads that are wider than their share of the model: Gemma 7B.
+        (28, 3072, {"num_heads": 16, "head_dim": 256}, 458_752),
+    ],
+)
+def test_a_token_of_known_models_in_sixteen_bits(layers, d_model, layout, nbytes):
+    assert calculate_kv_cache_memory(1, 1, layers, d_model, 2, **layout) == nbytes
+
+
+@pytest.mark.parametrize(
+    ("dtype_bytes", "group_size", "group_bytes", "nbytes"),
+    [
+        (1, None, 2, 128),
+        (1, 32, 2, 4 * 34),  # llama.cpp's q8_0
+        (0.5, 32, 2, 4 * 18),  # q4_0
+        (0.5, 32, 4, 4 * 20),  # q4_1, with a minimum as well
+        (0.5, 128, 4, 68),
+        (0.5, 100, 2, 68),  # the second group is short
+        (0.5, 1000, 2, 66),
+    ],
+)
+def test_scales_of_a_quantised_cache_are_counted(dtype_bytes, group_size, group_bytes, nbytes):
+    heads = {"num_heads": 4, "num_kv_heads": 1}
+    cache = {"group_size": group_size, "group_bytes": group_bytes}
+    assert calculate_kv_cache_memory(1, 1, 1, 512, dtype_bytes, **heads, **cache) == 2 * nbytes
+
+
+def test_half_a_byte_is_rounded_up_once():
+    latent = {"latent_dim": 3}
+    assert kv_cache(1, 8, 0.5, **latent).token_bytes == Fraction(3, 2)
+    assert [calculate_kv_cache_memory(1, n, 1, 8, 0.5, **latent) for n in (1, 2, 3)] == [2, 3, 5]
+
+
+sizes = st.integers(1, 1 << 20)
+
+
+@given(sizes, sizes, sizes, sizes, st.integers(1, 16))
+def test_it_is_the_documents_formula_to_the_byte(batch, seq_len, layers, d_model, dtype_bytes):
+    expected = batch * seq_len * layers * 2 * d_model * dtype_bytes
+    assert calculate_kv_cache_memory(batch, seq_len, layers, d_model, dtype_bytes) == expected
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 256), st.integers(1, 256))
+def test_fewer_heads_and_larger_groups_never_cost_more(own, shared, head_dim, group):
+    def nbytes(kv_heads: int, group_size: int) -> int:
+        layout = {"num_kv_heads": kv_heads, "head_dim": head_dim, "group_size": group_size}
+        return calculate_kv_cache_memory(2, 3, 4, 64, 0.5, **layout)
+
+    assert nbytes(own, group) * shared == nbytes(own * shared, group)
+    assert nbytes(own, group + 1) <= nbytes(own, group)
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            {"num_heads": 32, "num_kv_heads": 5},
+            "num_kv_heads: expected a divisor of num_heads 32, got 5",
+        ),
+        (
+            {"num_heads": 33},
+            "num_heads: expected a divisor of d_model 4096, got 33; or give head_dim",
+        ),
+        (
+            {"num_kv_heads": 8},
+            "num_kv_heads: it does not tell a cache's width alone; give num_heads too",
+        ),
+        (
+            {"head_dim": 128},
+            "head_dim: it does not tell a cache's width alone; give num_heads too",
+        ),
+        (
+            {"latent_dim": 512, "num_kv_heads": 8},
+            "num_kv_heads and latent_dim: heads share a latent; give one of them",
+        ),
+        ({"rope_dim": 64}, "rope_dim: it is cached beside a latent; give latent_dim too"),
+        ({"latent_dim": 0}, "latent_dim: expected a whole number from 1 to 1e30, got 0"),
+        ({"group_size": 0.5}, "group_size: expected a whole number from 1 to 1e30, got 0.5"),
+        ({"group_bytes": -2}, "group_bytes: expected a number from 1e-30 to 1e30, got -2"),
+    ],
+)
+def test_what_does_not_go_together_is_told(layout, message):
+    with pytest.raises(BudgetError) as caught:
+        calculate_kv_cache_memory(1, 1, 32, 4096, **layout)
+    assert str(caught.value) == message
+
+
+def test_a_head_has_its_share_unless_it_is_told():
+    assert (width_of_head(4096, 32), width_of_head(4096, 33, 100)) == (128, 100)

@@ -1,0 +1,177 @@
+"""Inputs: their shapes and values, and that no window counts them."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+
+from pytest_attnmem.api.attnmem import AttnMem
+from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.measurement import qkv_inputs as inputs
+from pytest_attnmem.measurement.qkv_inputs import qkv, shape_of
+
+pytestmark = pytest.mark.usefixtures("frozen")
+
+
+@pytest.fixture(scope="module")
+def memory() -> AttnMem:
+    instrument = ready("cpu")
+    return AttnMem(lambda name: instrument)
+
+
+@pytest.mark.parametrize(
+    ("options", "q", "k", "v"),
+    [
+        ({}, (2, 4, 6, 8), (2, 4, 6, 8), (2, 4, 6, 8)),
+        ({"Hkv": 2}, (2, 4, 6, 8), (2, 2, 6, 8), (2, 2, 6, 8)),
+        ({"M": 3}, (2, 4, 6, 8), (2, 4, 3, 8), (2, 4, 3, 8)),
+        ({"dv": 5}, (2, 4, 6, 8), (2, 4, 6, 8), (2, 4, 6, 5)),
+        ({"Hkv": 1, "M": 3, "dv": 5}, (2, 4, 6, 8), (2, 1, 3, 8), (2, 1, 3, 5)),
+    ],
+    ids=["alike", "Hkv", "M", "dv", "all"],
+)
+def test_shapes(options: dict[str, int], q: Any, k: Any, v: Any) -> None:
+    tensors = qkv(2, 4, 6, 8, **options)  # type: ignore[arg-type]
+    assert [tensor.shape for tensor in tensors] == [q, k, v]
+    assert all(tensor.is_contiguous() for tensor in tensors)
+
+
+def test_tensors_are_float32_on_the_cpu_without_gradients_unless_asked() -> None:
+    for tensor in qkv(1, 1, 2, 3):
+        assert (tensor.dtype, tensor.device.type) == (torch.float32, "cpu")
+        assert not tensor.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_dtype(dtype: torch.dtype) -> None:
+    assert {tensor.dtype for tensor in qkv(1, 1, 2, 3, dtype=dtype)} == {dtype}
+
+
+def test_inputs_may_want_gradients() -> None:
+    for tensor in qkv(1, 1, 2, 3, requires_grad=True):
+        assert tensor.requires_grad
+        assert tensor.is_leaf
+
+
+def test_values_are_the_same_each_time_whatever_else_is_drawn() -> None:
+    first = qkv(1, 2, 3, 4)
+    torch.manual_seed(99)
+    torch.rand(3)
+    assert all(map(torch.equal, first, qkv(1, 2, 3, 4)))
+
+
+def test_making_inputs_leaves_the_tests_own_random_numbers_alone() -> None:
+    state = torch.random.get_rng_state()
+    qkv(1, 2, 3, 4)
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_values_differ_by_seed_and_by_tensor() -> None:
+    q, k, v = qkv(1, 2, 3, 4)
+    assert not torch.equal(q, qkv(1, 2, 3, 4, seed=1)[0])
+    assert not torch.equal(q, k)
+    assert not torch.equal(k, v)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_inputs_made_in_a_window_are_not_counted(memory: AttnMem, requires_grad: bool) -> None:
+    measured = memory.measure(qkv, 2, 4, 64, 16, requires_grad=requires_grad)
+    assert (measured.peak_bytes, measured.retained_bytes, measured.allocations) == (0, 0, 0)
+
+
+def test_nor_is_their_death(memory: AttnMem) -> None:
+    def body() -> torch.Tensor:
+        q, k, v = qkv(2, 4, 64, 16)
+        out = torch.ones(10)
+        del q, k, v
+        other = torch.ones(20)
+        del other
+        return out
+
+    measured = memory.measure(body)
+    assert (measured.peak_bytes, measured.retained_bytes) == ((10 + 20) * 4, 10 * 4)
+
+
+def test_what_is_made_of_them_is(memory: AttnMem) -> None:
+    def body() -> torch.Tensor:
+        q, _, _ = qkv(1, 2, 3, 4, requires_grad=True)
+        q.backward(torch.ones_like(q))
+        return q
+
+    # The gradient itself, which autograd keeps as it is.
+    assert memory.measure(body).retained_bytes == 2 * 3 * 4 * 4
+
+
+def test_inputs_are_left_out_of_every_open_window(memory: AttnMem) -> None:
+    with memory.region("outer") as outer:
+        before = torch.ones(5)
+        with memory.region("inner") as inner:
+            tensors = qkv(2, 4, 64, 16)
+            scratch = torch.ones(7)
+            del tensors, scratch
+        after = torch.ones(6)
+        del before, after
+    assert inner.measurement is not None
+    assert outer.measurement is not None
+    assert (inner.measurement.peak_bytes, inner.measurement.retained_bytes) == (7 * 4, 0)
+    assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (12 * 4, 0)
+
+
+def test_inputs_made_twice_in_a_window_are_not_counted(memory: AttnMem) -> None:
+    def body() -> None:
+        for _ in range(3):
+            qkv(2, 4, 64, 16)
+            torch.ones(10)
+
+    assert memory.measure(body).peak_bytes == 10 * 4
+
+
+def test_a_window_is_told_of_every_storage_and_of_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[torch.UntypedStorage] = []
+    monkeypatch.setattr(inputs, "pause", lambda: nullcontext(told.append))
+    tensors = qkv(1, 2, 3, 4, dtype=torch.float16)
+    assert [storage.data_ptr() for storage in told] == [tensor.data_ptr() for tensor in tensors]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "text"),
+    [
+        ((0, 1, 1, 1), {}, "qkv needs B to be a whole number >= 1 and < 2**63, got 0"),
+        ((1, -1, 1, 1), {}, "qkv needs H to be a whole number >= 1 and < 2**63, got -1"),
+        ((1, 1, 2.0, 1), {}, "qkv needs N to be a whole number >= 1 and < 2**63, got 2.0"),
+        ((1, 1, 1, "8"), {}, "qkv needs d to be a whole number >= 1 and < 2**63, got '8'"),
+        (
+            (1, 2**63, 1, 1),
+            {},
+            "qkv needs H to be a whole number >= 1 and < 2**63, got 9223372036854775808",
+        ),
+        ((True, 1, 1, 1), {}, "qkv needs B to be a whole number >= 1 and < 2**63, got True"),
+        ((1, 2, 1, 1), {"Hkv": 0}, "qkv needs Hkv to be a whole number >= 1 and < 2**63, got 0"),
+        ((1, 1, 1, 1), {"M": 0}, "qkv needs M to be a whole number >= 1 and < 2**63, got 0"),
+        ((1, 1, 1, 1), {"dv": 0}, "qkv needs dv to be a whole number >= 1 and < 2**63, got 0"),
+        ((1, 6, 1, 1), {"Hkv": 4}, "qkv needs H to be a multiple of Hkv, got H=6 Hkv=4"),
+        ((1, 2, 1, 1), {"Hkv": 4}, "qkv needs H to be a multiple of Hkv, got H=2 Hkv=4"),
+    ],
+    ids=lambda value: str(value) if not isinstance(value, str) else "",
+)
+def test_sizes_that_make_no_inputs_are_refused(
+    sizes: tuple[Any, ...], options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(BudgetError) as error:
+        qkv(*sizes, **options)
+    assert str(error.value) == text
+
+
+def test_the_symbols_of_a_call() -> None:
+    call = {"B": 2, "H": 4, "N": 6, "d": 8, "seed": 3, "device": "cpu", "requires_grad": True}
+    alike = {"B": 2, "H": 4, "Hkv": 4, "N": 6, "M": 6, "d": 8, "dv": 8, "dtype": "float32"}
+    made = shape_of(call)
+    assert (made.label, made.values, made.assumed) == ("qkv", alike, {"Hkv", "M", "dv"})
+    apart = {"Hkv": 2, "M": 3, "dv": 5, "dtype": torch.float16}
+    given = shape_of({**call, **apart})
+    assert (given.values, given.assumed) == ({**alike, **apart}, frozenset())
+    assert shape_of({**call, "Hkv": None, "dtype": None}).values == alike

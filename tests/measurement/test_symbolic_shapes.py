@@ -1,0 +1,80 @@
+"""The shapes of tensors in symbols, proved by runs at other sizes."""
+
+import pytest
+
+from pytest_attnmem.measurement.allocations import Lives
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import Measurement
+from pytest_attnmem.measurement.symbolic_shapes import Elsewhere, product, proved
+
+SIZES = {"B": 2, "N": 256}
+
+
+def tensor(*shape: int, where: str = "a.py:1") -> Held:
+    return Held(4, shape, "float32", "empty", where)
+
+
+def lives(*tensors: Held) -> Lives:
+    numbers = tuple(range(len(tensors)))
+    return Lives(tuple(zip(numbers, tensors, strict=True)), numbers, ())
+
+
+def dims(own: list[Held], *others: tuple[str, int, list[Held]]) -> list:
+    measured = Measurement("cpu", "cpu", 4, 4, None, 0, 1, held=tuple(own), lives=lives(*own))
+    elsewhere = [Elsewhere(symbol, size, lives(*made)) for symbol, size, made in others]
+    return [one.dims for one in proved(measured, SIZES, elsewhere).held]
+
+
+@pytest.mark.parametrize(
+    ("size", "at_half", "at_batch_of_3", "text"),
+    [
+        (256, 128, 256, "N"),
+        (256, 256, 256, "256"),
+        (512, 256, 512, "2*N"),
+        (128, 64, 128, "N/2"),
+        (512, 256, 768, "B*N"),
+        (65536, 16384, 65536, "N^2"),
+        (257, 129, 257, "N + 1"),
+        (255, 127, 255, "N - 1"),
+        (0, 0, 0, "0"),
+        (256, 200, 256, None),
+        (513, 257, 769, None),
+    ],
+)
+def test_a_dimension(size, at_half, at_batch_of_3, text) -> None:
+    found = dims([tensor(size)], ("N", 128, [tensor(at_half)]), ("B", 3, [tensor(at_batch_of_3)]))
+    assert found == [(text,) if text is not None else ()]
+
+
+def test_without_another_size_nothing_is_proved() -> None:
+    assert dims([tensor(256, 256)]) == [()]
+
+
+def test_tensors_of_one_line_are_paired_in_their_order() -> None:
+    own, half = [tensor(256), tensor(128)], [tensor(128), tensor(128)]
+    assert dims(own, ("N", 128, half)) == [("N",), ("128",)]
+
+
+def test_as_many_blocks_as_there_are_must_be_of_one_shape() -> None:
+    assert dims([tensor(64)] * 4, ("N", 128, [tensor(64)] * 2)) == [("64",)] * 4
+    ragged = [tensor(64), tensor(32)]
+    assert dims([tensor(64)] * 4, ("N", 96, ragged)) == [()] * 4
+
+
+def test_a_line_that_another_size_does_not_come_to_proves_nothing() -> None:
+    assert dims([tensor(256)], ("N", 128, [tensor(128, where="a.py:2")])) == [()]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (("B", "H", "N", "N"), "B·H·N·N"),
+        (("1", "4", "N", "N"), "4·N·N"),
+        (("B*H", "N + 1", "8"), "B·H·(N + 1)·8"),
+        (("N/2",), "N/2"),
+        (("256", "1"), ""),
+        ((), ""),
+    ],
+)
+def test_dimensions_as_a_product(given, text) -> None:
+    assert product(given) == text

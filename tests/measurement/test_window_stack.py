@@ -1,0 +1,312 @@
+"""The protocol, against a scripted backend: order of calls, nesting, pauses, errors."""
+
+import gc
+import threading
+
+import pytest
+import torch
+
+from pytest_attnmem.backends.cpu import Cpu
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.protocol import Rise, Stretch
+from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, window
+
+
+class Scripted:
+    """A backend whose gauge tells of stretches as they are scripted, and logs its calls."""
+
+    kinds = ("scripted",)
+
+    def __init__(self, *stretches, name="scripted", device="scripted:0"):
+        self.symbols = {}
+        self.name, self.device = name, device
+        self.stretches = list(stretches)
+        self.calls = []
+
+    def prime(self):
+        return 0
+
+    def forget(self):
+        self.calls.append("forget")
+
+    def empty_cache(self):
+        self.calls.append("empty")
+
+    def gauge(self):
+        self.calls.append("gauge")
+        return self
+
+    def tracer(self):
+        self.calls.append("tracer")
+        return self
+
+    def start(self):
+        self.calls.append("start")
+
+    def stop(self):
+        self.calls.append("stop")
+        return self.stretches.pop(0)
+
+    def out_of_memory(self, error):
+        return str(error) if isinstance(error, MemoryError) else None
+
+
+def stretch(high, net, *, allocations=1, **others):
+    rise = Rise(high, net)
+    return Stretch(rise, rise, None, allocations, **others)
+
+
+def test_a_window_is_one_stretch():
+    backend = Scripted(stretch(10, 4, allocations=3))
+    with window(backend, "allocated", workspace=7) as seen:
+        pass
+    m = seen.measurement
+    assert backend.calls == ["gauge", "start", "stop"]
+    assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
+        10,
+        10,
+        None,
+        4,
+    )
+    assert (m.allocations, m.workspace_bytes, m.kinds) == (3, 7, ("scripted",))
+    assert (m.unmeasured, m.out_of_memory, m.held) == (None, None, ())
+
+
+def test_a_window_in_a_window_shares_its_gauge_and_splits_it():
+    backend = Scripted(stretch(100, 60), stretch(30, 10), stretch(5, 0))
+    with window(backend) as outer, window(backend) as inner:
+        pass
+    assert backend.calls == ["gauge", "start", "stop", "start", "stop", "start", "stop"]
+    assert (inner.measurement.peak_bytes, inner.measurement.retained_bytes) == (30, 10)
+    assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (100, 70)
+
+
+def test_the_outer_peak_may_lie_in_the_inner_window():
+    backend = Scripted(stretch(60, 60), stretch(50, 0), stretch(0, -60))
+    with window(backend) as outer, window(backend):
+        pass
+    assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (110, 0)
+
+
+def test_windows_on_different_devices_have_gauges_of_their_own():
+    first, second = Scripted(stretch(1, 1)), Scripted(stretch(2, 2), device="scripted:1")
+    with window(first) as one, window(second) as two:
+        pass
+    assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (1, 2)
+
+
+def test_what_happens_in_a_pause_counts_in_no_window():
+    backend = Scripted(stretch(10, 10), stretch(3, 2))
+    with window(backend) as seen, pause():
+        backend.calls.append("inputs")
+    assert backend.calls == ["gauge", "start", "stop", "inputs", "start", "stop"]
+    assert (seen.measurement.peak_bytes, seen.measurement.retained_bytes) == (13, 12)
+
+
+def test_a_pause_without_a_window_is_nothing():
+    storage = torch.empty(1).untyped_storage()
+    uses = torch._C._storage_Use_Count(storage._cdata)
+    with pause() as keep:
+        keep(storage)
+        assert torch._C._storage_Use_Count(storage._cdata) == uses
+
+
+def test_a_pause_pauses_every_backend():
+    first, second = Scripted(*[stretch(1, 1)] * 2), Scripted(*[stretch(1, 1)] * 2, name="other")
+    with window(first), window(second), pause():
+        assert first.calls[-1] == second.calls[-1] == "stop"
+    assert first.calls[-2:] == second.calls[-2:] == ["start", "stop"]
+
+
+def test_inputs_count_neither_alive_nor_dying():
+    with window(Cpu()) as seen:
+        with pause() as keep:
+            x = torch.empty(1000)
+            keep(x.untyped_storage())
+        y = torch.empty(10)
+        del x
+        z = torch.empty(20)
+    assert seen.measurement.peak_bytes == seen.measurement.retained_bytes == 120
+    del y, z
+
+
+def test_inputs_that_nobody_uses_go_at_the_next_pause():
+    freed = []
+
+    class Storage:
+        def __init__(self, tensor):
+            self._storage = tensor.untyped_storage()
+            self._cdata = self._storage._cdata
+
+        def __del__(self):
+            freed.append(1)
+
+    with window(Cpu()):
+        for _ in range(3):
+            with pause() as keep:
+                keep(Storage(torch.empty(1000)))
+        assert len(freed) == 2
+    assert len(freed) == 3
+
+
+def test_a_stretch_that_cannot_be_trusted_taints_its_windows_and_no_other():
+    backend = Scripted(stretch(1, 1), stretch(1, 1, problem="lost"), stretch(1, 1))
+    with window(backend) as outer, window(backend) as inner:
+        pass
+    assert inner.measurement.unmeasured == outer.measurement.unmeasured == "lost"
+    with window(Scripted(stretch(1, 1))) as other:
+        pass
+    assert other.measurement.unmeasured is None
+
+
+def test_a_number_unknown_in_one_stretch_is_unknown_in_all():
+    backend = Scripted(
+        stretch(1, 1), Stretch(None, Rise(2, 2), None, 1, missing="not here"), stretch(1, 1)
+    )
+    with window(backend) as outer, window(backend):
+        pass
+    m = outer.measurement
+    assert (m.peak_bytes, m.retained_bytes, m.allocated_bytes) == (None, None, 4)
+    assert m.missing == "not here"
+
+
+def test_out_of_memory_is_noted_and_goes_on():
+    backend = Scripted(stretch(9, 9))
+    with pytest.raises(MemoryError), window(backend) as seen:
+        raise MemoryError("tried to allocate 1 GiB")
+    assert seen.measurement.out_of_memory == "tried to allocate 1 GiB"
+    assert seen.measurement.peak_bytes == 9
+
+
+def test_out_of_memory_lets_go_of_what_its_frames_held():
+    tensors = []
+
+    def body():
+        big = torch.empty(1000)
+        tensors.append(torch._C._storage_Use_Count(big.untyped_storage()._cdata))
+        watched.append(big.untyped_storage())
+        raise MemoryError("no more")
+
+    watched = []
+    with pytest.raises(MemoryError) as kept, window(Scripted(stretch(1, 1))):
+        body()
+    assert kept.value.__traceback__ is not None
+    assert torch._C._storage_Use_Count(watched[0]._cdata) == 1
+
+
+def test_other_errors_go_on_and_leave_nothing_open():
+    backend = Scripted(stretch(1, 1), stretch(1, 1))
+    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+        raise ValueError("x")
+    assert seen.measurement.out_of_memory is None
+    with window(backend):
+        pass
+    assert backend.calls.count("gauge") == 2
+
+
+def test_held_tensors_are_those_of_the_window_at_its_highest():
+    old, own, later = (Held(n, (n,), "uint8", "empty", "", "") for n in (5, 6, 7))
+    backend = Scripted(
+        stretch(5, 5, held=((0, old),), births=0),
+        stretch(6, 6, held=((0, old), (1, own)), births=1),
+        stretch(7, 0, held=((0, old), (1, own), (2, later)), births=2),
+    )
+    with window(backend, trace=True) as outer, window(backend, trace=True) as inner:
+        pass
+    assert backend.calls[0] == "tracer"
+    assert inner.measurement.held == (own,)
+    assert outer.measurement.held == (later, own, old)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_automatic_collection_is_off_inside_and_as_before_after(enabled):
+    before = gc.isenabled()
+    try:
+        gc.enable() if enabled else gc.disable()
+        with window(Scripted(stretch(1, 1))):
+            assert not gc.isenabled()
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable() if before else gc.disable()
+
+
+def test_garbage_from_before_is_collected_before_and_none_inside():
+    class Node:
+        pass
+
+    def cycle():
+        node = Node()
+        node.itself = node
+        node.tensor = torch.empty(1000)
+
+    cycle()
+    with window(Cpu()) as seen:
+        cycle()
+    assert seen.measurement.retained_bytes == 4000
+
+
+def test_another_thread_measures_for_itself():
+    numbers = []
+
+    def body():
+        with window(Cpu()) as seen:
+            torch.empty(100)
+        numbers.append(seen.measurement.peak_bytes)
+
+    with window(Scripted(stretch(1, 1))):
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+    assert numbers == [400]
+
+
+def test_reserved_bytes_begin_with_an_empty_cache_in_an_inner_window_too():
+    backend = Scripted(*[stretch(1, 1)] * 3)
+    with window(backend), window(backend, "reserved"):
+        pass
+    assert backend.calls[:5] == ["gauge", "start", "stop", "empty", "start"]
+
+
+def test_windows_may_end_in_the_order_they_began():
+    backend = Scripted(stretch(10, 10), stretch(20, 20), stretch(5, 5))
+    first, second = window(backend), window(backend)
+    one, two = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+    assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (30, 25)
+
+
+def test_nothing_is_left_open_by_a_generator_that_is_left():
+    backend = Scripted(*[stretch(1, 1)] * 4)
+
+    def suspended():
+        with window(backend):
+            yield
+
+    with window(backend) as outer:
+        generator = suspended()
+        with nothing_left_open():
+            next(generator)
+        assert outer.measurement is None
+        generator.close()
+    assert outer.measurement.peak_bytes == 3
+    with nothing_left_open():
+        generator = suspended()
+        next(generator)
+    assert gc.isenabled()
+    generator.close()
+
+
+def test_out_of_memory_is_found_behind_the_error_it_led_to():
+    backend = Scripted(stretch(1, 1))
+    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+        raise ValueError("x") from MemoryError("no more")
+    assert seen.measurement.out_of_memory == "no more"
+
+
+def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
+    with window(Scripted(stretch(1, 1, out_of_memory="refused"))) as seen:
+        pass
+    assert seen.measurement.out_of_memory == "refused"

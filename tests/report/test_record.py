@@ -1,0 +1,215 @@
+"""Rows: made from verdicts, and carried as dicts without loss."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced, with_held
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import METRICS, Measurement
+from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.report.record import Record, from_dict, record, to_dict
+
+HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3", "attention")
+LIVES = Timeline(3, (Span(HELD, 0, 2), Span(HELD, 1, None)), "the second run")
+
+sizes = st.integers(-(2**60), 2**60)
+texts = st.text(max_size=12)
+held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts)
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    events = draw(st.integers(1, 4))
+    lives = []
+    for born in range(events):
+        died = draw(st.none() | st.integers(born + 1, events))
+        lives.append(Span(draw(held), born, died))
+    return Timeline(events, tuple(lives), draw(texts))
+
+
+records = st.builds(
+    Record,
+    *(texts, texts, st.none() | st.sampled_from(Outcome), texts, st.sampled_from(METRICS)),
+    *(texts, texts, st.dictionaries(texts, sizes, max_size=3), texts),
+    *[st.none() | sizes] * 6,
+    *(texts, sizes, sizes, st.floats(0, 1e6), st.lists(held, max_size=2).map(tuple)),
+    *(texts, st.none() | timelines()),
+)
+
+
+@given(records)
+def test_a_record_comes_back_from_json(row: Record) -> None:
+    assert from_dict(json.loads(json.dumps(to_dict(row)))) == row
+
+
+def test_the_fields_of_the_json() -> None:
+    data = to_dict(Record("test_attn.py::test", held=(HELD,)))
+    assert list(data) == [
+        *("nodeid", "region", "outcome", "reason", "metric", "backend", "device", "shape"),
+        *("budget", "limit_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes"),
+        *("retained_bytes", "baseline_bytes", "baseline_state", "workspace_bytes", "allocations"),
+        *("duration_s", "held", "where", "timeline", "out_of_memory", "expected", "growth"),
+    ]
+    assert data["timeline"] is None
+    assert data["held"] == [
+        {
+            "bytes": 64,
+            "shape": [2, 8],
+            "dtype": "float32",
+            "op": "mm",
+            "where": "attn.py:3",
+            "function": "attention",
+        }
+    ]
+
+
+def test_the_fields_of_a_timeline_are_those_of_what_is_held_and_when() -> None:
+    data = to_dict(Record("test_attn.py::test", held=(HELD,), timeline=LIVES))
+    (held,) = data["held"]
+    assert data["timeline"] == {
+        "events": 3,
+        "note": "the second run",
+        "spans": [{"born": 0, "died": 2, **held}, {"born": 1, "died": None, **held}],
+    }
+
+
+def test_a_row_tells_who_was_alive_when_and_where_its_test_is(seen: Measurement) -> None:
+    row = record("test_a", "", None, replace(seen, timeline=LIVES), {}, "test_a.py:3")
+    assert (row.timeline, row.where) == (LIVES, "test_a.py:3")
+
+
+def test_a_row_tells_what_was_measured_and_held_to_what(seen: Measurement) -> None:
+    whole = replace(seen, workspace_bytes=7, duration_s=0.5)
+    verdict = judge(whole, Budget(1000, "1000 B", metric="retained"))
+    assert record("test_a", "scores", verdict, whole, {"N": 4}) == Record(
+        nodeid="test_a",
+        region="scores",
+        outcome=Outcome.WITHIN,
+        metric="retained",
+        backend="cpu",
+        device="cpu",
+        shape={"N": 4},
+        budget="1000 B",
+        limit_bytes=1000,
+        peak_bytes=1024,
+        allocated_bytes=1024,
+        retained_bytes=256,
+        workspace_bytes=7,
+        allocations=3,
+        duration_s=0.5,
+    )
+
+
+def test_a_row_tells_what_was_held_though_that_was_found_out_later(seen: Measurement) -> None:
+    verdict = with_held(judge(seen, Budget(1)), replace(seen, held=(HELD,)))
+    assert record("test_a", "", verdict, seen, {}).held == (HELD,)
+
+
+def test_a_row_of_what_was_only_measured_has_no_outcome(seen: Measurement) -> None:
+    row = record("test_a", "scores", None, seen, {})
+    assert (row.outcome, row.peak_bytes, row.limit_bytes) == (None, 1024, None)
+
+
+def test_a_row_of_what_was_to_be_only_measured_and_was_not_says_why(seen: Measurement) -> None:
+    row = record("test_a", "x", None, replace(seen, unmeasured="a thread was started"), {})
+    assert (row.outcome, row.reason) == (None, "a thread was started")
+
+
+def test_a_row_of_what_was_not_measured_has_no_numbers() -> None:
+    row = record("test_a", "", not_enforced("skipped"), None, {})
+    assert row == Record("test_a", outcome=Outcome.NOT_ENFORCED, reason="skipped")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_value_is_the_number_of_the_metric(metric: str) -> None:
+    row = Record("test_a", metric=metric, **{f"{metric}_bytes": 5})  # type: ignore[arg-type]
+    assert row.value == 5
+
+
+def test_the_name_is_the_test_and_the_region() -> None:
+    assert Record("a.py::test").name == "a.py::test"
+    assert Record("a.py::test", "scores").name == "a.py::test [scores]"
+
+
+def test_fields_of_a_newer_version_are_passed_over() -> None:
+    row = Record("test_a", held=(HELD,))
+    data = to_dict(row)
+    data["energy_j"] = 3
+    data["held"][0]["stream"] = 7
+    assert from_dict(data) == row
+
+
+def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
+    data = {"nodeid": "test_a", "outcome": "within", "held": []}
+    assert from_dict(data) == Record("test_a", outcome=Outcome.WITHIN)
+    bare = to_dict(Record("a", held=(HELD,)))
+    del bare["held"][0]["function"]
+    assert from_dict(bare).held == (replace(HELD, function=""),)
+
+
+def lives(**changes: object) -> dict[str, object]:
+    """A timeline that somebody changed, or its first life."""
+    data = to_dict(Record("test_a", timeline=LIVES))["timeline"]
+    for name, value in changes.items():
+        (data if name in data else data["spans"][0])[name] = value
+    return {"timeline": data}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"outcome": "passed"}, "ValueError 'passed' is not a valid Outcome"),
+        ({"metric": "rss"}, "ValueError 'rss' is no metric"),
+        ({"metric": []}, "ValueError metric=[] is no str"),
+        ({"nodeid": 3}, "ValueError nodeid=3 is no str"),
+        ({"region": None}, "ValueError region=None is no str"),
+        ({"peak_bytes": "9"}, "ValueError peak_bytes='9' is no int | None"),
+        ({"limit_bytes": 10**5000}, "ValueError limit_bytes=<int of 16610 bits> is no int | None"),
+        ({"allocations": None}, "ValueError allocations=None is no int"),
+        ({"duration_s": "long"}, "ValueError duration_s='long' is no float"),
+        ({"shape": ["N"]}, "ValueError shape=['N'] is no Mapping[str, int]"),
+        ({"shape": {"N": None}}, "ValueError shape={'N': None} is no Mapping[str, int]"),
+        (
+            {"held": [{"bytes": 1, "shape": "ab", "dtype": "", "op": "", "where": ""}]},
+            "ValueError shape=('a', 'b') is no tuple[int, ...]",
+        ),
+        ({"held": None}, "TypeError 'NoneType' object is not iterable"),
+        ({"where": 3}, "ValueError where=3 is no str"),
+        ({"timeline": {}}, "KeyError 'spans'"),
+        ({"timeline": 3}, "TypeError 'int' object is not subscriptable"),
+        (lives(spans=[{}]), "KeyError 'bytes'"),
+        (lives(events=None), "ValueError events=None is no int"),
+        (lives(events=10**18), "ValueError 1000000000000000000 events of 2 lives"),
+        (lives(events=-1), "ValueError -1 events of 2 lives"),
+        (lives(note=7), "ValueError note=7 is no str"),
+        (lives(born="x"), "ValueError born='x' is no int"),
+        (lives(born=-1), "ValueError a life from -1 to 2 of 3 events"),
+        (lives(died=0), "ValueError a life from 0 to 0 of 3 events"),
+        (lives(died=4), "ValueError a life from 0 to 4 of 3 events"),
+        (lives(died="x"), "ValueError died='x' is no int | None"),
+        (lives(shape=None), "TypeError 'NoneType' object is not iterable"),
+        ({"held": [{}]}, "KeyError 'bytes'"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value),
+)
+def test_what_is_no_record_is_refused(changes: dict[str, object], why: str) -> None:
+    with pytest.raises(AttnMemError) as error:
+        from_dict({**to_dict(Record("test_a")), **changes})
+    assert str(error.value) == f"not a record of attnmem: {why}"
+
+
+@pytest.mark.parametrize("data", [None, 3, "text", [], ["nodeid"], {}], ids=repr)
+def test_what_is_no_dict_of_a_record_is_refused(data: object) -> None:
+    with pytest.raises(AttnMemError, match=r"^not a record of attnmem: "):
+        from_dict(data)  # type: ignore[arg-type]
+
+
+def test_every_measured_number_has_its_field() -> None:
+    names = {field.name for field in fields(Record)}
+    assert {f"{metric}_bytes" for metric in METRICS} <= names

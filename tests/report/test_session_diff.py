@@ -1,0 +1,193 @@
+"""What became of each test, and which of it fails."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
+from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.session_diff import Differences, Fate, differences
+
+from .rows import records
+
+MIB = 1 << 20
+KEPT = Record(
+    "a.py::kept", outcome=Outcome.WITHIN, backend="cpu", device="cpu", limit_bytes=9, peak_bytes=5
+)
+ROW = replace(KEPT, nodeid="a.py::test", limit_bytes=1 << 40, peak_bytes=100 * MIB)
+OVER = replace(ROW, outcome=Outcome.OVER, reason="peak 100.0 MiB exceeds budget 1.0 MiB")
+EXPECTED = replace(OVER, expected=True)
+RAN_OUT = replace(OVER, peak_bytes=0, out_of_memory="tried to allocate 1.0 GiB")
+UNPROVEN = replace(ROW, outcome=Outcome.NOT_ENFORCED, reason="a thread was started")
+SKIPPED = Record("a.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU")
+MEASURED = replace(ROW, outcome=None, limit_bytes=None)
+
+
+def compared(
+    old: Sequence[Record],
+    new: Sequence[Record],
+    tolerance: str = "0",
+    environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
+) -> Differences:
+    there, here = environments
+    return differences((old, there), (new, here), parse_tolerance(tolerance))
+
+
+def needs(nbytes: int, row: Record = ROW) -> Record:
+    return replace(row, peak_bytes=nbytes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fate", "delta", "fails"),
+    [
+        (ROW, ROW, Fate.SAME, 0, False),
+        (ROW, needs(100 * MIB + 1), Fate.GREW, 1, True),
+        (ROW, needs(100 * MIB - 1), Fate.SHRANK, -1, False),
+        (ROW, OVER, Fate.BROKEN, 0, True),
+        (OVER, ROW, Fate.SAME, 0, False),
+        (OVER, needs(200 * MIB, OVER), Fate.GREW, 100 * MIB, True),
+        (ROW, SKIPPED, Fate.UNPROVEN, None, True),
+        (ROW, UNPROVEN, Fate.UNPROVEN, None, True),
+        (MEASURED, replace(MEASURED, reason="a thread was started"), Fate.UNPROVEN, None, True),
+        (OVER, SKIPPED, Fate.UNPROVEN, None, True),
+        (SKIPPED, ROW, Fate.PROVEN, None, False),
+        (SKIPPED, OVER, Fate.PROVEN, None, False),
+        (UNPROVEN, SKIPPED, Fate.SAME, None, False),
+        (None, ROW, Fate.ADDED, None, False),
+        (ROW, None, Fate.REMOVED, None, True),
+        (OVER, None, Fate.REMOVED, None, True),
+        (MEASURED, None, Fate.REMOVED, None, True),
+        (SKIPPED, None, Fate.FORGOTTEN, None, False),
+        (UNPROVEN, None, Fate.FORGOTTEN, None, False),
+        (ROW, EXPECTED, Fate.SAME, 0, False),
+        (ROW, needs(200 * MIB, EXPECTED), Fate.GREW, 100 * MIB, True),
+        (EXPECTED, OVER, Fate.BROKEN, 0, True),
+        (ROW, RAN_OUT, Fate.BROKEN, None, True),
+        (RAN_OUT, ROW, Fate.PROVEN, None, False),
+        (MEASURED, needs(101 * MIB, MEASURED), Fate.GREW, MIB, True),
+        (ROW, replace(ROW, backend="simulated:H100"), Fate.ELSEWHERE, None, False),
+        (SKIPPED, UNPROVEN, Fate.SAME, None, False),
+    ],
+)
+def test_the_fate_of_a_test(
+    old: Record | None, new: Record | None, fate: Fate, delta: int | None, fails: bool
+) -> None:
+    found = compared([row for row in (KEPT, old) if row], [row for row in (KEPT, new) if row])
+    (change,) = (change for change in found.changes if change.row.nodeid == "a.py::test")
+    assert (change.fate, change.delta, change.fails) == (fate, delta, fails)
+    assert (change.old, change.new) == (old, new)
+    assert found.failed is fails
+    assert found.count(Fate.SAME) == 1 + (fate is Fate.SAME)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "grown", "fate"),
+    [
+        ("2%+1MiB", 102 * MIB, Fate.ALLOWED),
+        ("2%+1MiB", 102 * MIB + 1, Fate.GREW),
+        ("1%+3MiB", 103 * MIB, Fate.ALLOWED),
+        ("1%+3MiB", 103 * MIB + 1, Fate.GREW),
+        ("2%", 102 * MIB + 1, Fate.GREW),
+        ("1 MiB", 101 * MIB, Fate.ALLOWED),
+        ("0", 100 * MIB + 1, Fate.GREW),
+    ],
+)
+def test_both_parts_of_a_tolerance_must_be_exceeded(tolerance: str, grown: int, fate: Fate) -> None:
+    found = compared([ROW], [needs(grown)], tolerance)
+    assert found.changes[0].fate is fate
+    assert found.failed is (fate is Fate.GREW)
+
+
+def test_what_fails_comes_first_and_of_that_the_largest() -> None:
+    def named(row: Record, name: str) -> Record:
+        return replace(row, nodeid=name)
+
+    old = [named(ROW, name) for name in "abcde"]
+    new = [
+        named(ROW, "a"),
+        named(needs(50 * MIB), "b"),
+        named(needs(101 * MIB), "c"),
+        named(needs(102 * MIB), "d"),
+        named(OVER, "e"),
+        named(ROW, "f"),
+    ]
+    found = compared(old, new)
+    assert [change.row.nodeid for change in found.changes] == ["e", "d", "c", "b", "f", "a"]
+
+
+def test_regions_and_metrics_are_tests_of_their_own() -> None:
+    rows = [ROW, replace(ROW, region="x"), replace(ROW, metric="allocated", allocated_bytes=7)]
+    found = compared(rows, [*rows[:2], replace(rows[2], allocated_bytes=8)])
+    assert [(change.row.metric, change.fate) for change in found.changes] == [
+        ("allocated", Fate.GREW),
+        ("peak", Fate.SAME),
+        ("peak", Fate.SAME),
+    ]
+
+
+def test_a_test_of_several_places_is_compared_in_each() -> None:
+    there = replace(ROW, backend="simulated:H100")
+    found = compared([ROW, there], [needs(1), there])
+    assert [change.fate for change in found.changes] == [Fate.SHRANK, Fate.SAME]
+    found = compared([ROW, there], [ROW])
+    assert [change.fate for change in found.changes] == [Fate.REMOVED, Fate.SAME]
+
+
+def test_a_cuda_device_is_what_it_is_and_not_its_number() -> None:
+    row = replace(ROW, backend="cuda", device="cuda:0")
+    one = {"device": "NVIDIA H100", "compute_capability": "9.0"}
+    other = {"device": "NVIDIA A100", "compute_capability": "8.0"}
+    assert compared([row], [row], environments=(one, one)).changes[0].fate is Fate.SAME
+    found = compared([KEPT, row], [KEPT, row], environments=(one, other))
+    assert found.changes[0].fate is Fate.ELSEWHERE
+    assert compared([ROW], [ROW], environments=(one, other)).changes[0].fate is Fate.SAME
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "there", "here"),
+    [
+        ([ROW], [replace(ROW, backend="null:H100")], "cpu", "null:H100"),
+        ([ROW], [], "cpu", "nowhere"),
+        ([ROW], [KEPT], "cpu", "cpu"),
+        ([SKIPPED], [SKIPPED], "nowhere", "nowhere"),
+    ],
+    ids=["another backend", "no tests", "other tests", "nothing measured"],
+)
+def test_a_comparison_of_nothing_is_refused(
+    old: list[Record], new: list[Record], there: str, here: str
+) -> None:
+    with pytest.raises(AttnMemError) as error:
+        compared(old, new)
+    assert str(error.value) == (
+        "nothing can be compared: no test was measured in one place in both sessions (in the"
+        f" first on {there}, in the second on {here})"
+    )
+
+
+def test_where_there_was_nothing_all_is_new() -> None:
+    assert [change.fate for change in compared([], [ROW]).changes] == [Fate.ADDED]
+    assert compared([], []).changes == ()
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(st.lists(records, max_size=5), st.lists(records, max_size=5))
+def test_every_test_has_one_fate_and_nothing_grew_from_a_session_to_itself(
+    old: list[Record], new: list[Record]
+) -> None:
+    def keys(*rows: Record | None) -> set[tuple[str, ...]]:
+        return {(row.nodeid, row.region, row.metric, row.place) for row in rows if row}
+
+    try:
+        found = differences((old, {}), (new, {}), NONE)
+        same = differences((old, {}), (old, {}), NONE)
+    except AttnMemError:
+        return
+    told = [key for change in found.changes for key in keys(change.old, change.new)]
+    assert sorted(told) == sorted(keys(*old, *new))
+    assert {change.fate for change in same.changes} <= {Fate.SAME}

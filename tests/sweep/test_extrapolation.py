@@ -1,0 +1,84 @@
+"""Memory that is not simulated at its length: from shorter ones to the byte, or by the model."""
+
+import pytest
+
+from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.sweep import extrapolation as beyond
+from pytest_attnmem.sweep.extrapolation import allocations, by_growth, by_model
+from pytest_attnmem.sweep.memory import Seen, observe
+
+
+def test_growth_is_exact_with_a_rest_of_a_block_too(case, gtx_1080):
+    def short(at):
+        assert at.N < 1000
+        return observe(at, gtx_1080)
+
+    long = case("flash", 1061, B=2)
+    grown, seen = by_growth(long, short), observe(long, gtx_1080)
+    assert (grown.before_bytes, grown.peak_bytes) == (seen.before_bytes, seen.peak_bytes)
+
+
+def test_padding_to_blocks_is_told_by_lengths_with_the_same_rest(case):
+    def padded(at):
+        return Seen(None, -(-at.N // 128) * 128, 0)
+
+    assert by_growth(case("standard", 4097), padded).peak_bytes == 33 * 128
+
+
+def test_no_polynomial_is_an_error(case):
+    with pytest.raises(BudgetError) as caught:
+        by_growth(case("standard", 4096), lambda at: Seen(1, 2**at.N, 0))
+    assert str(caught.value) == (
+        "standard causal N=4096 d=16: too long to simulate, and it grows by no polynomial"
+    )
+
+
+def test_another_phase_at_the_top_is_an_error(case, monkeypatch):
+    attention = case("flash", 4096)
+    monkeypatch.setattr(
+        type(attention.attention.model.training),
+        "high_water",
+        lambda model, shape, kinds: str(shape.symbols["N"] > 4000),
+    )
+    with pytest.raises(BudgetError) as caught:
+        by_growth(attention, lambda at: pytest.fail("nothing is to be run"))
+    assert str(caught.value) == (
+        "flash causal N=4096 d=16: too long to simulate, and shorter ones peak elsewhere"
+    )
+
+
+def test_what_shorter_lengths_do_not_tell_is_not_told(case):
+    seen = by_growth(case("standard", 4096), lambda at: Seen(None, None, 0, unmeasured="no model"))
+    assert (seen.before_bytes, seen.peak_bytes, seen.unmeasured) == (None, None, "no model")
+
+
+def test_allocations_grow_as_between_two_short_lengths(case):
+    assert allocations(case("standard", beyond.SHORT), lambda at: pytest.fail("too short")) == 0
+    quadratic = allocations(case("standard", 16384), lambda at: Seen(0, 0, at.N**2 // 128**2))
+    assert quadratic == 128**2
+    assert allocations(case("standard", 16384), lambda at: Seen(0, 0, 69)) == 69
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_rank_of_a_ring(case, causal):
+    kinds = ("sm61", "cuda")
+    B, N, d, R = 8, 4096, 64, 4
+    seen = by_model(case(f"ring:{R}", N, d, causal=causal), kinds)
+    tensor, rows = B * (N // R) * d * 4, B * (N // R) * 4
+    # what the benchmark holds around it, out and its gradient, and the exponentials' sums
+    assert seen.before_bytes == 14 * tensor + rows
+    # k and v of two other ranks, dq, dk, dv and those of two on their way, delta; and tiles
+    tiles = 2 * B * 128**2 * 4 + B * 128 * d * 4 + causal * 128**2
+    assert seen.peak_bytes == 14 * tensor + rows + (4 + 3 + 2) * tensor + rows + tiles
+    forward = by_model(case(f"ring:{R}", N, d, causal=causal, backward=False), kinds)
+    tile = B * 128**2 * 4 + causal * 128**2
+    online = (1 + 4) * tensor + 2 * rows + 2 * B * 128 * 4 + tile
+    assert (forward.before_bytes, forward.peak_bytes) == (None, 3 * tensor + online)
+
+
+def test_ranks_share_evenly_or_not_at_all(case):
+    with pytest.raises(BudgetError) as caught:
+        by_model(case("ring:3", 4096), ())
+    assert str(caught.value) == "3 ranks cannot share N=4096 evenly"
+    with pytest.raises(BudgetError, match="standard has no model"):
+        by_model(case("standard", 4096), ())
