@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.formulas.interpolation import through
 from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring
@@ -91,7 +91,7 @@ PyTorch's compiled kernel reads beyond the keys there.
 
 def render() -> str:
     """The page."""
-    instrument = ready("simulated")
+    instrument = open_primed("simulated")
     recorded = json.loads(TIMES.read_text(encoding="utf-8"))
     orders = _table(
         ["call", "takes", "memory", "time", "from"],
@@ -149,7 +149,9 @@ def _order(attention: Callable[..., Any]) -> list[str]:
     return [memory + more, time, f"[{paper}](https://arxiv.org/abs/{number})"]
 
 
-def _costs(kernel: Kernel, instrument: Instrument, times: dict[str, dict[str, float]]) -> list[str]:
+def _costs(
+    kernel: Kernel, instrument: PrimedBackend, times: dict[str, dict[str, float]]
+) -> list[str]:
     shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(_causal(kernel))})])
     peaks = [model.peak(shape) for model in (kernel.model.forward, kernel.model.training)]
     saved = _saved(kernel, instrument)
@@ -171,7 +173,7 @@ def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> li
     return [f"`{name}`", *_order(attention), *peaks, *["-"] * (2 - len(peaks))]
 
 
-def _saved(kernel: Kernel, instrument: Instrument) -> Callable[[int], int]:
+def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
     """Bytes alive after a forward that a backward may follow, of each length."""
 
     def retained(length: int) -> int:

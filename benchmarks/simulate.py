@@ -22,7 +22,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.simulated import Simulated
 from pytest_attnmem.profiles import find_profile
 
@@ -151,7 +151,7 @@ def timed(body: Body) -> float:
 def timed_window(backend: Simulated, body: Body) -> tuple[float, int]:
     """A whole measurement in ms, garbage collection left out; and its peak in bytes."""
     backend.forget()
-    measurement, _ = Instrument(backend, 0).run(body)
+    measurement, _ = PrimedBackend(backend, 0).run(body)
     if measurement.unmeasured or measurement.peak_bytes is None:
         raise SystemExit(f"not measured: {measurement.unmeasured}")
     return measurement.duration_s * 1e3, measurement.peak_bytes

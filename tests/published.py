@@ -11,9 +11,9 @@ from replays import device, replay, workloads
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pytest_attnmem.backends.primed_backend import Instrument
-from pytest_attnmem.backends.simulated.attention.sdp_params import Described, Question
-from pytest_attnmem.backends.simulated.attention.select_backend import choose
+from pytest_attnmem.backends.primed_backend import PrimedBackend
+from pytest_attnmem.backends.simulated.attention.sdp_params import Described, SdpParams
+from pytest_attnmem.backends.simulated.attention.select_backend import select_backend
 from pytest_attnmem.budgets.memory_model import MemoryModel, Phase
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.kernels import chunked, standard
@@ -168,8 +168,8 @@ def _chosen(capability, dtype="float16", d=64, mask=False, kv_heads=4) -> str:
 
     query, key = described(4), described(kv_heads)
     given = Described((512, 512), (512, 1), dtype) if mask else None
-    asked = Question(query, key, key, capability, given, enable_gqa=kv_heads < 4)
-    return choose(asked).backend or "none"
+    asked = SdpParams(query, key, key, capability, given, enable_gqa=kv_heads < 4)
+    return select_backend(asked).backend or "none"
 
 
 #: Of pytorch#95668, seen on an A10G: after a forward; and the size on devices since Hopper.
@@ -191,5 +191,5 @@ def workspaces(on: str) -> tuple[int, int]:
         found.append(torch.cuda.memory_allocated() - before - out.nbytes - gradients)
 
     backend.forget(primed=False)
-    Instrument(backend, 0).run(body)
+    PrimedBackend(backend, 0).run(body)
     return found[0], found[1]

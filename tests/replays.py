@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.protocol import Backend
@@ -66,7 +66,7 @@ def replay(call: Callable[[], object], on: str, *, primed: bool = False) -> Peak
     backend = device(on)
     backend.forget(primed=primed)
     try:
-        seen, _ = Instrument(backend, 0).run(call)
+        seen, _ = PrimedBackend(backend, 0).run(call)
     except Exception as error:  # a workload is to end well; how else it ends is a gap
         kind = "" if isinstance(error, AttnMemError) else f"{type(error).__name__}: "
         return Peaks(0, 0, 0, f"{kind}{error}")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..backends.primed_backend import Instrument, ready
+from ..backends.primed_backend import PrimedBackend, open_primed
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth, grow
@@ -19,14 +19,14 @@ from ..closed_forms.closed_form import Derived
 from ..errors import BudgetError
 from ..measurement import qkv_inputs as inputs
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import world
+from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from .attribution import Exceeded
 from .comparison import Comparison, Ratio, Saving, hold
 from .derive import derive
 from .holding import Gate, Holding, Keeper
-from .limits import caller, check_metric, device_facts, is_size, limit_of
+from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
 from .region import Region
 
 __tracebackhide__ = True  # pytest shows the line that called, and none of these
@@ -37,7 +37,9 @@ class AttnMem:
 
     def __init__(
         self,
-        instrument: Callable[[str | None], Instrument] = lambda name: ready(name or "auto"),
+        instrument: Callable[[str | None], PrimedBackend] = lambda name: open_primed(
+            name or "auto"
+        ),
         sources: tuple[Source, ...] = (),
         keep: Keeper | None = None,
         gate: Gate | None = None,
@@ -70,7 +72,7 @@ class AttnMem:
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
         arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
-        with world(backend):
+        with simulation_context(backend):
             tensors = inputs.qkv(**arguments)
         self._sources.append(inputs.shape_of(arguments))
         return tensors
@@ -165,7 +167,7 @@ class AttnMem:
         if limit is None and is_size(name):
             raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
-        spec = limit_of("region", limit, options, symbols)
+        spec = parse_call_limit("region", limit, options, symbols)
         instrument = self._instrument(backend)
         judged = partial(self._judge_region, spec=spec, instrument=instrument)
         region = Region(self._unique(name), instrument, instrument.window(metric), judged)
@@ -193,7 +195,7 @@ class AttnMem:
             kind = type(measurement).__name__
             raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
-        spec = limit_of("check", limit, options, symbols)
+        spec = parse_call_limit("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._conclude(self._unique(name), verdict, measurement, shape)
@@ -222,7 +224,7 @@ class AttnMem:
         reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
         measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
         shape = self.shape()
-        verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller(), shape)
+        verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller_line(), shape)
         verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
@@ -264,7 +266,7 @@ class AttnMem:
         measurement: Measurement,
         error: BaseException | None,
         spec: BudgetSpec,
-        instrument: Instrument,
+        instrument: PrimedBackend,
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
@@ -282,7 +284,8 @@ class AttnMem:
         return self._holding.conclude(name, verdict, measurement, shape, instrument)
 
     def _hold(self, grown: Growth, contract: Contract) -> None:
-        budget = Budget(None, contract.text, where=caller(), metric=grown.metric, contract=contract)
+        text, where = contract.text, caller_line()
+        budget = Budget(None, text, where=where, metric=grown.metric, contract=contract)
         if grown.largest is not None:
             verdict = judge(grown.largest, budget, [grown])
             self._conclude(self._unique("growth"), verdict, grown.largest, self.shape())

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome, Verdict, with_held
 from ..errors import AttnMemError, BudgetExceeded, causes, stops
@@ -23,7 +23,7 @@ class Exceeded:
     name: str
     verdict: Verdict
     shape: AttentionShape
-    instrument: Instrument | None
+    instrument: PrimedBackend | None
     """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
     error: BudgetExceeded = field(init=False)
     told: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.verdict import Verdict
 from ..errors import stops
 from ..measurement.measurement import Measurement
@@ -39,7 +39,7 @@ class Holding:
         verdict: Verdict | None,
         measurement: Measurement,
         shape: AttentionShape,
-        instrument: Instrument | None = None,
+        instrument: PrimedBackend | None = None,
     ) -> Verdict | None:
         """Returns the verdict that counts.
 
@@ -67,7 +67,7 @@ class Holding:
         verdict: Verdict | None,
         measurement: Measurement,
         shape: AttentionShape,
-        instrument: Instrument | None,
+        instrument: PrimedBackend | None,
     ) -> Verdict | None:
         """Keeps a row and returns the verdict that counts; raises nothing."""
         if not self.enforcing:

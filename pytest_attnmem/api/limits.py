@@ -19,7 +19,9 @@ from ..units import parse_size
 __tracebackhide__ = True
 
 
-def limit_of(what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]) -> BudgetSpec:
+def parse_call_limit(
+    what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]
+) -> BudgetSpec:
     """The budget of a region or a check, which know fewer options than the marker."""
     for name in ("backend", "device", "warmup"):
         if name in symbols:
@@ -30,10 +32,10 @@ def limit_of(what: str, limit: Any, options: dict[str, Any], symbols: dict[str, 
             f"a {what} takes no growth contract: mark the test with {spec.text!r}, or use"
             " attnmem.growth"
         )
-    return replace(spec, where=caller())
+    return replace(spec, where=caller_line())
 
 
-def caller() -> str:
+def caller_line() -> str:
     """The line that called into this package."""
     frame = sys._getframe()
     here = os.path.dirname(__file__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.verdict import Verdict
 from ..errors import BudgetError
 from ..measurement.measurement import Measurement
@@ -19,7 +19,7 @@ class Region:
     def __init__(
         self,
         name: str,
-        instrument: Instrument,
+        instrument: PrimedBackend,
         window: AbstractContextManager[Window],
         judge: Callable[[str, Measurement, BaseException | None], Verdict | None],
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Gauge
+from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
 from .allocator_counters import CounterGauge
 from .tracing.dispatch_tracker import Tracker, raised_at
@@ -49,7 +49,7 @@ class Accelerator:
         self.synchronize()
         return int(self.statistics().get("allocated_bytes.all.current", 0) - before)
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """The allocator's counters."""
         uncounted = ""
         if "requested_bytes.all.current" not in self.statistics():
@@ -59,7 +59,7 @@ class Accelerator:
     def forget(self) -> None:
         """Nothing: counters remember nothing."""
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""
         return Tracker()
 

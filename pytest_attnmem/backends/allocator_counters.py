@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ..measurement.protocol import Rise, Stretch
+from ..measurement.protocol import Delta, Interval
 
 #: Metric → the counter that holds it, as torch's statistics name it.
 COUNTERS: Mapping[str, str] = MappingProxyType(
@@ -53,7 +53,7 @@ class CounterGauge:
         self._peaks: dict[str, int] = {}
         self._resets.start(lambda: self._save_peaks(self._allocator.statistics()))
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         """What the counters did since."""
         self._allocator.synchronize()
         self._resets.stop()
@@ -71,7 +71,7 @@ class CounterGauge:
         if self._uncounted:
             rises["requested"] = None  # the counter is there, and reads zero
         refused = _since(before, after, "num_ooms")
-        return Stretch(
+        return Interval(
             rises["requested"],
             rises["allocated"],
             rises["reserved"],
@@ -118,12 +118,12 @@ def _read(statistics: Mapping[str, Any], counter: str, what: str) -> int | None:
 
 def _rise(
     before: Mapping[str, Any], after: Mapping[str, Any], counter: str, peak: int | None
-) -> Rise | None:
+) -> Delta | None:
     level = _read(after, counter, "current")
     if level is None or peak is None:
         return None
     start = _read(before, counter, "current") or 0
-    return Rise(max(peak - start, 0), level - start)
+    return Delta(max(peak - start, 0), level - start)
 
 
 def _since(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> int:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Gauge, Rise, Stretch
+from ..measurement.protocol import Delta, Interval, Recorder
 from ..units import format_size
 from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
 from .cpu_threads import ThreadWatch
@@ -63,7 +63,7 @@ class Cpu:
             block.clear()
             profiler.stop()
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """The allocator's events; every metric is read from them."""
         return _EventGauge(self._profiler(), self._alive)
 
@@ -71,7 +71,7 @@ class Cpu:
         """Take what was born in earlier tests for what nobody saw born."""
         self._alive.clear()
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         """The dispatcher's view: tensors with names, and no scratch inside kernels."""
         return Tracker()
 
@@ -133,11 +133,11 @@ class _EventGauge:
             self._profiler.start()
             self._listening = True
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         if self._listening and in_backward():
-            return Stretch(None, None, None, 0, _IN_BACKWARD)
+            return Interval(None, None, None, 0, _IN_BACKWARD)
         if not self._listening:
-            return Stretch(None, None, None, 0, self._problem)
+            return Interval(None, None, None, 0, self._problem)
         return self._fold(*self._end())
 
     def _give_way(self) -> None:
@@ -152,7 +152,7 @@ class _EventGauge:
         self._profilers.stop()
         return sizes, self._threads.stop() or problem
 
-    def _fold(self, sizes: list[int], problem: str | None) -> Stretch:
+    def _fold(self, sizes: list[int], problem: str | None) -> Interval:
         level = high = allocations = 0
         alive = self._alive
         for size in sizes:
@@ -165,8 +165,8 @@ class _EventGauge:
             elif alive[-size] > 0:
                 alive[-size] -= 1
                 level += size
-        rise = Rise(high, level)  # the CPU allocator does not round
-        return Stretch(rise, rise, None, allocations, problem)
+        rise = Delta(high, level)  # the CPU allocator does not round
+        return Interval(rise, rise, None, allocations, problem)
 
 
 _IN_BACKWARD = "a region began or ended inside a backward function"

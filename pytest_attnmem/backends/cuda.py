@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Gauge
+from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
 from .allocator_counters import CounterGauge
 from .autograd_thread import Engine
-from .tracing.cuda_history import NEEDED, History
+from .tracing.cuda_history import NEEDED, CudaMemoryHistory
 from .tracing.dispatch_tracker import Tracker, raised_at
 from .warm_up import matrix_product
 
@@ -65,7 +65,7 @@ class Cuda:
         self.synchronize()
         return int(self._cuda.memory_allocated(self._index) - before)
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """The allocator's counters."""
         allocator = self._cuda.get_allocator_backend()
         uncounted = ""
@@ -76,11 +76,11 @@ class Cuda:
     def forget(self) -> None:
         """Nothing: counters remember nothing."""
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         """The allocator's own history; where torch keeps none, the dispatcher's view."""
         memory = self._cuda.memory
         if all(hasattr(memory, name) for name in NEEDED):
-            return History(self._index, memory)
+            return CudaMemoryHistory(self._index, memory)
         return Tracker()
 
     def out_of_memory(self, error: BaseException) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Gauge, Stretch
+from ..measurement.protocol import Interval, Recorder
 from ..nulldevice import counts as observe
 from ..nulldevice.launch import Devices, devices, present
 from .cuda import Cuda
@@ -28,13 +28,13 @@ class Null(Cuda):
         """``null``, and what the device stands for: ``sm90``, ``cuda``."""
         return ("null", *super().kinds)
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """The allocator's counters, and the runtime's of what cannot be true here."""
         return _Gauge(super().gauge())
 
 
 class _Gauge:
-    def __init__(self, counters: Gauge) -> None:
+    def __init__(self, counters: Recorder) -> None:
         self._counters = counters
         self._next_read = observe.NextRead(self._locate)
 
@@ -44,7 +44,7 @@ class _Gauge:
         self._calls, self._reads = observe.unknown_calls(), observe.device_reads()
         self._next_read.start()
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         self._next_read.stop()
         reads = observe.device_reads() - self._reads
         calls = {

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..errors import BackendUnavailable, StartAgain
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import Backend, world
+from ..measurement.protocol import Backend, simulation_context
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Instrument:
+class PrimedBackend:
     """What measurements are made with."""
 
     backend: Backend
@@ -53,7 +53,7 @@ class Instrument:
 
     def warm_up(self, call: Callable[[], Any], times: int) -> None:
         """Make calls that nobody measures."""
-        with world(self.backend):
+        with simulation_context(self.backend):
             for _ in range(times):
                 self._complete(call)
 
@@ -80,9 +80,9 @@ class Instrument:
         return opened.measurement, result
 
 
-def ready(
+def open_primed(
     name: str, openers: Mapping[str, Opener] = BACKENDS, *, evidence: bool = False
-) -> Instrument:
+) -> PrimedBackend:
     """Open and prime the backend that ``name`` asks for.
 
     Raises:
@@ -91,7 +91,7 @@ def ready(
     backend = open_backend(name, openers)
     try:
         with pause():  # of windows that are open by now
-            return Instrument(backend, backend.prime(), evidence)
+            return PrimedBackend(backend, backend.prime(), evidence)
     except Exception as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)
         raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error

@@ -31,7 +31,7 @@ BACKENDS: Mapping[str, Opener] = MappingProxyType(
 )
 
 
-def knowing(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
+def with_profiles(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
     """The backend that stands for any device, and for these too."""
     return {"simulated": _in_module(".simulated", profiles=profiles)}
 

@@ -18,7 +18,7 @@ from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..units import shown
 
 if TYPE_CHECKING:
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..kernels import Kernel
     from ..measurement.measurement import Measurement
 
@@ -69,7 +69,7 @@ class Workload:
         """The same at other sizes."""
         return replace(self, sizes={**self.sizes, **sizes})
 
-    def measured(self, instrument: Instrument) -> Measurement:
+    def measured(self, instrument: PrimedBackend) -> Measurement:
         """Run it on a simulated device that has nothing on it but workspaces.
 
         What is left at the end is what is kept: out, or the gradients.
@@ -98,7 +98,7 @@ class Workload:
         except Exception as error:
             raise BudgetError(f"{self}: the kernel raised {shown(error, 200)}") from error
 
-    def allocations(self, instrument: Instrument) -> int:
+    def allocations(self, instrument: PrimedBackend) -> int:
         """About how many it makes: a loop over blocks is simulated block by block.
 
         Counted at two small sizes that are as long to wide as this, whose growth goes on.
@@ -117,13 +117,13 @@ class Workload:
         return self.at(**{name: max(1, round(self.sizes[name] * share)) for name in ("N", "M")})
 
 
-def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> Instrument:
+def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> PrimedBackend:
     """A simulated device that no memory runs out of; without the ``scratch`` of its kernels."""
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..backends.simulated import Simulated, program_only
 
     device = replace(profile, memory_bytes=1 << 70)
-    return Instrument(Simulated(device, None if scratch else program_only), 0)
+    return PrimedBackend(Simulated(device, None if scratch else program_only), 0)
 
 
 def add_arguments(parser: ArgumentParser, *, length: bool) -> None:

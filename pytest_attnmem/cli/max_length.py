@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import settled
-from ..measurement.protocol import world
+from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
 from .kernel_workload import Workload, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
 
 if TYPE_CHECKING:
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 #: No longer sequence is looked at.
 LIMIT: Final = 1 << 27
@@ -46,11 +46,11 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
     """
-    from ..backends.primed_backend import ready
+    from ..backends.primed_backend import open_primed
 
     profile = find_profile(arguments.device)
     of_length = workload(arguments)
-    instrument = ready(f"simulated:{profile.name}")
+    instrument = open_primed(f"simulated:{profile.name}")
     found = Search(of_length, instrument, profile, sys.stderr.isatty()).longest()
     if arguments.json:
         print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
@@ -87,7 +87,7 @@ class Search:
     def __init__(
         self,
         of_length: Callable[[int], Workload],
-        instrument: Instrument,
+        instrument: PrimedBackend,
         profile: DeviceProfile,
         telling: bool,
     ) -> None:
@@ -107,7 +107,7 @@ class Search:
         judge = self.by_model
         with (
             settled(),
-            world(self._instrument.backend),
+            simulation_context(self._instrument.backend),
         ):  # once: to put it on takes longer than most kernels
             simulating = self._of_length(max(1, about)).allocations(self._instrument) <= MOST
             if simulating:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import settled
-from ..measurement.protocol import world
+from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
 from .kernel_workload import Workload, size_of, unlimited, workload
@@ -52,7 +52,7 @@ def execute(arguments: Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class PredictedPhase:
     """One line of the algorithm."""
 
     name: str
@@ -72,7 +72,7 @@ class Prediction:
 
     workload: Workload
     profile: DeviceProfile
-    phases: tuple[Phase, ...]
+    phases: tuple[PredictedPhase, ...]
     workspace_bytes: int
     tensors: Measurement | None
     """Simulated without the scratch of operators; None where that would take too long."""
@@ -82,7 +82,7 @@ class Prediction:
     """What the device was asked for when it had no more."""
 
     @property
-    def largest(self) -> Phase:
+    def largest(self) -> PredictedPhase:
         """The phase that makes the peak."""
         return max(self.phases, key=lambda phase: phase.nbytes)
 
@@ -113,11 +113,11 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
     Raises:
         AttnMemError: the kernel does not take this, or nothing can be simulated here.
     """
-    from ..backends.primed_backend import ready
+    from ..backends.primed_backend import open_primed
 
-    instrument = ready(f"simulated:{profile.name}")
+    instrument = open_primed(f"simulated:{profile.name}")
     backend = instrument.backend
-    with settled(), world(backend):
+    with settled(), simulation_context(backend):
         worth = work.allocations(instrument) <= MOST
         whole = work.measured(instrument) if worth else None
     out_of_memory = whole.out_of_memory if whole else None
@@ -129,7 +129,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
     for name, alive in work.model.live(work.shape, backend.kinds).items():
         own = live[name]
         scratch = {term: nbytes for term, nbytes in alive.items() if term not in own}
-        phases.append(Phase(name, own, scratch))
+        phases.append(PredictedPhase(name, own, scratch))
     workspace = instrument.workspace_bytes
     return Prediction(work, profile, tuple(phases), workspace, tensors, whole, out_of_memory)
 
@@ -155,7 +155,7 @@ def render(found: Prediction) -> list[str]:
     return [str(work), "", *phases.splitlines(), "", *numbers.splitlines(), "", *_notes(found)]
 
 
-def _phase(phase: Phase, largest: bool, unit: str) -> Iterator[list[str]]:
+def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:
     lead = ["*" if largest else "", phase.name, _size(phase.nbytes, unit)]
     alive = [*phase.tensors.items()]
     alive += [(f"{name} (scratch)", nbytes) for name, nbytes in phase.scratch.items()]

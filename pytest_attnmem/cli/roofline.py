@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..inference.analysis import ATTENTION, Analysis, Step
+from ..inference.analysis import ATTENTION, Analysis, StepCost
 from ..units import common_unit, format_in, format_size
 from .roofline_arguments import add_arguments as add_transformer
 from .roofline_arguments import analysis
@@ -85,7 +85,7 @@ def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:
     )
 
 
-def _rows(found: Analysis, step: Step) -> Iterator[list[str]]:
+def _rows(found: Analysis, step: StepCost) -> Iterator[list[str]]:
     unit = common_unit([math.ceil(one.nbytes) for one in step.operations])
     for place, one in enumerate((*step.operations, step.whole)):
         last = place == len(step.operations)
@@ -182,7 +182,7 @@ def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _step(found: Analysis, step: Step) -> dict[str, Any]:
+def _step(found: Analysis, step: StepCost) -> dict[str, Any]:
     return {
         "name": step.name,
         "tokens": step.tokens,

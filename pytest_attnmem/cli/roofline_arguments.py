@@ -11,7 +11,7 @@ from typing import Final
 from ..errors import BudgetError
 from ..inference.analysis import Analysis
 from ..inference.numbers import positive, whole
-from ..inference.roof import DTYPES, Roof, dtype_named, roof
+from ..inference.roof import DTYPES, Roofline, dtype_named, roof
 from ..inference.transformer import Model, model_of
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..units import parse_size, shown
@@ -120,7 +120,7 @@ def _number(text: str) -> object:
         return text
 
 
-def _roof(arguments: Namespace, computed: str) -> Roof:
+def _roof(arguments: Namespace, computed: str) -> Roofline:
     """What the device does: as its profile says, or as told."""
     bandwidth, compute, memory = arguments.bandwidth, arguments.compute, arguments.memory
     if arguments.device is None and {bandwidth, compute, memory} != {None}:
@@ -129,10 +129,10 @@ def _roof(arguments: Namespace, computed: str) -> Roof:
                 "--bandwidth and --compute together tell a device, with --memory if it matters;"
                 " give both, or the --device that differs in it"
             )
-        known = Roof("the device", None, Fraction(1), Fraction(1))
+        known = Roofline("the device", None, Fraction(1), Fraction(1))
     else:
         known = roof(find_profile(arguments.device or DEFAULT_PROFILE), computed)
-    return Roof(
+    return Roofline(
         known.name,
         known.memory_bytes if memory is None else parse_size(memory),
         known.bandwidth_bytes_per_sec if bandwidth is None else _rate("--bandwidth", bandwidth),

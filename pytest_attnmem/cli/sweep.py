@@ -23,7 +23,7 @@ from .kernel_workload import size_of
 from .max_length import longest
 
 if TYPE_CHECKING:
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..sweep.case import Case
     from ..sweep.runner import Bench
 
@@ -150,9 +150,9 @@ def _count(option: str, text: str, least: int) -> int:
     return int(text)
 
 
-def _instrument(arguments: Namespace) -> Instrument:
-    from ..backends.primed_backend import ready
-    from ..backends.registry import BACKENDS, knowing
+def _instrument(arguments: Namespace) -> PrimedBackend:
+    from ..backends.primed_backend import open_primed
+    from ..backends.registry import BACKENDS, with_profiles
 
     device = arguments.device
     if arguments.simulate:
@@ -162,16 +162,16 @@ def _instrument(arguments: Namespace) -> Instrument:
             if not nbytes:
                 raise BudgetError("--memory: a device has some, got 0")
             profile = replace(profile, memory_bytes=nbytes)
-        return ready(f"simulated:{profile.name}", {**BACKENDS, **knowing([profile])})
+        return open_primed(f"simulated:{profile.name}", {**BACKENDS, **with_profiles([profile])})
     for option in ("memory", "longest"):
         if getattr(arguments, option):
             raise BudgetError(f"--{option} is for a simulated device: add --simulate")
     if device in PROFILES:
         raise BudgetError(f"{device} is a profile to simulate: add --simulate")
-    return ready(device or "auto")
+    return open_primed(device or "auto")
 
 
-def _parameters(arguments: Namespace, instrument: Instrument) -> dict[str, Any]:
+def _parameters(arguments: Namespace, instrument: PrimedBackend) -> dict[str, Any]:
     """All that numbers depend on."""
     backend = instrument.backend
     names = ("kernel", "d", "n", "batch", "heads", "dtype", "causal", "backward")

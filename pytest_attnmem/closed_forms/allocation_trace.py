@@ -13,19 +13,19 @@ from typing import NamedTuple
 from ..measurement.held import Held
 
 
-class Birth(NamedTuple):
+class Alloc(NamedTuple):
     """Something is allocated."""
 
     held: Held
 
 
-class Death(NamedTuple):
+class Free(NamedTuple):
     """What was born in that place, counted from 0, is gone."""
 
     birth: int
 
 
-Run = tuple["Birth | Death", ...]
+Run = tuple["Alloc | Free", ...]
 Program = Callable[[Mapping[str, int]], Run]
 
 
@@ -38,7 +38,7 @@ def aligned(runs: Sequence[Run]) -> bool:
 def _skeleton(run: Run) -> list[object]:
     return [
         (event.held.op, event.held.where, event.held.dtype, len(event.held.shape))
-        if isinstance(event, Birth)
+        if isinstance(event, Alloc)
         else event.birth
         for event in run
     ]
@@ -49,7 +49,7 @@ def peak(run: Run) -> int:
     level = high = 0
     sizes: list[int] = []
     for event in run:
-        if isinstance(event, Birth):
+        if isinstance(event, Alloc):
             sizes.append(event.held.nbytes)
             level += event.held.nbytes
             high = max(high, level)

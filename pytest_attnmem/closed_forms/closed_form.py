@@ -13,7 +13,7 @@ from ..formulas.multivariate_fit import Point, Sample, fit, sample
 from ..formulas.polynomial import Polynomial, largest
 from ..measurement.held import Held
 from ..units import shown
-from .allocation_trace import Birth, Program, Run, aligned, peak
+from .allocation_trace import Alloc, Free, Program, Run, aligned, peak
 
 #: Sizes to run a program at, by symbol: multiples of what kernels pad to, and never 1, for which
 #: many an operator finds a shorter way.
@@ -178,9 +178,9 @@ def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
 def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
     """What is alive whenever something was born, where nothing else is at least as large."""
     first = runs[where.base]
-    births = [event.held for event in first if isinstance(event, Birth)]
+    births = [event.held for event in first if isinstance(event, Alloc)]
     columns = {
-        point: [event.held.nbytes for event in run if isinstance(event, Birth)]
+        point: [event.held.nbytes for event in run if isinstance(event, Alloc)]
         for point, run in runs.items()
     }
     known: dict[tuple[int, ...], Polynomial | None] = {}
@@ -212,7 +212,7 @@ def _summits(run: Run, sizes: Sequence[Polynomial]) -> dict[Polynomial, tuple[in
     born = 0
     sets: dict[Polynomial, tuple[int, ...]] = {}
     for event in run:
-        if isinstance(event, Birth):
+        if isinstance(event, Alloc):
             total, rising = total + sizes[born], True
             alive[born] = None
             born += 1
@@ -236,7 +236,7 @@ def _region(where: Sample, at: Sequence[Point]) -> str:
 
 
 def _shapes(where: Sample, runs: Mapping[Point, Run], births: Iterable[int]) -> dict[int, str]:
-    listed = {p: [e.held for e in run if isinstance(e, Birth)] for p, run in runs.items()}
+    listed = {p: [e.held for e in run if isinstance(e, Alloc)] for p, run in runs.items()}
     shapes = {}
     for birth in births:
         rank = len(listed[where.base][birth].shape)
@@ -276,16 +276,16 @@ def _tensors_alone(run: Run) -> Run:
     """A run without what kernels hold for themselves, its births counted anew."""
     numbers: dict[int, int] = {}
     born = 0
-    kept: list[object] = []
+    kept: list[Alloc | Free] = []
     for event in run:
-        if isinstance(event, Birth):
+        if isinstance(event, Alloc):
             if not event.held.op.endswith(_SCRATCH):
                 numbers[born] = len(numbers)
                 kept.append(event)
             born += 1
         elif event.birth in numbers:
             kept.append(event._replace(birth=numbers[event.birth]))
-    return tuple(kept)  # type: ignore[arg-type]
+    return tuple(kept)
 
 
 def _written(candidates: Sequence[Candidate], how: str) -> Derived:

@@ -13,7 +13,7 @@ from ..errors import BudgetError
 from ..units import shown
 from .costs import SOFTMAX_FLOPS
 from .numbers import positive, whole
-from .roof import Roof
+from .roof import Roofline
 from .transformer import Model, model_of
 
 
@@ -44,7 +44,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepCost:
     """One pass through the model."""
 
     name: str
@@ -62,20 +62,22 @@ class Analysis:
     """A model on a device, at a batch of sequences that are each so long."""
 
     model: Model
-    roof: Roof
+    roof: Roofline
     batch_size: int
     seq_len: int
 
     @property
-    def decode(self) -> Step:
+    def decode(self) -> StepCost:
         """One more token for each sequence, which attends to ``seq_len``."""
-        return Step("decode", self.batch_size, _operations(self.model, self.batch_size, 1, self))
+        return StepCost(
+            "decode", self.batch_size, _operations(self.model, self.batch_size, 1, self)
+        )
 
     @property
-    def prefill(self) -> Step:
+    def prefill(self) -> StepCost:
         """All tokens of all sequences at once."""
         tokens = self.batch_size * self.seq_len
-        return Step("prefill", tokens, _operations(self.model, tokens, self.seq_len, self))
+        return StepCost("prefill", tokens, _operations(self.model, tokens, self.seq_len, self))
 
     @property
     def kv_cache_bytes(self) -> int:
@@ -118,11 +120,11 @@ class Analysis:
         """Of the batch, each operation after the other as fast as the roof lets it be."""
         return self.batch_size / self.seconds(self.decode)
 
-    def seconds(self, step: Step) -> Fraction:
+    def seconds(self, step: StepCost) -> Fraction:
         """What a step takes at least."""
         return sum((self.roof.seconds(o.flops, o.nbytes) for o in step.operations), Fraction(0))
 
-    def utilization(self, step: Step) -> Fraction:
+    def utilization(self, step: StepCost) -> Fraction:
         """The share of peak FLOPs that a step can use at its intensity."""
         return self.roof.attainable(step.whole.intensity) / self.roof.compute_flops
 
@@ -213,7 +215,7 @@ def analysis_of(model_config: Mapping[str, Any], gpu_config: Mapping[str, Any]) 
     given = _checked("model_config", model_config, _MODEL, _MODEL_MAY)
     device = _checked("gpu_config", gpu_config, _GPU, _GPU_MAY)
     memory = device.get("memory_bytes")
-    roof = Roof(
+    roof = Roofline(
         str(device.get("name", "the device")),
         None if memory is None else math.floor(positive("memory_bytes", memory)),
         positive("bandwidth_bytes_per_sec", device["bandwidth_bytes_per_sec"]),

@@ -89,7 +89,7 @@ _HALVED: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Roof:
+class Roofline:
     """What a device does at most: it is as fast as its memory, or as its arithmetic."""
 
     name: str
@@ -118,10 +118,10 @@ class Roof:
         return max(flops / self.compute_flops, nbytes / self.bandwidth_bytes_per_sec)
 
 
-def roof(profile: DeviceProfile, dtype: str) -> Roof:
+def roof(profile: DeviceProfile, dtype: str) -> Roofline:
     """The roof of a device that computes in a dtype, or in what it has instead."""
     computed = computed_in(profile, dtype)
-    return Roof(
+    return Roofline(
         profile.name,
         profile.memory_bytes,
         Fraction(bandwidth(profile)),

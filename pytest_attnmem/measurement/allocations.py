@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .held import Held
-from .timeline import Birth, Event
+from .timeline import AllocEvent, Event
 
 Numbered = tuple[int, Held]
 
@@ -32,6 +32,6 @@ def lives(
     births = (
         (first + place, birth.about())
         for first, events in stretches
-        for place, birth in enumerate(e for e in events or () if isinstance(e, Birth))
+        for place, birth in enumerate(e for e in events or () if isinstance(e, AllocEvent))
     )
     return Lives(tuple(births), tuple(n for n, _ in held), tuple(n for n, _ in left))

@@ -12,7 +12,7 @@ from .timeline import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
+class Delta:
     """A number of bytes over a stretch of time, relative to where it stood at the beginning."""
 
     high: int
@@ -22,12 +22,12 @@ class Rise:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Interval:
     """What a gauge saw between ``start`` and ``stop``. ``None``: this backend cannot tell."""
 
-    requested: Rise | None
-    allocated: Rise | None
-    reserved: Rise | None
+    requested: Delta | None
+    allocated: Delta | None
+    reserved: Delta | None
     allocations: int
     problem: str | None = None
     """Why these numbers must not be taken for the truth."""
@@ -47,13 +47,13 @@ class Stretch:
     """What PyTorch's memory viewer opens, where the allocator makes it."""
 
 
-class Gauge(Protocol):
+class Recorder(Protocol):
     """Reads one device's memory; started and stopped any number of times, one after another."""
 
     def start(self) -> None:
         """Begin a stretch."""
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         """End the stretch and tell what happened in it."""
 
 
@@ -83,13 +83,13 @@ class Backend(Protocol):
     def prime(self) -> int:
         """Bring on the costs of first use; bytes that they leave allocated."""
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """A gauge for measuring."""
 
     def forget(self) -> None:
         """Another test begins: what earlier ones left is none of its own."""
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         """A gauge that can tell who held memory; slower, for one more run of what failed."""
 
     def empty_cache(self) -> None:
@@ -99,7 +99,7 @@ class Backend(Protocol):
         """What was asked for, if ``error`` says that memory ran out."""
 
 
-def world(backend: Backend) -> AbstractContextManager[None]:
+def simulation_context(backend: Backend) -> AbstractContextManager[None]:
     """Where the programs run that ``backend`` measures: here, unless it has a world of its own."""
     offered: AbstractContextManager[None] = getattr(backend, "world", nullcontext)()
     return offered

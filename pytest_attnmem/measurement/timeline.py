@@ -16,7 +16,7 @@ MOST = 128
 _PARTS = 32
 
 
-class Birth(NamedTuple):
+class AllocEvent(NamedTuple):
     """Something is born."""
 
     nbytes: int
@@ -24,7 +24,7 @@ class Birth(NamedTuple):
     """Says what it is. Asked only when somebody reads it: to write it down takes its time."""
 
 
-class Death(NamedTuple):
+class FreeEvent(NamedTuple):
     """Something is gone."""
 
     number: int
@@ -32,7 +32,7 @@ class Death(NamedTuple):
     nbytes: int
 
 
-Event = Birth | Death
+Event = AllocEvent | FreeEvent
 
 #: How a note begins on what is left out, where it was not another run that was looked at.
 ITSELF = "the run itself"
@@ -71,7 +71,7 @@ class Timeline:
 
 @dataclass(slots=True)
 class _Life:
-    birth: Birth
+    birth: AllocEvent
     born: int
     died: int | None = None
 
@@ -95,7 +95,7 @@ def timeline(stretches: Iterable[tuple[int, Sequence[Event]]], most: int = MOST)
     events = earlier = 0
     for number, told in stretches:
         for event in told:
-            if isinstance(event, Birth):
+            if isinstance(event, AllocEvent):
                 lives.append(_Life(event, events))
                 known[number] = lives[-1]
                 number += 1
@@ -112,8 +112,8 @@ def timeline(stretches: Iterable[tuple[int, Sequence[Event]]], most: int = MOST)
     return _renumbered(_largest(lives, events, most), _note(notes))
 
 
-def _taken_off(nbytes: int) -> Birth:
-    return Birth(-nbytes, lambda: Held(-nbytes, (), "", "(from before)", ""))
+def _taken_off(nbytes: int) -> AllocEvent:
+    return AllocEvent(-nbytes, lambda: Held(-nbytes, (), "", "(from before)", ""))
 
 
 def _note(notes: list[str]) -> str:

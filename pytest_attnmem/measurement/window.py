@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .allocations import Numbered, lives
 from .measurement import Measurement
-from .protocol import Backend, Rise, Stretch
+from .protocol import Backend, Delta, Interval
 from .timeline import MOST, Event, Timeline, timeline
 
 
@@ -21,7 +21,7 @@ class _Total:
     level: int = 0
     known: bool = True
 
-    def add(self, rise: Rise | None) -> None:
+    def add(self, rise: Delta | None) -> None:
         if rise is None:
             self.known = False
             return
@@ -53,9 +53,9 @@ class Window:
     _left: tuple[Numbered, ...] = ()
     _births: int | None = None
     _modules: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
-    _stretches: list[Stretch] = field(default_factory=list)
+    _stretches: list[Interval] = field(default_factory=list)
 
-    def add(self, stretch: Stretch) -> None:
+    def add(self, stretch: Interval) -> None:
         """Add the next stretch that the gauge saw."""
         before = self._requested.high
         self._requested.add(stretch.requested)

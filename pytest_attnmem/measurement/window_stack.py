@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..errors import causes
-from .protocol import Backend, Gauge, world
+from .protocol import Backend, Recorder, simulation_context
 from .timeline import MOST
 from .window import Window
 
@@ -23,16 +23,16 @@ class _Running(threading.local):
     """What is being measured on this thread; allocator events are per thread too."""
 
     def __init__(self) -> None:
-        self.meters: list[Meter] = []
+        self.meters: list[WindowStack] = []
 
 
 _RUNNING = _Running()
 
 
-class Meter:
+class WindowStack:
     """The windows that are open on one backend, innermost last, and the gauge they share."""
 
-    def __init__(self, backend: Backend, gauge: Gauge, traced: bool) -> None:
+    def __init__(self, backend: Backend, gauge: Recorder, traced: bool) -> None:
         self.backend = backend
         self.gauge = gauge
         self.traced = traced
@@ -165,24 +165,24 @@ def is_measured(backend: Backend) -> bool:
     return any(_is_of(meter, backend) for meter in _RUNNING.meters)
 
 
-def _is_of(meter: Meter, backend: Backend) -> bool:
+def _is_of(meter: WindowStack, backend: Backend) -> bool:
     return (meter.backend.name, meter.backend.device) == (backend.name, backend.device)
 
 
-def _meter(backend: Backend, trace: bool) -> Meter:
+def _meter(backend: Backend, trace: bool) -> WindowStack:
     """The one that runs on the backend's device, or a new one: garbage collected, and kept."""
     for meter in _RUNNING.meters:
         if _is_of(meter, backend):
             return meter
-    meter = Meter(backend, backend.tracer() if trace else backend.gauge(), trace)
+    meter = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
     gc.disable()
-    meter.world.enter_context(world(backend))
+    meter.world.enter_context(simulation_context(backend))
     _RUNNING.meters.append(meter)
     return meter
 
 
-def _end(meter: Meter) -> None:
+def _end(meter: WindowStack) -> None:
     if meter in _RUNNING.meters:
         _RUNNING.meters.remove(meter)
         meter.world.close()

@@ -11,7 +11,7 @@ from . import figure, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..inference.analysis import Analysis, Operation, Step
+    from ..inference.analysis import Analysis, Operation, StepCost
 
 #: Operations that lie closer than this have one label, for two could not be read.
 _CLOSE: Final = Fraction(7, 5)
@@ -46,7 +46,7 @@ def draw(found: Analysis) -> Figure:
     return drawn
 
 
-def _points(axes: Any, found: Analysis, step: Step, place: int) -> None:
+def _points(axes: Any, found: Analysis, step: StepCost, place: int) -> None:
     look = {**style(place), "linestyle": "none"}
     intensities = [one.intensity for one in step.operations]
     rates = [float(found.roof.attainable(one)) / 1e12 for one in intensities]
@@ -67,7 +67,7 @@ def _points(axes: Any, found: Analysis, step: Step, place: int) -> None:
         )
 
 
-def _labels(step: Step) -> Iterator[tuple[str, Fraction]]:
+def _labels(step: StepCost) -> Iterator[tuple[str, Fraction]]:
     """What is written at a point, the first words of all that lie there; from left to right."""
     ordered = sorted(step.operations, key=lambda one: one.intensity)
     together: list[Operation] = []

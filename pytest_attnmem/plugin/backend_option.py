@@ -34,11 +34,11 @@ def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
     openers: dict[str, Opener] = {}
     profiles: Sequence[DeviceProfile] = ()
     if offered := config.hook.pytest_attnmem_device_profiles():
-        from ..backends.registry import knowing
+        from ..backends.registry import with_profiles
         from ..profiles import offered_profiles
 
         profiles = offered_profiles(offered)
-        openers |= knowing(profiles)
+        openers |= with_profiles(profiles)
     for found in config.hook.pytest_attnmem_register_backends():
         from ..backends.registry import registered
 

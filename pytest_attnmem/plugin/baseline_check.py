@@ -20,7 +20,7 @@ from .session import SESSION
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from .fitted_forms import Row
     from .traced_runs import TracedRuns
 
@@ -47,7 +47,7 @@ _IF_MEANT = "if it is meant to be so: --attnmem-update all"
 MEASURED = pytest.StashKey[dict["Row", Measured]]()
 
 
-class Gate:
+class BaselineCheck:
     """One test's. Where there is no baseline, it says so of budgets that are without a limit."""
 
     def __init__(self, item: pytest.Item, name: str) -> None:
@@ -120,7 +120,7 @@ class Gate:
         region: str,
         verdict: Verdict,
         memory: AttnMem,
-        instrument: Instrument,
+        instrument: PrimedBackend,
     ) -> Verdict | None:
         """The verdict of a regression, told which term came in; ``None`` where it is none."""
         metric = verdict.budget.metric if verdict.budget else "peak"
@@ -130,9 +130,9 @@ class Gate:
         if verdict.measurement is None or not (measured.entry.formula or measured.entry.held):
             return verdict
         from ..baselines.regression_text import difference
-        from .fitted_forms import Forms
+        from .fitted_forms import FormFitter
 
-        forms, row = Forms(self._item, memory, instrument), (region, metric)
+        forms, row = FormFitter(self._item, memory, instrument), (region, metric)
         nbytes, form = measured.made.nbytes, None
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
@@ -140,7 +140,7 @@ class Gate:
         found = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
         return replace(verdict, change=found.text, more=found.more)
 
-    def derive(self, memory: AttnMem, instrument: Instrument, second: TracedRuns) -> None:
+    def derive(self, memory: AttnMem, instrument: PrimedBackend, second: TracedRuns) -> None:
         """Find the closed forms of what is going to be written, where there is one."""
         rows = {
             row: measured
@@ -151,9 +151,9 @@ class Gate:
         if not rows:
             return
         from ..measurement.tensor_kinds import labels
-        from .fitted_forms import Forms
+        from .fitted_forms import FormFitter
 
-        forms = Forms(self._item, memory, instrument)
+        forms = FormFitter(self._item, memory, instrument)
         found = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
         for (region, metric), measured in rows.items():
             try:

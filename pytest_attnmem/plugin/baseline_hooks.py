@@ -14,7 +14,7 @@ from ..report.record import Record
 from .baseline_check import MEASURED
 from .options import BASELINE
 from .row_transport import own_nodeid
-from .suite_completeness import Completeness
+from .suite_completeness import SuiteCompleteness
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,7 +51,7 @@ class BaselineSession:
         missing = self._mode in ("all", "new") and not self._path.exists()
         entries = {} if missing else load(self._path)
         self._baseline = session.baseline = Baseline(name, entries)
-        self._suite = Completeness(config)
+        self._suite = SuiteCompleteness(config)
         self._measured: dict[Key, Entry] = {}
         self._passed: set[str] = set()
         self._failed_in_part: set[str] = set()

@@ -12,7 +12,7 @@ import pytest
 
 from .. import errors
 from ..api.attribution import attributed, wanted
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome, Verdict, judge, not_enforced
@@ -26,10 +26,10 @@ from .markers import where
 from .options import MARKER, Settings
 from .plan import Plan
 from .planner import arguments
-from .row_writer import STOPS, Rows, stopped
-from .test_body import Body
+from .row_writer import STOPS, RowWriter, stopped
+from .test_body import MeasuredBody
 from .test_parts import Parts
-from .traced_rerun import SecondRun, kept_by_unittest
+from .traced_rerun import TracedRerun, kept_by_unittest
 from .traced_runs import TracedRuns
 
 
@@ -42,17 +42,17 @@ class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ign
         pytest.fail.Exception.__init__(self, text, pytrace=False)
 
 
-class Enforcement:
+class CallPhase:
     """One test, measured and judged."""
 
-    def __init__(self, item: pytest.Item, plan: Plan, rows: Rows, settings: Settings) -> None:
+    def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter, settings: Settings) -> None:
         self._item = item
         self._plan = plan
         self._rows = rows
         self._strict = settings.strict
         self._explain = settings.explain
         self._over = False
-        self._body = Body(item, plan, rows)
+        self._body = MeasuredBody(item, plan, rows)
         self._parts = Parts(plan.memory, rows)
 
     def run(self) -> Generator[None, object, object]:
@@ -195,7 +195,7 @@ class Enforcement:
     def _grown(
         self,
         verdict: Verdict,
-        instrument: Instrument,
+        instrument: PrimedBackend,
         cause: BaseException | None,
         shape: AttentionShape,
     ) -> Verdict:
@@ -214,7 +214,7 @@ class Enforcement:
         measurement: Measurement | None,
         shape: AttentionShape,
         cause: BaseException | None,
-        instrument: Instrument,
+        instrument: PrimedBackend,
     ) -> Verdict:
         if measurement is None or (cause is not None and spec.metric == "retained"):
             return self._not_enforced(spec, measurement, "", cause)  # a traceback retains much
@@ -264,7 +264,7 @@ class Enforcement:
 
         Tensors that no import pinned are retained: a collection does not free them.
         """
-        again = SecondRun(self._item, self._plan.memory, failed=False)
+        again = TracedRerun(self._item, self._plan.memory, failed=False)
         settled = [*measurements]
         for place, seen in enumerate(measurements):
             spec, instrument = self._plan.budgets[place]

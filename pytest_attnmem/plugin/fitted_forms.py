@@ -16,13 +16,13 @@ from ..formulas.multivariate_fit import Point, Sample, fit
 from ..formulas.polynomial import Polynomial
 from ..symbols.names import SYMBOLS
 from .size_argument import variable
-from .size_sweep import Probe
+from .size_sweep import SizeSweep
 
 if TYPE_CHECKING:
     import pytest
 
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 #: A region of a test, or "" for all of it, and a metric.
 Row = tuple[str, str]
@@ -39,13 +39,13 @@ class _Axis(NamedTuple):
     """The number of terms of a form along the symbol; 0 where it has no form."""
 
 
-class Forms:
+class FormFitter:
     """Runs a test at other sizes, and fits each of its rows exactly, the test's own sizes among
     them. Where tensors have values no run is larger than the test's own.
     """
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: Instrument) -> None:
-        self._probe = Probe(item, memory, instrument)
+    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: PrimedBackend) -> None:
+        self._probe = SizeSweep(item, memory, instrument)
         self._upward = not instrument.backend.computes
         self._names = sized_arguments(item)
         self._own = {symbol: item.funcargs[name] for symbol, name in self._names.items()}  # type: ignore[attr-defined]

@@ -21,9 +21,9 @@ def attnmem(request: pytest.FixtureRequest) -> AttnMem:
     item = request.node
     if PLAN not in item.stash:  # asked for by name, while the test was running
         from .planner import make_plan
-        from .row_writer import Rows
+        from .row_writer import RowWriter
 
-        plan = make_plan(item, item.config.stash[SESSION], Rows(item), wanted=True)
+        plan = make_plan(item, item.config.stash[SESSION], RowWriter(item), wanted=True)
         item.stash[PLAN] = plan
     memory: AttnMem = item.stash[PLAN].memory
     return memory

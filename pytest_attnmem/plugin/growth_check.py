@@ -16,7 +16,7 @@ from ..measurement.below_peak import beneath
 from ..measurement.measurement import Measurement
 from ..units import format_size, shown
 from .size_argument import Variable
-from .size_sweep import Probe, listed
+from .size_sweep import SizeSweep, listed
 
 #: The number of larger sizes to run at, unless they leave a doubt.
 _BEYOND = 3
@@ -48,7 +48,7 @@ class Run(NamedTuple):
 class Growing:
     """A test and one metric of its memory."""
 
-    def __init__(self, probe: Probe, varied: Variable, metric: str, own: Measurement) -> None:
+    def __init__(self, probe: SizeSweep, varied: Variable, metric: str, own: Measurement) -> None:
         self.probe = probe
         self.metric = metric
         self.own = Run(known(own, metric), own.allocations)

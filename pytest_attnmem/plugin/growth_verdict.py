@@ -13,13 +13,13 @@ from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from .growth_check import Growing, Unclear
 from .size_argument import variable
-from .size_sweep import Probe
+from .size_sweep import SizeSweep
 
 if TYPE_CHECKING:
     import pytest
 
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 
 def judge_growth(
@@ -27,7 +27,7 @@ def judge_growth(
     budget: Budget,
     item: pytest.Item,
     memory: AttnMem,
-    instrument: Instrument,
+    instrument: PrimedBackend,
 ) -> Verdict:
     """Returns the verdict on a budget that has a contract.
 
@@ -39,7 +39,7 @@ def judge_growth(
     certain = value is not None and not measured.doubt(budget.metric)
     if contract is None or bare.outcome is Outcome.OVER or not certain:
         return bare  # out of memory, or not known: there is nothing to vary
-    probe = Probe(item, memory, instrument)
+    probe = SizeSweep(item, memory, instrument)
     try:
         growing = Growing(probe, variable(item, contract), budget.metric, measured)
         grown = growing.judged_by(contract)
@@ -53,7 +53,7 @@ def with_growth(
     symbols: Iterable[str],
     item: pytest.Item,
     memory: AttnMem,
-    instrument: Instrument,
+    instrument: PrimedBackend,
 ) -> Verdict:
     """Returns the verdict with how the test grows in *symbols* of its budget, where it varies."""
     measured, budget = verdict.measurement, verdict.budget
@@ -61,7 +61,7 @@ def with_growth(
     if measured is None or budget is None or not symbols:
         return verdict
     named = Contract("", tuple(((symbol, 1),) for symbol in symbols))
-    probe = Probe(item, memory, instrument)
+    probe = SizeSweep(item, memory, instrument)
     try:
         growing = Growing(probe, variable(item, named), budget.metric, measured)
         return replace(verdict, growths=growing.explaining(symbols))

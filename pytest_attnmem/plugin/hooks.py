@@ -122,9 +122,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     session.forget()
     plan = _plan(item, session)
     if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
-        from .row_writer import Rows
+        from .row_writer import RowWriter
 
-        Rows(item).announce(spec for spec, _ in plan.budgets)
+        RowWriter(item).announce(spec for spec, _ in plan.budgets)
     session.collector.settle(item.path)
 
 
@@ -151,10 +151,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         plan = _plan(item, session)
     if plan is None:
         return (yield from _unplanned(item, session))
-    from .call_phase import Enforcement
-    from .row_writer import Rows
+    from .call_phase import CallPhase
+    from .row_writer import RowWriter
 
-    return (yield from Enforcement(item, plan, Rows(item), session.settings).run())
+    return (yield from CallPhase(item, plan, RowWriter(item), session.settings).run())
 
 
 def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
@@ -168,10 +168,10 @@ def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, o
             raise
         error = raised
     if PLAN in item.stash:
-        from .call_phase import Enforcement
-        from .row_writer import Rows
+        from .call_phase import CallPhase
+        from .row_writer import RowWriter
 
-        Enforcement(item, item.stash[PLAN], Rows(item), session.settings).conclude(error)
+        CallPhase(item, item.stash[PLAN], RowWriter(item), session.settings).conclude(error)
     return result
 
 
@@ -184,9 +184,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         marked = item.get_closest_marker(MARKER) is not None
         disabled = item.config.stash[SESSION].settings.disable
         if has_rows(item.user_properties) or (marked and not disabled):
-            from .row_writer import Rows
+            from .row_writer import RowWriter
 
-            Rows(item).stop(stop)
+            RowWriter(item).stop(stop)
         raise
 
 
@@ -209,9 +209,9 @@ def pytest_runtest_teardown(
 def _plan(item: pytest.Item, session: Session) -> Plan | None:
     """Make the test's plan, or fail it in one line."""
     from .planner import make_plan
-    from .row_writer import Rows
+    from .row_writer import RowWriter
 
-    rows = Rows(item)
+    rows = RowWriter(item)
     earlier = item.stash.get(PLAN, None)
     memory = earlier.memory if earlier is not None else None
     plan, problem = None, ""
@@ -241,17 +241,17 @@ def pytest_runtest_makereport(
     marked = item.get_closest_marker(MARKER) is not None
     disabled = item.config.stash[SESSION].settings.disable
     if call.when == "setup" and call.excinfo is not None and marked and not disabled:
-        from .row_writer import Rows
+        from .row_writer import RowWriter
 
         why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
-        Rows(item).keep_unmeasured(reason)
+        RowWriter(item).keep_unmeasured(reason)
     if PLAN in item.stash and report.failed and call.excinfo is not None:
         for exceeded in item.stash[PLAN].memory.exceeded:
             exceeded.told |= exceeded.explains(call.excinfo.value)
     if has_rows(item.user_properties):
-        from .row_writer import Rows
+        from .row_writer import RowWriter
 
-        Rows(item).expect(report)
+        RowWriter(item).expect(report)
     return report

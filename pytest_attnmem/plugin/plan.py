@@ -10,7 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..budgets.budget import BudgetSpec
 
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Plan:
     """The budgets of one test, of different metrics, and what they are measured with."""
 
-    budgets: tuple[tuple[BudgetSpec, Instrument], ...]
+    budgets: tuple[tuple[BudgetSpec, PrimedBackend], ...]
     memory: AttnMem
     blocked: str = ""
     """Why nothing can be measured here, though nobody asked for the impossible."""

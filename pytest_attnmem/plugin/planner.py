@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..api.attnmem import AttnMem
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
 from ..budgets.tolerance import NONE
@@ -21,14 +21,14 @@ from .size_argument import variable
 if TYPE_CHECKING:
     import pytest
 
-    from .row_writer import Rows
+    from .row_writer import RowWriter
     from .session import Session
 
 
 def make_plan(
     item: pytest.Item,
     session: Session,
-    rows: Rows,
+    rows: RowWriter,
     memory: AttnMem | None = None,
     *,
     wanted: bool = False,
@@ -50,7 +50,7 @@ def make_plan(
         return None
     names = [backend_name(spec, settings.backend) or settings.backend for spec in specs]
 
-    def instrument(name: str | None) -> Instrument:
+    def instrument(name: str | None) -> PrimedBackend:
         __tracebackhide__ = True
         return session.instrument(name or (names[0] if names else settings.backend))
 
@@ -93,7 +93,9 @@ def arguments(item: pytest.Item) -> Source:
     return Source("the test's arguments", known)
 
 
-def _check_symbols(item: pytest.Item, spec: BudgetSpec, instrument: Instrument, node: Any) -> None:
+def _check_symbols(
+    item: pytest.Item, spec: BudgetSpec, instrument: PrimedBackend, node: Any
+) -> None:
     """Fail before the fixtures run, if it is clear by now that a symbol will be missing."""
     names = getattr(item, "fixturenames", ())
     for limit in spec.limits.values():

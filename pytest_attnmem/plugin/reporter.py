@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .row_collector import Received, has_rows
+from .row_collector import RowCollector, has_rows
 from .session import SESSION
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Reporter:
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
-        self._received = Received(session)
+        self._received = RowCollector(session)
         self._problems: list[str] = []
         """The reasons for which the session fails although no test failed."""
 

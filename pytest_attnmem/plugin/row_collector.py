@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .row_transport import IF_IT_DIES, PROPERTY
+from .row_transport import CRASH_PROPERTY, PROPERTY
 
 if TYPE_CHECKING:
     import pytest
@@ -18,7 +18,7 @@ def has_rows(properties: list[tuple[str, object]]) -> bool:
     return any(name == PROPERTY for name, _ in properties)
 
 
-class Received:
+class RowCollector:
     """Keeps the rows of each test once it can have no more, or its process has died in it."""
 
     def __init__(self, session: Session) -> None:
@@ -32,7 +32,7 @@ class Received:
         """Take in what a report tells of its test."""
         key = (getattr(report, "worker_id", ""), report.nodeid)
         told = report.user_properties
-        if report.when == "setup" and any(name == IF_IT_DIES for name, _ in told):
+        if report.when == "setup" and any(name == CRASH_PROPERTY for name, _ in told):
             self._begun[key] = told
         elif report.when == "teardown":
             self._begun.pop(key, None)
@@ -42,7 +42,7 @@ class Received:
             node: Any = getattr(report, "node", None)
             key = (node.gateway.id if node else "", report.nodeid)
             if told := self._begun.pop(key, []):
-                rows = _over(_read(told)) or _read(told, IF_IT_DIES)
+                rows = _over(_read(told)) or _read(told, CRASH_PROPERTY)
                 self._rows[key] = self._after_death(report.nodeid, rows)
                 self._died[report.nodeid] = key
 

@@ -22,7 +22,7 @@ PROPERTY = "attnmem"
 
 
 #: The name of a row that counts if it is the last that is heard of its test.
-IF_IT_DIES = "attnmem_if_it_dies"
+CRASH_PROPERTY = "attnmem_if_it_dies"
 
 
 def own_nodeid(item: pytest.Item) -> str:

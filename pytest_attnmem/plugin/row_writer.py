@@ -16,8 +16,8 @@ from ..errors import stops
 from ..measurement.measurement import Measurement
 from ..report.record import Record, from_dict, record, to_dict
 from ..symbols.attention_shape import AttentionShape
-from .baseline_check import Gate
-from .row_transport import IF_IT_DIES, PROPERTY, own_nodeid
+from .baseline_check import BaselineCheck
+from .row_transport import CRASH_PROPERTY, PROPERTY, own_nodeid
 from .session import SESSION
 
 #: Errors that stop a session in the middle of a test, which then has no report.
@@ -28,12 +28,12 @@ _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()
 _WRITTEN = pytest.StashKey[dict[tuple[str, str], tuple[str, str]]]()
 
 
-class Rows:
+class RowWriter:
     """Keeps the rows of one test; over reruns, an attempt that was over counts for good."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self.gate = Gate(item, own_nodeid(item))
+        self.gate = BaselineCheck(item, own_nodeid(item))
         """Holds its numbers to the baseline."""
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
@@ -95,7 +95,7 @@ class Rows:
         for spec in budgets:
             held_to = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
             row = record(own_nodeid(item), "", held_to, None, {}, _where(item))
-            told.append((IF_IT_DIES, json.dumps(to_dict(row))))
+            told.append((CRASH_PROPERTY, json.dumps(to_dict(row))))
         if len(told) > len(item.user_properties):
             self._report("setup", told)
 

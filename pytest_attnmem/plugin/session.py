@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..errors import AttnMemError, BackendUnavailable
-from ..measurement.garbage import Collector
+from ..measurement.garbage import GarbageFreezer
 from ..report import KINDS, render, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..backends.registry import Opener
     from ..baselines.entries import Baseline
     from ..report.record import Record
@@ -30,7 +30,7 @@ class Session:
 
     def __init__(self, settings: Settings, openers: Mapping[str, Opener]) -> None:
         self.settings = settings
-        self.collector = Collector()
+        self.collector = GarbageFreezer()
         self.rows: dict[tuple[str, str], list[Record]] = {}
         """By process and test, so that another attempt's replace those of the one before."""
         self.failed: set[str] = set()
@@ -43,7 +43,7 @@ class Session:
         """What is to be compared with, where there is something."""
         self.openers = openers
         """The openers of backends that plugins add."""
-        self._instruments: dict[str, Instrument | BackendUnavailable] = {}
+        self._instruments: dict[str, PrimedBackend | BackendUnavailable] = {}
 
     @property
     def records(self) -> list[Record]:
@@ -97,20 +97,22 @@ class Session:
             if not isinstance(found, BackendUnavailable):
                 found.backend.forget()
 
-    def instrument(self, name: str) -> Instrument:
+    def instrument(self, name: str) -> PrimedBackend:
         """The backend of that name, opened and primed on first use.
 
         Raises:
             BackendUnavailable: it cannot measure here.
         """
         __tracebackhide__ = True
-        from ..backends.primed_backend import ready
+        from ..backends.primed_backend import open_primed
         from ..backends.registry import BACKENDS
 
         if name not in self._instruments:
             try:
                 openers = {**BACKENDS, **self.openers}
-                self._instruments[name] = ready(name, openers, evidence=self.settings.evidence)
+                self._instruments[name] = open_primed(
+                    name, openers, evidence=self.settings.evidence
+                )
             except BackendUnavailable as error:
                 self._instruments[name] = BackendUnavailable(str(error))  # and no frames
         found = self._instruments[name]

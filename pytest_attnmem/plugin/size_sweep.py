@@ -12,19 +12,19 @@ from ..measurement.window_stack import window
 from ..symbols.names import ALIASES
 from ..units import shown
 from .size_reads import given
-from .traced_rerun import rewind, untold
+from .traced_rerun import reset_item, suppress_reporting
 
 if TYPE_CHECKING:
     import pytest
 
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 
-class Probe:
+class SizeSweep:
     """Runs a test's body at other sizes; regions and checks in it do not raise."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: Instrument) -> None:
+    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: PrimedBackend) -> None:
         self._item = item
         self._memory = memory
         self._instrument = instrument
@@ -59,12 +59,12 @@ class Probe:
     def _at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> dict[str, Measurement]:
         opened = None
         with (
-            untold(self._item) as swallowed,
+            suppress_reporting(self._item) as swallowed,
             self._memory.rehearsal() as regions,
             given(self._item, sizes),
         ):
             try:
-                rewind(self._item)
+                reset_item(self._item)
                 # Reserved bytes count from an emptied cache; the other metrics do not mind.
                 with window(
                     self._instrument.backend,

@@ -22,7 +22,7 @@ _PARTIAL = (
 )
 
 
-class Completeness:
+class SuiteCompleteness:
     """What was collected, what was left out of it, and what ran."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from ..backends.registry import lookahead, starts_again
 from ..errors import AttnMemError, StartAgain
-from ..measurement.protocol import Backend, world
+from ..measurement.protocol import Backend, simulation_context
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open
 from .row_writer import STOPS
-from .traced_rerun import kept_by_unittest, rewind, untold
+from .traced_rerun import kept_by_unittest, reset_item, suppress_reporting
 
 if TYPE_CHECKING:
     import pytest
 
     from .plan import Plan
-    from .row_writer import Rows
+    from .row_writer import RowWriter
 
 
-class Body:
+class MeasuredBody:
     """The body of one test; ``windows`` has a window for each budget, of the run that counts."""
 
-    def __init__(self, item: pytest.Item, plan: Plan, rows: Rows) -> None:
+    def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter) -> None:
         self.windows: list[Window] = []
         self._item = item
         self._plan = plan
@@ -36,13 +36,13 @@ class Body:
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
             with self._plan.memory.rehearsal(), ExitStack() as worlds:
                 for _, instrument in self._plan.budgets:
-                    worlds.enter_context(world(instrument.backend))
+                    worlds.enter_context(simulation_context(instrument.backend))
                 try:
                     self._item.runtest()
                 except StartAgain:
-                    rewind(self._item)
+                    reset_item(self._item)
                     self._item.runtest()
-                rewind(self._item)
+                reset_item(self._item)
 
     @contextmanager
     def measured(self) -> Iterator[None]:
@@ -80,7 +80,7 @@ class Body:
         vars(self._item).pop("_excinfo", None)  # the error that a unittest keeps
         error = None
         try:
-            rewind(self._item)
+            reset_item(self._item)
             with self.measured():
                 self._item.runtest()
         except BaseException as raised:
@@ -111,7 +111,7 @@ class Body:
         self._looked_ahead = True
         error = None
         with (
-            untold(self._item),
+            suppress_reporting(self._item),
             self._plan.memory.rehearsal(),
             nothing_left_open(),
             ExitStack() as entered,
@@ -119,7 +119,7 @@ class Body:
             for ahead in worlds:
                 entered.enter_context(ahead)
             try:
-                rewind(self._item)
+                reset_item(self._item)
                 self._item.runtest()
             except STOPS:
                 raise

@@ -12,14 +12,14 @@ from ..api.attribution import Exceeded, of_second_run
 from ..budgets.verdict import Outcome, not_enforced
 from ..errors import AttnMemError
 from ..symbols.attention_shape import AttentionShape
-from .row_writer import Rows
+from .row_writer import RowWriter
 from .traced_runs import TracedRuns
 
 
 class Parts:
     """The rows and texts that the parts of one test still need."""
 
-    def __init__(self, memory: AttnMem, rows: Rows) -> None:
+    def __init__(self, memory: AttnMem, rows: RowWriter) -> None:
         self._memory = memory
         self._rows = rows
 

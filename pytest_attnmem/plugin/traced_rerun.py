@@ -24,11 +24,11 @@ from ..measurement.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
     from ..measurement.qkv_inputs import Resized
 
 
-def rewind(item: pytest.Item) -> None:
+def reset_item(item: pytest.Item) -> None:
     """Make a test that ran able to run again."""
     instance = getattr(item, "instance", None)
     postponed = getattr(item, "_explicit_tearDown", None)
@@ -50,7 +50,7 @@ def kept_by_unittest(item: pytest.Item) -> BaseException | None:
 _READERS = ("capsys", "capfd", "capteesys")
 
 
-class SecondRun:
+class TracedRerun:
     """Made when first asked for, and once; regions and checks in it do not raise.
 
     ``sizes`` are other sizes for inputs: symbol → own and other.
@@ -67,7 +67,7 @@ class SecondRun:
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
 
-    def whole(self, instrument: Instrument) -> Measurement:
+    def whole(self, instrument: PrimedBackend) -> Measurement:
         """The test's body.
 
         Raises:
@@ -80,7 +80,7 @@ class SecondRun:
             raise AttnMemError(raised(self._error)) from self._error
         return self._whole[device]
 
-    def region(self, name: str, instrument: Instrument) -> Measurement:
+    def region(self, name: str, instrument: PrimedBackend) -> Measurement:
         """A region of it.
 
         Raises:
@@ -92,7 +92,7 @@ class SecondRun:
             raise AttnMemError(f"the second run did not come to region {name!r}")
         return self._regions[name]
 
-    def unpinned(self, seen: Measurement, instrument: Instrument) -> Measurement:
+    def unpinned(self, seen: Measurement, instrument: PrimedBackend) -> Measurement:
         """Returns ``seen`` with the retained bytes of this run, which imports nothing any more.
 
         Raises:
@@ -105,17 +105,17 @@ class SecondRun:
         kept = max(again, seen.retained_bytes - seen.pinned_bytes)
         return replace(seen, retained_bytes=kept, pinned_bytes=0)
 
-    def _run(self, instrument: Instrument, *, trace: bool = True) -> None:
+    def _run(self, instrument: PrimedBackend, *, trace: bool = True) -> None:
         self._run_once(instrument, trace=trace)
         if isinstance(self._error, StartAgain):
             self._error = None
             self._run_once(instrument, trace=trace)
 
-    def _run_once(self, instrument: Instrument, *, trace: bool) -> None:
+    def _run_once(self, instrument: PrimedBackend, *, trace: bool) -> None:
         opened = None
-        with untold(self._item), self._memory.rehearsal(self._sizes) as regions:
+        with suppress_reporting(self._item), self._memory.rehearsal(self._sizes) as regions:
             try:
-                rewind(self._item)
+                reset_item(self._item)
                 with instrument.window(trace=trace) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
@@ -130,7 +130,7 @@ class SecondRun:
 
 
 @contextmanager
-def untold(item: pytest.Item) -> Iterator[list[BaseException]]:
+def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
     """Keep what the test tells pytest, which it told before, out of the reports.
 
     Yields the errors of subtests, after which the test goes on.

@@ -10,13 +10,13 @@ from ..measurement.measurement import Measurement
 from ..measurement.symbolic_shapes import Elsewhere, proved
 from .fitted_forms import sized_arguments
 from .size_reads import given
-from .traced_rerun import SecondRun
+from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
     import pytest
 
     from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 
 class TracedRuns:
@@ -25,10 +25,10 @@ class TracedRuns:
     def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
         self._item = item
         self._memory = memory
-        self._own = SecondRun(item, memory, failed)
-        self._elsewhere: dict[str, list[tuple[str, int, SecondRun]]] = {}  # by device
+        self._own = TracedRerun(item, memory, failed)
+        self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
-    def whole(self, instrument: Instrument) -> Measurement:
+    def whole(self, instrument: PrimedBackend) -> Measurement:
         """Returns the measurement of the test's body.
 
         Raises:
@@ -36,7 +36,7 @@ class TracedRuns:
         """
         return self._proved("", self._own.whole(instrument), instrument)
 
-    def region(self, name: str, instrument: Instrument) -> Measurement:
+    def region(self, name: str, instrument: PrimedBackend) -> Measurement:
         """Returns the measurement of a region.
 
         Raises:
@@ -55,7 +55,7 @@ class TracedRuns:
         named = {symbol: values[name] for symbol, name in self._arguments.items()}
         return {**self._memory.input_sizes, **named}
 
-    def _proved(self, name: str, own: Measurement, instrument: Instrument) -> Measurement:
+    def _proved(self, name: str, own: Measurement, instrument: PrimedBackend) -> Measurement:
         device = instrument.backend.device
         if device not in self._elsewhere:
             self._elsewhere[device] = [*self._runs(instrument)]
@@ -69,13 +69,13 @@ class TracedRuns:
                 seen.append(Elsewhere(symbol, size, there.lives))
         return proved(own, self.sizes, seen)
 
-    def _runs(self, instrument: Instrument) -> Iterator[tuple[str, int, SecondRun]]:
+    def _runs(self, instrument: PrimedBackend) -> Iterator[tuple[str, int, TracedRerun]]:
         for symbol, own in self.sizes.items():
             other = _other(own, instrument)
             if other is None:
                 continue
             arguments = {self._arguments[symbol]: other} if symbol in self._arguments else {}
-            run = SecondRun(self._item, self._memory, False, {symbol: (own, other)})
+            run = TracedRerun(self._item, self._memory, False, {symbol: (own, other)})
             with given(self._item, arguments):
                 try:
                     run.whole(instrument)
@@ -84,7 +84,7 @@ class TracedRuns:
             yield symbol, other, run
 
 
-def _other(own: int, instrument: Instrument) -> int | None:
+def _other(own: int, instrument: PrimedBackend) -> int | None:
     """Returns a smaller size; a larger one only where nothing is computed.
 
     A size of 1 is the last resort: many operators take a shorter way there.

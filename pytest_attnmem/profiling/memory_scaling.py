@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..backends.primed_backend import Instrument, ready
+from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import AttnMemError
 from ..measurement.qkv_inputs import dtype_of, qkv
 from ..symbols.attention_shape import AttentionShape
@@ -94,7 +94,7 @@ def memory_scaling(
     found = [kernel_of(name) for name in kernels]
     found_dtype = dtype_of(dtype, "memory_scaling")
     shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]
-    instrument = ready(backend or "auto")
+    instrument = open_primed(backend or "auto")
     return tuple(
         ScalingRow(
             shape.N,
@@ -105,7 +105,7 @@ def memory_scaling(
     )
 
 
-def _peak(instrument: Instrument, kernel: Kernel, shape: AttentionShape, dtype: Any) -> Peak:
+def _peak(instrument: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtype: Any) -> Peak:
     def forward() -> Any:
         device = instrument.backend.device
         inputs = qkv(shape.B, shape.H, shape.N, shape.d, dtype=dtype, device=device)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from ..api.functions import measure
-from ..backends.primed_backend import ready
+from ..backends.primed_backend import open_primed
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..measurement.window import Window
@@ -35,7 +35,7 @@ class MemoryTracker:
     """
 
     def __init__(self, backend: str | None = None) -> None:
-        self._instrument = ready(backend or "auto")
+        self._instrument = open_primed(backend or "auto")
         self._stack = ExitStack()
         self._window: Window | None = None
         self._allocated = self._reserved = 0  # when the window began

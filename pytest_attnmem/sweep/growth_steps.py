@@ -12,7 +12,7 @@ from .results import OK, OOM, Row, Sweep
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GrowthStep:
     """From one length of a kernel to the next that has a number."""
 
     kernel: str
@@ -31,7 +31,7 @@ class Step:
         return math.log(grown) / math.log(self.longer / self.shorter)
 
 
-def steps(sweep: Sweep) -> Iterator[Step]:
+def steps(sweep: Sweep) -> Iterator[GrowthStep]:
     """Each kernel and width, from length to length, by what :func:`memory` says."""
     for (kernel, d), rows in sweep.lines().items():
         known = [(row, nbytes) for row in rows if (nbytes := memory(row)) is not None]
@@ -39,7 +39,7 @@ def steps(sweep: Sweep) -> Iterator[Step]:
             if short.N == long.N or low <= short.workspace_bytes:
                 continue
             own = Fraction(high - long.workspace_bytes, low - short.workspace_bytes)
-            yield Step(kernel, d, short.N, long.N, Fraction(high, low), own)
+            yield GrowthStep(kernel, d, short.N, long.N, Fraction(high, low), own)
 
 
 def memory(row: Row) -> int | None:

@@ -16,7 +16,7 @@ from ..measurement.window_stack import window
 from .case import STAGES, Case, program
 
 if TYPE_CHECKING:
-    from ..backends.primed_backend import Instrument
+    from ..backends.primed_backend import PrimedBackend
 
 #: The pass that a stage is of.
 _PASS: Final = ("backward", "forward")
@@ -38,7 +38,7 @@ class Seen:
     unmeasured: str = ""
 
 
-def observe(case: Case, instrument: Instrument, *, trace: bool = False) -> Seen:
+def observe(case: Case, instrument: PrimedBackend, *, trace: bool = False) -> Seen:
     """Run the case once.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from ..backends.primed_backend import Instrument
+from ..backends.primed_backend import PrimedBackend
 from ..errors import AttnMemError, BudgetError
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
@@ -27,7 +27,7 @@ class Bench:
 
     def __init__(
         self,
-        instrument: Instrument,
+        instrument: PrimedBackend,
         *,
         passes: int = 100,
         warmup: int = 5,
@@ -38,7 +38,7 @@ class Bench:
         self.profile: DeviceProfile | None = getattr(instrument.backend, "profile", None)
         self._passes, self._warmup = passes, warmup
         self._tracing = tracing
-        self._endless: Instrument | None = None
+        self._endless: PrimedBackend | None = None
         self._met: set[str] = set()
         self._known: dict[tuple[Any, ...], Seen] = {}  # of short lengths, without tensors
 
@@ -122,7 +122,9 @@ class Bench:
         if self._endless is None:
             from ..backends.simulated import Simulated
 
-            self._endless = Instrument(Simulated(replace(self.profile, memory_bytes=_ENDLESS)), 0)
+            self._endless = PrimedBackend(
+                Simulated(replace(self.profile, memory_bytes=_ENDLESS)), 0
+            )
         return observe(case, self._endless)
 
     def _refusal(self, seen: Seen, how: str) -> str:

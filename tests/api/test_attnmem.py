@@ -11,7 +11,7 @@ import torch
 
 import pytest_attnmem
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.verdict import Outcome, Verdict
 from pytest_attnmem.errors import (
     AttnMemError,
@@ -21,7 +21,7 @@ from pytest_attnmem.errors import (
     SizeError,
 )
 from pytest_attnmem.measurement.measurement import Measurement
-from pytest_attnmem.measurement.protocol import Gauge, Rise, Stretch
+from pytest_attnmem.measurement.protocol import Delta, Interval, Recorder
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source
 
 pytestmark = pytest.mark.usefixtures("frozen")
@@ -40,7 +40,7 @@ class Scripted:
     name, device, kinds = "scripted", "scripted:0", ("sm90", "cuda")
     symbols: Mapping[str, int] = {"threads": 2}
 
-    def __init__(self, *stretches: Stretch) -> None:
+    def __init__(self, *stretches: Interval) -> None:
         self._stretches = list(stretches)
 
     def prime(self) -> int:
@@ -52,38 +52,38 @@ class Scripted:
     def empty_cache(self) -> None:
         pass
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         return self
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         return self
 
     def start(self) -> None:
         pass
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         return self._stretches.pop(0)
 
     def out_of_memory(self, error: BaseException) -> str | None:
         return "tried to allocate 9 B" if isinstance(error, MemoryError) else None
 
 
-def rose(high: int, net: int = 0, **others: Any) -> Stretch:
-    return Stretch(Rise(high, net), Rise(high, net), Rise(high, net), 1, **others)
+def rose(high: int, net: int = 0, **others: Any) -> Interval:
+    return Interval(Delta(high, net), Delta(high, net), Delta(high, net), 1, **others)
 
 
-def scripted(*stretches: Stretch, **options: Any) -> AttnMem:
-    instrument = Instrument(Scripted(*stretches), 7)
+def scripted(*stretches: Interval, **options: Any) -> AttnMem:
+    instrument = PrimedBackend(Scripted(*stretches), 7)
     return AttnMem(lambda name: instrument, **options)
 
 
 @pytest.fixture(scope="module")
-def cpu() -> Instrument:
-    return ready("cpu")
+def cpu() -> PrimedBackend:
+    return open_primed("cpu")
 
 
 @pytest.fixture
-def memory(cpu: Instrument) -> AttnMem:
+def memory(cpu: PrimedBackend) -> AttnMem:
     return AttnMem(lambda name: cpu)
 
 
@@ -159,10 +159,10 @@ class TestMeasure:
     def test_the_workspace_is_the_instruments(self) -> None:
         assert scripted(rose(10)).measure(int).workspace_bytes == 7
 
-    def test_the_backend_that_is_asked_for_is_used(self, cpu: Instrument) -> None:
+    def test_the_backend_that_is_asked_for_is_used(self, cpu: PrimedBackend) -> None:
         asked: list[str | None] = []
 
-        def instrument(name: str | None) -> Instrument:
+        def instrument(name: str | None) -> PrimedBackend:
             asked.append(name)
             return cpu
 
@@ -440,7 +440,7 @@ class TestCheck:
         assert measured is not None
         assert exceeded(lambda: memory.check(measured, 1))[-1] == UNTRACED
 
-    def test_nothing_runs_again_where_that_is_off(self, cpu: Instrument) -> None:
+    def test_nothing_runs_again_where_that_is_off(self, cpu: PrimedBackend) -> None:
         runs: list[int] = []
         memory = AttnMem(lambda name: cpu, explain="off")
         measured = memory.measure(lambda: (runs.append(1), squares()))
@@ -458,7 +458,7 @@ class TestCheck:
         verdict = memory.check(memory.measure(int), "1 KiB")
         assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "nothing was allocated")
 
-    def test_what_is_not_enforced_fails_where_that_is_asked_for(self, cpu: Instrument) -> None:
+    def test_what_is_not_enforced_fails_where_that_is_asked_for(self, cpu: PrimedBackend) -> None:
         memory = AttnMem(lambda name: cpu, strict=True)
         measured = memory.measure(int)
         assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
@@ -613,7 +613,7 @@ class TestRows:
         return []
 
     @pytest.fixture
-    def keeping(self, cpu: Instrument, rows: list[Row]) -> Callable[..., AttnMem]:
+    def keeping(self, cpu: PrimedBackend, rows: list[Row]) -> Callable[..., AttnMem]:
         def keep(
             name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape
         ) -> Verdict | None:
@@ -652,7 +652,7 @@ class TestRows:
         assert verdict.measurement is not None
         assert [held.op for held in verdict.measurement.held] == ["ones", "neg"]
 
-    def test_the_keepers_verdict_counts(self, cpu: Instrument) -> None:
+    def test_the_keepers_verdict_counts(self, cpu: PrimedBackend) -> None:
         over = Verdict(OVER, "peak 2 B exceeds budget 1 B (in an earlier attempt)")
         memory = AttnMem(lambda name: cpu, keep=lambda *row: over)
         measured = memory.measure(squares)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pytest_attnmem import derive
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.simulated import Simulated, program_only
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.errors import BudgetError, CannotSimulate
@@ -96,7 +96,7 @@ PROGRAMS = {
 def test_at_any_shape_the_form_is_what_a_simulated_run_needs(program, shapes, backward):
     found = derive(program, *shapes, backward=bool(backward))
     draw = random.Random(0)
-    instrument = Instrument(Simulated(PROFILES["H200"], program_only), 0)
+    instrument = PrimedBackend(Simulated(PROFILES["H200"], program_only), 0)
     for _ in range(20):
         sizes = {"B": draw.randint(2, 6), "H": draw.randint(2, 9), "d": draw.randint(1, 20) * 8}
         sizes |= {"N": draw.randint(2, 9) * 128, "M": draw.randint(2, 9) * 128}

@@ -3,7 +3,7 @@ import torch
 
 from pytest_attnmem.backends.accelerator import Accelerator, open_backend
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedAccelerator:
@@ -59,7 +59,7 @@ def test_it_measures_above_the_start():
     accelerator.allocate(50)
     accelerator.allocate(-50)
     stretch = gauge.stop()
-    assert stretch.requested == stretch.allocated == Rise(50, 0)
+    assert stretch.requested == stretch.allocated == Delta(50, 0)
     assert stretch.allocations == 1
 
 
@@ -71,7 +71,7 @@ def test_a_device_that_does_not_count_requested_bytes():
     stretch = gauge.stop()
     assert stretch.requested is None
     assert stretch.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
-    assert stretch.allocated == Rise(50, 50)
+    assert stretch.allocated == Delta(50, 50)
 
 
 def test_priming_reports_what_stays():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.allocator_counters import CounterGauge
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedAllocator:
@@ -84,8 +84,8 @@ def test_numbers_are_above_the_start(allocator):
     allocator.allocate(100)
     allocator.free(1000)
     stretch = gauge.stop()
-    assert stretch.requested == Rise(1100, 100)
-    assert stretch.allocated == Rise(1536, 512)
+    assert stretch.requested == Delta(1100, 100)
+    assert stretch.allocated == Delta(1536, 512)
     assert stretch.allocations == 2
     assert stretch.problem is None
 
@@ -94,14 +94,14 @@ def test_segments_that_are_already_there_hide_a_need_for_them(allocator):
     gauge = CounterGauge(allocator)
     gauge.start()
     allocator.allocate(20_000)
-    assert gauge.stop().reserved == Rise(0, 0)
+    assert gauge.stop().reserved == Delta(0, 0)
 
 
 def test_freeing_what_was_there_before_lowers_the_level(allocator):
     gauge = CounterGauge(allocator)
     gauge.start()
     allocator.free(10_000)
-    assert gauge.stop().requested == Rise(0, -10_000)
+    assert gauge.stop().requested == Delta(0, -10_000)
 
 
 def test_a_reset_that_does_not_take_is_a_problem(allocator):
@@ -129,7 +129,7 @@ def test_requested_bytes_that_read_zero_are_not_taken_for_zero(allocator):
     stretch = gauge.stop()
     assert stretch.requested is None
     assert stretch.missing == "requested bytes are not counted"
-    assert stretch.allocated == Rise(1024, 1024)
+    assert stretch.allocated == Delta(1024, 1024)
 
 
 def test_a_device_that_does_not_count_allocations_still_shows_that_there_were_some(allocator):
@@ -157,7 +157,7 @@ def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
     allocator.free(5000)
     torch._C._cuda_resetPeakMemoryStats(0)
     allocator.allocate(100)
-    assert gauge.stop().requested == Rise(5000, 100)
+    assert gauge.stop().requested == Delta(5000, 100)
     assert torch._C._cuda_resetPeakMemoryStats is plain
 
 

@@ -7,7 +7,7 @@ import torch
 from pytest_attnmem.backends.cpu import Cpu, open_backend
 from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler, default_profiler
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 def seen(body, profiler=LegacyProfiler, backend=None):
@@ -40,7 +40,7 @@ def compiled_like_scratch():
 
 def test_the_peak_is_the_highest_level_and_the_net_is_the_last():
     stretch = seen(two_live_then_one)
-    assert stretch.requested == Rise(6000, 0)
+    assert stretch.requested == Delta(6000, 0)
     assert stretch.allocations == 3
     assert stretch.problem is None
 
@@ -54,21 +54,21 @@ def test_the_cpu_allocator_rounds_nothing_and_reserves_nothing():
 def test_what_nobody_saw_born_dies_unseen():
     before = [torch.empty(250)]
     stretch = seen(before.clear)
-    assert stretch.requested == Rise(0, 0)
+    assert stretch.requested == Delta(0, 0)
     assert stretch.allocations == 0
 
 
 def test_what_an_earlier_window_saw_born_lowers_the_level_as_on_a_counter():
     backend, kept = Cpu(), []
     seen(lambda: kept.append(torch.empty(250)), backend=backend)
-    assert seen(kept.clear, backend=backend).requested == Rise(0, -1000)
+    assert seen(kept.clear, backend=backend).requested == Delta(0, -1000)
 
 
 def test_but_not_in_another_test():
     backend, kept = Cpu(), []
     seen(lambda: kept.append(torch.empty(250)), backend=backend)
     backend.forget()
-    assert seen(kept.clear, backend=backend).requested == Rise(0, 0)
+    assert seen(kept.clear, backend=backend).requested == Delta(0, 0)
 
 
 def test_forward_and_backward_add_up_over_two_windows():
@@ -108,7 +108,7 @@ def test_what_one_stretch_made_may_die_in_the_next():
     gauge.stop()
     gauge.start()
     kept.clear()
-    assert gauge.stop().requested == Rise(0, -1000)
+    assert gauge.stop().requested == Delta(0, -1000)
 
 
 def test_priming_uses_up_the_allocators_warning(capfd):
@@ -123,7 +123,7 @@ def test_priming_uses_up_the_allocators_warning(capfd):
 
 
 def test_nothing_is_nothing():
-    assert seen(lambda: None).requested == Rise(0, 0)
+    assert seen(lambda: None).requested == Delta(0, 0)
 
 
 def test_tensors_that_share_memory_with_others_are_not_allocations():
@@ -271,7 +271,7 @@ def test_nor_is_one_that_begins_there(capfd):
     x = torch.ones(10, requires_grad=True)
     InBackward.apply(x, gauge.start).sum().backward()
     assert gauge.stop().problem == BACKWARD
-    assert seen(two_live_then_one).requested == Rise(6000, 0)
+    assert seen(two_live_then_one).requested == Delta(6000, 0)
     assert capfd.readouterr() == ("", "")
 
 

@@ -5,7 +5,7 @@ import torch
 
 from pytest_attnmem.backends.cuda import Cuda, open_backend
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedCuda:
@@ -94,7 +94,7 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
         "synchronize(0)",
         "memory_stats(0)",
     ]
-    assert stretch.requested == stretch.allocated == Rise(700, 0)
+    assert stretch.requested == stretch.allocated == Delta(700, 0)
     assert stretch.allocations == 1
     assert stretch.problem is None
 
@@ -141,7 +141,7 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
     cuda.allocate(512)
     stretch = gauge.stop()
     assert stretch.requested is None
-    assert stretch.allocated == Rise(512, 512)
+    assert stretch.allocated == Delta(512, 512)
     assert (
         stretch.missing
         == "requested bytes are not counted under cudaMallocAsync; metric='allocated' is"

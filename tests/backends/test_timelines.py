@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.measurement.timeline import MOST
@@ -87,7 +87,7 @@ IN_REGIONS = {regions: 2, nested: 3, long: 1}
 
 def seen(backend, program, trace, evidence=True):
     """The measurements of a program and of its regions."""
-    instrument = Instrument(open_backend(backend), 0, evidence)
+    instrument = PrimedBackend(open_backend(backend), 0, evidence)
     instrument.backend.forget()
     windows = []
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, max_length
 from pytest_attnmem.cli.max_length import LIMIT, longest
@@ -72,7 +72,7 @@ def run(name, sizes, N, M, device, backward, dtype):
             torch.empty(B, H, length, d, device="cuda", dtype=dtype, requires_grad=backward)
             for length in (N, M, M)
         )
-        return Instrument(backend, 0).run(training if backward else forward)[0]
+        return PrimedBackend(backend, 0).run(training if backward else forward)[0]
 
 
 @pytest.mark.parametrize(

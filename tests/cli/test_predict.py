@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, predict
 from pytest_attnmem.kernels import KERNELS
@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
     with backend.world(), torch.set_grad_enabled(backward):
         q = torch.empty(2, 4, 96, 32, device="cuda", requires_grad=backward)
         k, v = (torch.empty(2, 2, 130, 32, device="cuda", requires_grad=backward) for _ in "kv")
-        measured, _ = Instrument(backend, 0).run(training if backward else forward)
+        measured, _ = PrimedBackend(backend, 0).run(training if backward else forward)
     numbers = {
         f"{metric}_bytes": measured.value(metric)
         for metric in ("peak", "allocated", "reserved", "retained")

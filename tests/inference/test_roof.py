@@ -10,7 +10,7 @@ from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.inference.roof import (
     DTYPES,
     RATES,
-    Roof,
+    Roofline,
     bandwidth,
     compute,
     computed_in,
@@ -132,7 +132,7 @@ rates = st.fractions(min_value=1, max_value=10**16)
 
 @given(rates, rates, rates, rates)
 def test_a_roof_rises_to_the_ridge_and_no_further(compute_flops, moved, one, other):
-    device = Roof("any", None, moved, compute_flops)
+    device = Roofline("any", None, moved, compute_flops)
     low, high = sorted([one, other])
     assert device.attainable(low) <= device.attainable(high) <= compute_flops
     assert device.attainable(device.ridge) == compute_flops

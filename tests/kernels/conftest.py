@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from pytest_attnmem.backends.primed_backend import Instrument, ready
+from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.protocol import Backend
@@ -93,9 +93,9 @@ def cpu() -> Iterator[Backend]:
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[Instrument]:
+def simulated() -> Iterator[PrimedBackend]:
     """An H100 that nobody has."""
-    instrument = ready("simulated:H100")
+    instrument = open_primed("simulated:H100")
     gc.collect()
     gc.freeze()
     yield instrument

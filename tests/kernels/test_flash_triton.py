@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import flash_triton
 from pytest_attnmem.kernels.flash_triton import MODEL, attention
@@ -225,7 +225,7 @@ def test_a_simulated_run_needs_no_triton(monkeypatch):
             torch.empty(1, 8, 65536, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
             for _ in "qkv"
         )
-        measured, _ = Instrument(backend, 0).run(lambda: attention(q, k, v).sum().backward())
+        measured, _ = PrimedBackend(backend, 0).run(lambda: attention(q, k, v).sum().backward())
     sizes = {"B": 1, "H": 8, "N": 65536, "d": 64, "dtype": "bfloat16"}
     expected = MODEL.training.peak(gather([Source("the test", sizes)]), backend.kinds)
     assert measured.peak_bytes == expected

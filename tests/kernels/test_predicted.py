@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from pytest_attnmem import derive
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.simulated import Simulated, program_only
 from pytest_attnmem.budgets.growth_fit import grow
 from pytest_attnmem.kernels import decode, ring, standard
@@ -34,9 +34,9 @@ def ranks(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def device() -> Instrument:
+def device() -> PrimedBackend:
     """An H100 that nobody has: the tensors of the program, for of sending there is no model."""
-    return Instrument(Simulated(find_profile("H100"), program_only), 0)
+    return PrimedBackend(Simulated(find_profile("H100"), program_only), 0)
 
 
 def part(ranks, training, N, **options):

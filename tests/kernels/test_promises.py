@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.budgets.growth_fit import grow
 from pytest_attnmem.formulas.polynomial import degree, expand
 from pytest_attnmem.kernels import KERNELS, Kernel
@@ -42,7 +42,7 @@ class Run:
     """One pass of a kernel, or both, of one head."""
 
     kernel: Kernel
-    instrument: Instrument
+    instrument: PrimedBackend
     training: bool = False
     options: dict[str, object] = field(default_factory=dict)
     dtype: torch.dtype = torch.bfloat16

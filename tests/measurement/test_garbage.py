@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.measurement.garbage import Collector
+from pytest_attnmem.measurement.garbage import GarbageFreezer
 
 HERE, THERE = Path("test_here.py"), Path("test_there.py")
 
@@ -28,17 +28,17 @@ def thawed():
 
 def test_it_collects_what_is_lying_about():
     dead = weakref.ref(cycle())
-    Collector().settle(HERE)
+    GarbageFreezer().settle(HERE)
     assert dead() is None
 
 
 def test_what_survives_is_frozen():
-    Collector().settle(HERE)
+    GarbageFreezer().settle(HERE)
     assert gc.get_freeze_count() > 0
 
 
 def test_what_comes_later_is_still_found():
-    collector = Collector()
+    collector = GarbageFreezer()
     collector.settle(HERE)
     dead = weakref.ref(cycle())
     collector.settle(HERE)
@@ -46,7 +46,7 @@ def test_what_comes_later_is_still_found():
 
 
 def test_what_was_frozen_in_use_is_found_when_another_file_begins():
-    collector = Collector()
+    collector = GarbageFreezer()
     fixture = cycle()
     dead = weakref.ref(fixture)
     collector.settle(HERE)
@@ -58,7 +58,7 @@ def test_what_was_frozen_in_use_is_found_when_another_file_begins():
 
 
 def test_thawing_makes_everything_collectable():
-    collector = Collector()
+    collector = GarbageFreezer()
     collector.settle(HERE)
     collector.thaw(unless=HERE)
     assert gc.get_freeze_count() > 0
@@ -67,7 +67,7 @@ def test_thawing_makes_everything_collectable():
 
 
 def test_thawing_twice_is_as_good_as_once():
-    collector = Collector()
+    collector = GarbageFreezer()
     collector.thaw()
     collector.settle(HERE)
     collector.thaw(unless=THERE)
@@ -78,7 +78,7 @@ def test_thawing_twice_is_as_good_as_once():
 def test_somebody_elses_frozen_objects_stay_frozen():
     gc.freeze()
     frozen = gc.get_freeze_count()
-    collector = Collector()
+    collector = GarbageFreezer()
     collector.settle(HERE)
     collector.thaw()
     assert gc.get_freeze_count() == pytest.approx(frozen, abs=1000)

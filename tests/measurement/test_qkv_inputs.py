@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.measurement import qkv_inputs as inputs
 from pytest_attnmem.measurement.qkv_inputs import qkv, shape_of
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("frozen")
 
 @pytest.fixture(scope="module")
 def memory() -> AttnMem:
-    instrument = ready("cpu")
+    instrument = open_primed("cpu")
     return AttnMem(lambda name: instrument)
 
 

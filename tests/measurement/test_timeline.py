@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Birth, Death, Event, Span, Timeline, timeline
+from pytest_attnmem.measurement.timeline import (
+    AllocEvent,
+    Event,
+    FreeEvent,
+    Span,
+    Timeline,
+    timeline,
+)
 
 _PARTS = 32
 
@@ -17,8 +24,8 @@ def held(nbytes: int) -> Held:
     return Held(nbytes, (nbytes,), "uint8", "empty", "attn.py:1")
 
 
-def birth(nbytes: int) -> Birth:
-    return Birth(nbytes, partial(held, nbytes))
+def birth(nbytes: int) -> AllocEvent:
+    return AllocEvent(nbytes, partial(held, nbytes))
 
 
 def lives(told: Timeline) -> list[tuple[int, int, int | None]]:
@@ -26,7 +33,7 @@ def lives(told: Timeline) -> list[tuple[int, int, int | None]]:
 
 
 def test_a_life_goes_from_its_birth_to_its_death() -> None:
-    told = timeline([(0, [birth(10), birth(20), Death(0, 10), birth(5)])])
+    told = timeline([(0, [birth(10), birth(20), FreeEvent(0, 10), birth(5)])])
     assert told == Timeline(
         4, (Span(held(10), 0, 2), Span(held(20), 1, None), Span(held(5), 3, None))
     )
@@ -34,12 +41,14 @@ def test_a_life_goes_from_its_birth_to_its_death() -> None:
 
 
 def test_who_is_born_in_one_stretch_and_dies_in_another_is_one_life() -> None:
-    told = timeline([(3, [birth(10)]), (4, []), (7, [birth(20), Death(3, 10), Death(7, 20)])])
+    told = timeline(
+        [(3, [birth(10)]), (4, []), (7, [birth(20), FreeEvent(3, 10), FreeEvent(7, 20)])]
+    )
     assert lives(told) == [(10, 0, 2), (20, 1, 3)]
 
 
 def test_what_was_there_before_is_taken_off_when_it_dies() -> None:
-    told = timeline([(2, [birth(100), Death(0, 60), birth(50), Death(1, 1024)])])
+    told = timeline([(2, [birth(100), FreeEvent(0, 60), birth(50), FreeEvent(1, 1024)])])
     assert lives(told) == [(100, 0, None), (-60, 1, None), (50, 2, None), (-1024, 3, None)]
     assert told.levels() == [100, 40, 90, -934]
     assert told.spans[1].held == Held(-60, (), "", "(from before)", "")
@@ -50,7 +59,7 @@ def test_what_nobody_asks_for_is_not_written_down() -> None:
     def fail() -> Held:
         raise AssertionError
 
-    told = timeline([(0, [Birth(1, fail), birth(9), birth(8)])], most=2)
+    told = timeline([(0, [AllocEvent(1, fail), birth(9), birth(8)])], most=2)
     assert [span.held.nbytes for span in told.spans if span.held.shape] == [9, 8]
 
 
@@ -60,8 +69,8 @@ def test_a_window_in_which_nothing_happened_has_no_levels() -> None:
 
 
 def test_of_many_lives_the_largest_are_told_and_the_others_together() -> None:
-    small = [event for n in range(100) for event in (birth(1), Death(n, 1))]
-    told = timeline([(0, [*small, birth(50), birth(1), Death(100, 50), birth(40)])], most=2)
+    small = [event for n in range(100) for event in (birth(1), FreeEvent(n, 1))]
+    told = timeline([(0, [*small, birth(50), birth(1), FreeEvent(100, 50), birth(40)])], most=2)
     assert told.note == "the run itself; the 101 smallest are told together"
     assert [span.held.op for span in told.spans] == ["empty", "101 smaller", "empty"]
     assert lives(told) == [(50, 0, 2), (1, 1, None), (40, 3, None)]
@@ -69,7 +78,7 @@ def test_of_many_lives_the_largest_are_told_and_the_others_together() -> None:
 
 
 def test_of_equals_those_that_the_peak_is_made_of_come_first() -> None:
-    transient = [event for n in range(5) for event in (birth(10), Death(n, 10))]
+    transient = [event for n in range(5) for event in (birth(10), FreeEvent(n, 10))]
     told = timeline([(0, [*transient, birth(10), birth(10)])], most=2)
     assert [span.died for span in told.spans if span.held.op == "empty"] == [None, None]
 
@@ -85,7 +94,7 @@ def windows(draw: st.DrawFn) -> list[tuple[int, list[Event]]]:
         for _ in range(draw(st.integers(0, 40))):
             if alive and draw(st.booleans()):
                 gone = draw(st.sampled_from(sorted(alive)))
-                events.append(Death(gone, alive.pop(gone)))
+                events.append(FreeEvent(gone, alive.pop(gone)))
             else:
                 alive[number] = draw(st.integers(1, 9))
                 events.append(birth(alive[number]))
@@ -97,7 +106,7 @@ def windows(draw: st.DrawFn) -> list[tuple[int, list[Event]]]:
 
 def truth(stretches: list[tuple[int, list[Event]]]) -> list[int]:
     events = [event for _, part in stretches for event in part]
-    return [*accumulate(e.nbytes if isinstance(e, Birth) else -e.nbytes for e in events)]
+    return [*accumulate(e.nbytes if isinstance(e, AllocEvent) else -e.nbytes for e in events)]
 
 
 @given(windows())
@@ -122,7 +131,7 @@ def test_however_much_is_left_out_the_peak_and_the_end_are_exact(
 def test_a_long_window_becomes_short(most: int) -> None:
     events: list[Event] = []
     for n in range(0, 20000, 2):
-        events += [birth(n + 1), birth(3), Death(n, n + 1)]
+        events += [birth(n + 1), birth(3), FreeEvent(n, n + 1)]
     told = timeline([(0, events)], most)
     assert max(told.levels()) == max(truth([(0, events)]))
     assert told.levels()[-1] == 30000

@@ -8,7 +8,7 @@ import torch
 
 from pytest_attnmem.backends.cpu import Cpu
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.protocol import Rise, Stretch
+from pytest_attnmem.measurement.protocol import Delta, Interval
 from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, window
 
 
@@ -52,8 +52,8 @@ class Scripted:
 
 
 def stretch(high, net, *, allocations=1, **others):
-    rise = Rise(high, net)
-    return Stretch(rise, rise, None, allocations, **others)
+    rise = Delta(high, net)
+    return Interval(rise, rise, None, allocations, **others)
 
 
 def test_a_window_is_one_stretch():
@@ -161,7 +161,7 @@ def test_a_stretch_that_cannot_be_trusted_taints_its_windows_and_no_other():
 
 def test_a_number_unknown_in_one_stretch_is_unknown_in_all():
     backend = Scripted(
-        stretch(1, 1), Stretch(None, Rise(2, 2), None, 1, missing="not here"), stretch(1, 1)
+        stretch(1, 1), Interval(None, Delta(2, 2), None, 1, missing="not here"), stretch(1, 1)
     )
     with window(backend) as outer, window(backend):
         pass

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.protocol import Rise, Stretch
+from pytest_attnmem.measurement.protocol import Delta, Interval
 
 
 class Memory:
@@ -41,12 +41,12 @@ class Memory:
 
     def stop(self):
         if self.problem:
-            return Stretch(None, None, None, 0, self.problem)
-        rise = Rise(self.high - self.origin, self.level - self.origin)
+            return Interval(None, None, None, 0, self.problem)
+        rise = Delta(self.high - self.origin, self.level - self.origin)
         requested = None if self.missing else rise
         seen = (requested, rise, None, self.allocations)
         left = tuple(enumerate(self.alive))
-        return Stretch(*seen, missing=self.missing, held=self.held, left=left)
+        return Interval(*seen, missing=self.missing, held=self.held, left=left)
 
 
 class OutOfMemory(Exception):

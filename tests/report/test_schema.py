@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.budgets.verdict import Verdict
 from pytest_attnmem.errors import BudgetExceeded
 from pytest_attnmem.measurement.environment import describe
@@ -119,7 +119,7 @@ def test_the_schema_would_notice_a_value_that_is_wrong(where: tuple[Any, ...], w
 
 def test_what_was_really_measured_is_of_the_schema() -> None:
     rows: list[Record] = []
-    instrument = ready("cpu")
+    instrument = open_primed("cpu")
 
     def keep(
         name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import ready
-from pytest_attnmem.measurement.garbage import Collector
+from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.measurement.garbage import GarbageFreezer
 from pytest_attnmem.sweep.candidates import attention_of
 from pytest_attnmem.sweep.case import Case
 from pytest_attnmem.sweep.results import OK, Row, Sweep
@@ -17,7 +17,7 @@ MIB = 1 << 20
 @pytest.fixture(scope="module", autouse=True)
 def _little_garbage():
     """Every window collects it; what was imported is not visited each time."""
-    collector = Collector()
+    collector = GarbageFreezer()
     collector.settle(Path(__file__))
     yield
     collector.thaw()
@@ -26,7 +26,7 @@ def _little_garbage():
 @pytest.fixture(scope="session")
 def gtx_1080():
     """The device of the reference benchmark."""
-    return ready("simulated:GTX 1080")
+    return open_primed("simulated:GTX 1080")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import ready
+from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.sweep.eager_attention import attention, causal_mask
 from pytest_attnmem.sweep.memory import observe
 
@@ -37,7 +37,7 @@ def test_what_the_benchmark_has_before_the_backward_pass(case, gtx_1080, d, N):
 
 def test_the_peak_that_the_session_log_took_apart():
     """72.77 MB: the highest of a second forward pass, with B=8, N=256 and d=16."""
-    hopper = ready("simulated:H100")
+    hopper = open_primed("simulated:H100")
     assert hopper.workspace_bytes == 2 * HOPPER
 
     def peak(N):

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import ready
-from pytest_attnmem.backends.registry import BACKENDS, knowing
+from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.backends.registry import BACKENDS, with_profiles
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.sweep import runner as benches
@@ -101,7 +101,7 @@ def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypat
 
 def test_a_device_may_be_smaller(case):
     tiny = replace(find_profile("GTX 1080"), memory_bytes=30 * MIB)
-    bench = Bench(ready("simulated:GTX 1080", {**BACKENDS, **knowing([tiny])}))
+    bench = Bench(open_primed("simulated:GTX 1080", {**BACKENDS, **with_profiles([tiny])}))
     for name, fitting in (("standard", 64), ("ring:4", 1024)):
         assert bench.fits(case(name, fitting))
         assert not bench.fits(case(name, 8 * fitting))
@@ -109,7 +109,7 @@ def test_a_device_may_be_smaller(case):
 
 
 def test_on_a_device_that_computes_there_are_times(case):
-    bench = Bench(ready("cpu"), passes=2, warmup=1, tracing=True)
+    bench = Bench(open_primed("cpu"), passes=2, warmup=1, tracing=True)
     row = bench.row(case("standard", 64, B=2))
     assert (row.status, row.by) == ("ok", "measured")
     assert row.forward_ms > 0
@@ -118,7 +118,9 @@ def test_on_a_device_that_computes_there_are_times(case):
     assert {"scores", "inputs q, k, v", "intermediate gradients"} <= {
         part.name for part in row.components
     }
-    forward = Bench(ready("cpu"), passes=1, warmup=0).row(case("standard", 64, backward=False))
+    forward = Bench(open_primed("cpu"), passes=1, warmup=0).row(
+        case("standard", 64, backward=False)
+    )
     assert (forward.backward_ms, forward.before_bytes, forward.components) == (None, None, ())
     assert forward.forward_ms > 0
 
@@ -131,7 +133,7 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
         return Seen(1, 2, 3)
 
     monkeypatch.setattr(benches, "observe", seen)
-    bench = Bench(ready("cpu"))
+    bench = Bench(open_primed("cpu"))
     for name, N in (("standard", 512), ("standard", 256), ("checkpointed", 64)):
         assert bench.fits(case(name, N))
     assert asked == [
@@ -141,14 +143,14 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
 
 
 def test_memory_is_the_same_where_it_is_measured(bench, case):
-    measured = Bench(ready("cpu"), passes=1, warmup=0).row(case("standard", 128, B=2))
+    measured = Bench(open_primed("cpu"), passes=1, warmup=0).row(case("standard", 128, B=2))
     simulated = bench.row(case("standard", 128, B=2))
     scale = 8  # which is a tensor of its own on a CPU
     assert measured.before_bytes == simulated.before_bytes - simulated.workspace_bytes + scale
 
 
 def test_a_kernel_for_another_device_is_an_error(case):
-    row = Bench(ready("cpu")).row(case("flash-triton", 64))
+    row = Bench(open_primed("cpu")).row(case("flash-triton", 64))
     assert (row.status, row.reason) == ("error", "flash-triton runs on cuda")
 
 

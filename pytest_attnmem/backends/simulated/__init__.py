@@ -11,11 +11,11 @@ import torch
 
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
-from ...measurement.protocol import Gauge, Stretch
+from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
 from .fake_tensor import DEVICE
-from .op_plan import Call, Output, Plan, Planner
+from .op_plan import AllocationPlan, OpCall, Output, Planner
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -77,7 +77,7 @@ class Simulated:
         """Give the libraries' handles their workspaces, as on a device that was used before."""
         return self._simulation.prime()
 
-    def gauge(self) -> Gauge:
+    def gauge(self) -> Recorder:
         """The simulated device itself."""
         return self._simulation
 
@@ -87,7 +87,7 @@ class Simulated:
         if primed:
             self._simulation.prime()
 
-    def tracer(self) -> Gauge:
+    def tracer(self) -> Recorder:
         """Returns the gauge, which knows the tensors anyway; traced, it knows their modules too."""
         return _Tracing(self._simulation)
 
@@ -112,13 +112,13 @@ class _Tracing:
         self._simulation.trace(True)
         self._simulation.start()
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         stretch = self._simulation.stop()
         self._simulation.trace(False)
         return stretch
 
 
-def program_only(call: Call) -> Plan:
+def program_only(call: OpCall) -> AllocationPlan:
     """The tensors of the program, as large as CUDA makes them, and no scratch of its operators."""
     from . import scratch
 

@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 from ...measurement.held import Held
-from ..tracing.tensor_origin import Origin, Origins, innermost
+from ..tracing.tensor_origin import Origin, Origins, user_frame
 
 Line = Origin | tuple[str, int, str] | None
 
@@ -39,7 +39,7 @@ class Lines:
             code = frame.f_code
             outside = foreign.get(code)
             if outside is None:
-                outside = foreign[code] = not innermost([(code.co_filename, 1, code.co_name)])[0]
+                outside = foreign[code] = not user_frame([(code.co_filename, 1, code.co_name)])[0]
             if not outside:
                 return code.co_filename, frame.f_lineno, code.co_name
             frame = frame.f_back
@@ -77,4 +77,4 @@ def _name(op: Any) -> str:
 def _origin(line: Line) -> Origin:
     if isinstance(line, Origin):
         return line
-    return Origin(*innermost([line] if line else []))
+    return Origin(*user_frame([line] if line else []))

@@ -19,11 +19,11 @@ import torch
 from torch.library import Library
 
 from ...profiles import DeviceProfile
-from .attention import attend
+from .attention import scaled_dot_product_attention
 from .op_kinds import OF_CUDA, in_cpp
 
 if TYPE_CHECKING:
-    from .fake_mode import World
+    from .fake_mode import SimulatedFakeMode
 
 _aten = torch.ops.aten
 
@@ -74,13 +74,13 @@ _OPAQUE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
 )
 
 
-class Composites:
+class CompositeOps:
     """The replacements of one world, in force while ``install`` holds."""
 
     def __init__(self, profile: DeviceProfile, note: Callable[[str], None]) -> None:
         self._profile = profile
         self._note = note
-        self.world: World
+        self.world: SimulatedFakeMode
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
         """By operator."""
@@ -138,7 +138,7 @@ class Composites:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Any:
-        return attend(
+        return scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
             profile=self._profile,
         )  # fmt: skip

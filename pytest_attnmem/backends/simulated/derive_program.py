@@ -12,7 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ...allocator import AllocatorSettings
-from ...closed_forms.allocation_trace import Birth, Death, Program, Run
+from ...closed_forms.allocation_trace import Alloc, Free, Program, Run
 from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
 from ...measurement.qkv_inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
@@ -69,7 +69,7 @@ def program(
             ) from None
         if problem is not None:
             raise CannotSimulate(problem)
-        return tuple(Death(event) if isinstance(event, int) else Birth(event) for event in events)
+        return tuple(Free(event) if isinstance(event, int) else Alloc(event) for event in events)
 
     with simulation.surroundings():  # once: to put it on takes longer than most programs
         yield run

@@ -14,13 +14,13 @@ from ...errors import CannotSimulate
 from .fake_tensor import CPU, UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
-    from .fake_mode import World
+    from .fake_mode import SimulatedFakeMode
 
 
-class Adoption:
+class FakeConverter:
     """The fakes that stand for real tensors, as long as those live."""
 
-    def __init__(self, world: World, admit: Callable[[Any], None]) -> None:
+    def __init__(self, world: SimulatedFakeMode, admit: Callable[[Any], None]) -> None:
         self._world = world
         self._admit = admit
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}

@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import (
 
 from ...errors import CannotSimulate
 from .fake_tensor import CUDA, DEVICE, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp, simulate
-from .op_cache import Recall, Recalled
+from .op_cache import CachedOp, OpCache
 from .op_kinds import in_cpp, is_composite, is_factory, is_for_host
 
 _aten = torch.ops.aten
@@ -60,7 +60,7 @@ class Observer(Protocol):
         kwargs: Mapping[str, Any],
         out: Any,
         inherits: bool,
-        recalled: Recalled | None,
+        recalled: CachedOp | None,
     ) -> None:
         """An operator returned ``out``. If it ``inherits``, what it returned takes the place of
         the first argument, which a plain tensor would have been changed to."""
@@ -84,7 +84,7 @@ class Observer(Protocol):
         """The fake that stands for a tensor from outside."""
 
 
-class World(FakeTensorMode):
+class SimulatedFakeMode(FakeTensorMode):
     """Where operators run without data."""
 
     supports_higher_order_operators = True  # they are refused in one line
@@ -109,7 +109,7 @@ class World(FakeTensorMode):
         self._factory: dict[Any, bool] = {}
         self._avoided: tuple[Any, ...] = ()
         self._unshared: Any = None
-        self._recall = Recall(self)
+        self._recall = OpCache(self)
         self.kind = SimulatedTensor
         self.askers: dict[CodeType, bool] = {}  # code that asked for a kind → is it torch's
 
@@ -277,7 +277,7 @@ class World(FakeTensorMode):
 
 
 #: Set from outside, or it would be wrapped for the sake of a compiler that does not come here.
-World.__torch_dispatch__ = World._dispatched  # type: ignore[assignment,method-assign]
+SimulatedFakeMode.__torch_dispatch__ = SimulatedFakeMode._dispatched  # type: ignore[assignment,method-assign]
 
 
 def _holders(tensor: Any, between: int) -> tuple[int, int, int]:

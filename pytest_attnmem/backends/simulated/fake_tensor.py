@@ -20,7 +20,7 @@ from .hidden_fakes import asked_by_torch
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
-    from .fake_mode import World
+    from .fake_mode import SimulatedFakeMode
 
 
 DEVICE = DeviceName("cuda:0")
@@ -32,7 +32,7 @@ PRINTING = "printing a tensor"
 DEVICE_OF = torch.ops.prim.device.default
 
 
-def _world(tensor: Any) -> World:
+def _world(tensor: Any) -> SimulatedFakeMode:
     return tensor.__dict__["fake_mode"]  # type: ignore[no-any-return]
 
 

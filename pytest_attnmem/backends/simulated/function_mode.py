@@ -16,8 +16,8 @@ from .fake_tensor import CPU, CUDA, UNPLACED, SimulatedTensor
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
-    from .fake_converter import Adoption
-    from .fake_mode import World
+    from .fake_converter import FakeConverter
+    from .fake_mode import SimulatedFakeMode
 
 #: Attributes of a tensor from outside that its fake has to answer for.
 _ANSWERED = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
@@ -26,11 +26,14 @@ _OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.sca
 _SIZED = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn})
 
 
-class Translation(TorchFunctionMode):
+class SimulatedFunctionMode(TorchFunctionMode):
     """Sees each call of the program: names of devices, and tensors from outside."""
 
     def __init__(
-        self, world: World, adoption: Adoption, resized: Callable[[torch.UntypedStorage], None]
+        self,
+        world: SimulatedFakeMode,
+        adoption: FakeConverter,
+        resized: Callable[[torch.UntypedStorage], None],
     ) -> None:
         super().__init__()
         self.calling: Any = None

@@ -13,7 +13,7 @@ import torch
 from .fake_tensor import UNPLACED, SimulatedTensor
 
 if TYPE_CHECKING:
-    from .fake_mode import World
+    from .fake_mode import SimulatedFakeMode
 
 _PLAIN = frozenset(
     {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout}
@@ -39,7 +39,7 @@ class _Made(NamedTuple):
     source: int
 
 
-class Recalled:
+class CachedOp:
     """One call: its outputs, and room for what whoever follows storages finds out about it."""
 
     __slots__ = ("in_place", "made", "plan", "several")
@@ -51,12 +51,12 @@ class Recalled:
         self.plan: Any = ...
 
 
-class Recall:
+class OpCache:
     """The calls of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedFakeMode) -> None:
         self._world = world
-        self._calls: dict[Any, Recalled] = {}
+        self._calls: dict[Any, CachedOp] = {}
         self._fit: dict[Any, bool] = {}
         self._attributes: dict[str, Any] | None = None
 
@@ -82,21 +82,21 @@ class Recall:
                     return None
         return tuple(parts)
 
-    def find(self, key: Any) -> Recalled | None:
+    def find(self, key: Any) -> CachedOp | None:
         """What is remembered of such a call."""
         return self._calls.get(key)
 
-    def again(self, recalled: Recalled, args: tuple[Any, ...]) -> Any:
+    def again(self, recalled: CachedOp, args: tuple[Any, ...]) -> Any:
         """The outputs, made anew."""
         if recalled.in_place:
             return args[0]
         outputs = [self._make(made, args) for made in recalled.made]
         return outputs[0] if recalled.several is None else recalled.several(outputs)
 
-    def remember(self, key: Any, args: tuple[Any, ...], out: Any) -> Recalled | None:
+    def remember(self, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
         """Keep what a call returned, if it can be made anew."""
         if args and out is args[0]:
-            recalled = Recalled((), None, True)
+            recalled = CachedOp((), None, True)
         else:
             several = None if type(out) is SimulatedTensor else type(out)
             outputs = (out,) if several is None else out
@@ -108,7 +108,7 @@ class Recall:
                 if described is None:
                     return None
                 made.append(described)
-            recalled = Recalled(tuple(made), several, False)
+            recalled = CachedOp(tuple(made), several, False)
         self._calls[key] = recalled
         return recalled
 

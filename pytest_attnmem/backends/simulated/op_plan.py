@@ -10,7 +10,7 @@ from ...profiles import DeviceProfile
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """One dispatched operator, as a CUDA kernel would see it."""
 
     op: str  # "aten.bmm.default"
@@ -55,7 +55,7 @@ class Workspace:
 
 
 Step = Output | Temporary | Free | Workspace
-Plan = tuple[Step, ...]
-Rule = Callable[[Call], Plan | None]  # nothing where what happens is not known
+AllocationPlan = tuple[Step, ...]
+Rule = Callable[[OpCall], AllocationPlan | None]  # nothing where what happens is not known
 #: A rule for every operator; ``None`` of one that nobody knows.
-Planner = Callable[[Call], "Plan | None"]
+Planner = Callable[[OpCall], "AllocationPlan | None"]

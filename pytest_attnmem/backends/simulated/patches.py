@@ -24,18 +24,18 @@ from .torch_cuda import SimulatedGenerator
 
 if TYPE_CHECKING:
     from .autocast import Autocast
-    from .composite_ops import Composites
-    from .fake_mode import World
-    from .function_mode import Translation
-    from .torch_cuda import Interface
+    from .composite_ops import CompositeOps
+    from .fake_mode import SimulatedFakeMode
+    from .function_mode import SimulatedFunctionMode
+    from .torch_cuda import TorchCuda
 
 
 @contextmanager
 def surroundings(
-    world: World,
-    translation: Translation,
-    interface: Interface,
-    composites: Composites,
+    world: SimulatedFakeMode,
+    translation: SimulatedFunctionMode,
+    interface: TorchCuda,
+    composites: CompositeOps,
     autocast: Autocast,
     replaced: Mapping[tuple[Any, str], Any],
 ) -> Iterator[None]:
@@ -79,7 +79,9 @@ def _patched(patches: Mapping[tuple[Any, str], Any]) -> Iterator[None]:
                 setattr(owner, name, original)
 
 
-def _everywhere(translation: Translation, autocast: Autocast) -> dict[tuple[Any, str], Any]:
+def _everywhere(
+    translation: SimulatedFunctionMode, autocast: Autocast
+) -> dict[tuple[Any, str], Any]:
     return {
         (fake_tensor, "init_gpu_context"): lambda device: None,
         (fake_tensor.log, "disabled"): True,  # of a shape that does not fit, the error is enough
@@ -133,7 +135,9 @@ def _both(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], N
     return run
 
 
-def _resumed(original: Callable[..., Any], translation: Translation) -> Callable[..., Any]:
+def _resumed(
+    original: Callable[..., Any], translation: SimulatedFunctionMode
+) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         with translation.resumed():
             return original(*args, **kwargs)
@@ -141,7 +145,7 @@ def _resumed(original: Callable[..., Any], translation: Translation) -> Callable
     return run
 
 
-def _with_fakes(original: Any, translation: Translation) -> Callable[..., Any]:
+def _with_fakes(original: Any, translation: SimulatedFunctionMode) -> Callable[..., Any]:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         args = translation.standing(args)
         return original.__func__(cls, *args, **kwargs)
@@ -149,7 +153,7 @@ def _with_fakes(original: Any, translation: Translation) -> Callable[..., Any]:
     return apply
 
 
-def _noted(translation: Translation) -> Callable[..., None]:
+def _noted(translation: SimulatedFunctionMode) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if args or kwargs:  # it is allocated past all operators
             translation.note("torch.UntypedStorage")
@@ -157,7 +161,7 @@ def _noted(translation: Translation) -> Callable[..., None]:
     return __init__
 
 
-def _told(original: Callable[..., Any], translation: Translation) -> Callable[..., Any]:
+def _told(original: Callable[..., Any], translation: SimulatedFunctionMode) -> Callable[..., Any]:
     def resize_(storage: Any, size: int) -> Any:
         result = original(storage, size)
         translation.resized(storage)
@@ -171,7 +175,9 @@ def _step(self: Any, optimizer: Any, optimizer_state: Any, *args: Any, **kwargs:
     return optimizer.step(*args, **kwargs)
 
 
-def _by_device(original: Callable[..., Any], translation: Translation) -> Callable[..., Any]:
+def _by_device(
+    original: Callable[..., Any], translation: SimulatedFunctionMode
+) -> Callable[..., Any]:
     """With the names of devices that Python knows."""
 
     def grouped(*args: Any) -> Any:
@@ -184,7 +190,7 @@ def _by_device(original: Callable[..., Any], translation: Translation) -> Callab
     return grouped
 
 
-def _applied(translation: Translation) -> Callable[..., Any]:
+def _applied(translation: SimulatedFunctionMode) -> Callable[..., Any]:
     """``Module._apply``: a parameter of a module from outside is changed in what stands for it."""
 
     def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:

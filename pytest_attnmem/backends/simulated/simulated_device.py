@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from ...allocator import AllocatorSettings, CachingAllocator, OutOfMemory, Statistics
 from ...measurement.held import Held
-from ...measurement.protocol import Rise, Stretch
-from ...measurement.timeline import Birth
+from ...measurement.protocol import Delta, Interval
+from ...measurement.timeline import AllocEvent
 from ...profiles import DeviceProfile
 from ...units import format_size
-from ..tracing.live_tensors import Ledger
+from ..tracing.live_tensors import LiveTensors
 
 #: Says what a birth is. Asked only when somebody reads it: to write it down takes its time.
 About = Callable[[], Held]
@@ -34,7 +34,7 @@ class DeviceName(str):
     __slots__ = ()
 
 
-class Block(NamedTuple):
+class DeviceBlock(NamedTuple):
     """One allocation, until it is freed."""
 
     address: int
@@ -53,7 +53,7 @@ class Device:
         """Whether a gauge is on; what is born while none is, is an input."""
         self.refused = ""
         self._settings = settings
-        self._ledger = Ledger()  # of what windows count
+        self._ledger = LiveTensors()  # of what windows count
         self.restart()
 
     def restart(self, endless: bool = False) -> None:
@@ -68,7 +68,7 @@ class Device:
 
     # What happens to memory
 
-    def allocate(self, nbytes: int, about: About) -> Block | None:
+    def allocate(self, nbytes: int, about: About) -> DeviceBlock | None:
         """Something is born; ``None`` if it takes no memory.
 
         Raises:
@@ -79,9 +79,9 @@ class Device:
         if not self.listening:
             return self.admit(nbytes)
         address = self._malloc(nbytes, about)
-        return Block(address, self._ledger.born(nbytes, about), self.allocator)
+        return DeviceBlock(address, self._ledger.born(nbytes, about), self.allocator)
 
-    def admit(self, nbytes: int) -> Block | None:
+    def admit(self, nbytes: int) -> DeviceBlock | None:
         """An input is met: it takes room, and no window counts it."""
         if nbytes == 0:
             return None
@@ -89,9 +89,9 @@ class Device:
         before = self._levels()
         address = self.allocator.malloc(nbytes, self.stream)
         self._shift(before)
-        return Block(address, -1, self.allocator)
+        return DeviceBlock(address, -1, self.allocator)
 
-    def free(self, block: Block) -> None:
+    def free(self, block: DeviceBlock) -> None:
         """It is gone."""
         if block.allocator is not self.allocator:  # of an earlier process
             return
@@ -130,14 +130,14 @@ class Device:
         self._ledger.begin()
         self.refused = ""
 
-    def stretch(self, problem: str | None = None) -> Stretch:
+    def stretch(self, problem: str | None = None) -> Interval:
         """What happened since ``begin``."""
         self._settle()
         levels = self._levels()
 
-        def rise(kind: str) -> Rise:
+        def rise(kind: str) -> Delta:
             high = max(self._highest[kind], self._read[kind] - self._origin[kind])
-            return Rise(high, levels[kind] - self._origin[kind])
+            return Delta(high, levels[kind] - self._origin[kind])
 
         return self._ledger.stretch(
             **{kind: rise(kind) for kind in _KINDS}, problem=problem, out_of_memory=self.refused
@@ -146,7 +146,11 @@ class Device:
     def events(self) -> Iterator[Held | int]:
         """What happened since ``begin``: what was born, or which birth died, counted from 0."""
         for event in self._ledger.events:
-            yield event.about() if isinstance(event, Birth) else event.number - self._ledger.first
+            yield (
+                event.about()
+                if isinstance(event, AllocEvent)
+                else event.number - self._ledger.first
+            )
 
     def _levels(self) -> dict[str, int]:
         statistics = self.allocator.statistics

@@ -14,23 +14,23 @@ from torch._dynamo import eval_frame
 from ...allocator import AllocatorSettings
 from ...errors import CannotSimulate, StartAgain
 from ...measurement.held import Held
-from ...measurement.protocol import Stretch
+from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ..cpu_threads import ThreadWatch
 from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
-from .composite_ops import Composites
+from .composite_ops import CompositeOps
 from .cublas_workspace import workspace_bytes
-from .fake_converter import Adoption
-from .fake_mode import World
+from .fake_converter import FakeConverter
+from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE, PRINTING
-from .function_mode import Translation
-from .op_cache import Recalled
+from .function_mode import SimulatedFunctionMode
+from .op_cache import CachedOp
 from .op_plan import Planner
 from .patches import surroundings
 from .simulated_device import BACKWARD, MAIN, Device
-from .storage_lifetimes import Lifetimes
-from .torch_cuda import Interface
+from .storage_lifetimes import StorageLifetimes
+from .torch_cuda import TorchCuda
 
 _SHOWN = 20
 
@@ -40,13 +40,15 @@ class Simulation:
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         self.device = Device(profile, settings)
-        self._lifetimes = Lifetimes(self.device, plan)
-        self._composites = Composites(profile, self._lifetimes.note)
-        self._world = World(self, self._composites.replacements())
+        self._lifetimes = StorageLifetimes(self.device, plan)
+        self._composites = CompositeOps(profile, self._lifetimes.note)
+        self._world = SimulatedFakeMode(self, self._composites.replacements())
         self._composites.world = self._world
-        self._adoption = Adoption(self._world, self._lifetimes.admit)
-        self._translation = Translation(self._world, self._adoption, self._lifetimes.resized)
-        self._interface = Interface(self.device)
+        self._adoption = FakeConverter(self._world, self._lifetimes.admit)
+        self._translation = SimulatedFunctionMode(
+            self._world, self._adoption, self._lifetimes.resized
+        )
+        self._interface = TorchCuda(self.device)
         self._autocast = Autocast()
         self._entered = 0
         self._refusals: list[str] = []
@@ -153,7 +155,7 @@ class Simulation:
         self._compiled = self._threads = False
         self._watch.start()
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         """What happened in it."""
         ran = self._watch.stop()
         self.device.listening = False
@@ -184,7 +186,7 @@ class Simulation:
         kwargs: Mapping[str, Any],
         out: Any,
         inherits: bool,
-        recalled: Recalled | None,
+        recalled: CachedOp | None,
     ) -> None:
         """An operator ran."""
         self._lifetimes.after(func, args, kwargs, out, inherits, recalled)

@@ -16,9 +16,9 @@ from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_paramet
 from .allocation_lines import Line, Lines, Role, scratch, written
 from .cublas_workspace import workspace_bytes
 from .fake_tensor import SimulatedTensor
-from .op_cache import Recalled
-from .op_plan import Call, Free, Output, Plan, Planner, Temporary, Workspace
-from .simulated_device import BACKWARD, MAIN, About, Block
+from .op_cache import CachedOp
+from .op_plan import AllocationPlan, Free, OpCall, Output, Planner, Temporary, Workspace
+from .simulated_device import BACKWARD, MAIN, About, DeviceBlock
 
 
 class Memory(Protocol):
@@ -26,13 +26,13 @@ class Memory(Protocol):
 
     profile: DeviceProfile
 
-    def allocate(self, nbytes: int, about: About) -> Block | None:
+    def allocate(self, nbytes: int, about: About) -> DeviceBlock | None:
         """Something is born."""
 
-    def admit(self, nbytes: int) -> Block | None:
+    def admit(self, nbytes: int) -> DeviceBlock | None:
         """An input is met."""
 
-    def free(self, block: Block) -> None:
+    def free(self, block: DeviceBlock) -> None:
         """It is gone."""
 
     def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
@@ -47,11 +47,11 @@ class _Storage(Role):
     def __init__(self, nbytes: int) -> None:
         super().__init__()
         self.nbytes = nbytes
-        self.block: Block | None = None
+        self.block: DeviceBlock | None = None
         self.watch: weakref.ref[Any] | None = None
 
 
-class Lifetimes:
+class StorageLifetimes:
     """Follows the storages of one world, by operator, and tells a memory of them."""
 
     def __init__(self, memory: Memory, plan: Planner) -> None:
@@ -81,7 +81,7 @@ class Lifetimes:
         kwargs: Mapping[str, Any],
         out: Any,
         inherits: bool,
-        recalled: Recalled | None,
+        recalled: CachedOp | None,
     ) -> None:
         """An operator returned ``out``, tensors alone or in tuples and lists.
 
@@ -144,11 +144,11 @@ class Lifetimes:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         outputs: tuple[Any, ...],
-    ) -> Plan | None:
+    ) -> AllocationPlan | None:
         if not outputs and not any(map(_on_device, args)):
             return ()  # of the host's own
         deterministic = torch.are_deterministic_algorithms_enabled()
-        call = Call(str(func), args, kwargs, outputs, self.memory.profile, deterministic)
+        call = OpCall(str(func), args, kwargs, outputs, self.memory.profile, deterministic)
         return self._plan(call)
 
     def learn_roles(self, args: tuple[Any, ...], out: Any) -> None:
@@ -174,7 +174,7 @@ class Lifetimes:
             found.block = block
             found.watch = weakref.ref(storage, partial(self._died, key))
 
-    def block(self, tensor: Any) -> Block | None:
+    def block(self, tensor: Any) -> DeviceBlock | None:
         """Where the tensor lives."""
         found = self._known.get(tensor.untyped_storage()._cdata)
         return found.block if found is not None else None
@@ -189,9 +189,11 @@ class Lifetimes:
             )  # fmt: skip
             self._grown(found, storage.nbytes(), about)
 
-    def _follow(self, plan: Plan, fresh: list[tuple[Any, _Storage]], func: Any, line: Line) -> None:
+    def _follow(
+        self, plan: AllocationPlan, fresh: list[tuple[Any, _Storage]], func: Any, line: Line
+    ) -> None:
         memory = self.memory
-        temporaries: dict[str, Block] = {}
+        temporaries: dict[str, DeviceBlock] = {}
         try:
             for step in plan:
                 if isinstance(step, Output):

@@ -38,7 +38,7 @@ class Stream:
     device_index = 0
     device_type = 1
 
-    def __init__(self, interface: Interface, number: int) -> None:
+    def __init__(self, interface: TorchCuda, number: int) -> None:
         self._interface = interface
         self.stream_id = self.cuda_stream = number
 
@@ -102,7 +102,7 @@ class Event:
         return 0.0
 
 
-class Interface:
+class TorchCuda:
     """The functions of ``torch.cuda`` for one device, and the stream that is current on it."""
 
     def __init__(self, device: Device) -> None:

@@ -15,17 +15,17 @@ from typing import Any
 import torch
 
 from ...measurement.held import Held
-from ...measurement.protocol import Stretch
+from ...measurement.protocol import Interval
 from ..compile_watch import CompileWatch
 from .dispatch_tracker import EAGER, LIFT, TrackingMode, prime
-from .live_tensors import Ledger
-from .tensor_origin import innermost
+from .live_tensors import LiveTensors
+from .tensor_origin import user_frame
 
 #: Private, and new in torch 2.11; where one is missing, the tracker alone has to do.
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
 
 
-class History:
+class CudaMemoryHistory:
     """A gauge that reads the allocator's record of one device."""
 
     def __init__(self, index: int, memory: Any = torch.cuda.memory) -> None:
@@ -34,7 +34,7 @@ class History:
         self._memory = memory
         self._mode = _LabellingMode(memory)
         self._compiled = CompileWatch()
-        self._ledger = Ledger()
+        self._ledger = LiveTensors()
         self._alive: dict[int, int] = {}  # by address, number
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class History:
         self._compiled.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         """End the recording and read it."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._compiled.stop()
@@ -117,7 +117,7 @@ class _LabellingMode(TrackingMode):
         if call.isdecimal() and int(call) < len(self._calls):
             return replace(self._calls[int(call)], nbytes=size)
         frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
-        return Held(size, (), "", "(not by an operator)", *innermost(frames))
+        return Held(size, (), "", "(not by an operator)", *user_frame(frames))
 
 
 def _told(held: Held) -> str:

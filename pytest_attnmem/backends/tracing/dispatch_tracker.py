@@ -13,17 +13,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ...measurement.held import Held
-from ...measurement.protocol import Stretch
+from ...measurement.protocol import Interval
 from ..compile_watch import CompileWatch
-from .live_tensors import Ledger
+from .live_tensors import LiveTensors
 from .tensor_origin import (
     GRADIENT,
     PARAMETER,
     Origin,
     Origins,
-    innermost,
     is_gradient,
     is_parameter,
+    user_frame,
 )
 
 
@@ -45,7 +45,7 @@ class Tracker:
         self._compiled.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
-    def stop(self) -> Stretch:
+    def stop(self) -> Interval:
         """Stop following; storages seen so far are still known."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._compiled.stop()
@@ -65,7 +65,7 @@ class TrackingMode(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._ledger = Ledger()
+        self._ledger = LiveTensors()
         self._alive: dict[int, tuple[int, int]] = {}  # by storage, number and bytes
         self._roles: dict[int, str] = {}  # by number
         self._origins = Origins()
@@ -74,7 +74,7 @@ class TrackingMode(TorchDispatchMode):
         """Count from here."""
         self._ledger.begin()
 
-    def stretch(self) -> Stretch:
+    def stretch(self) -> Interval:
         """What happened since ``begin``."""
         rise = self._ledger.rise
         return self._ledger.stretch(rise, allocated=rise)
@@ -173,5 +173,5 @@ def raised_at(error: BaseException) -> str:
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    where, _ = innermost(reversed(frames))
+    where, _ = user_frame(reversed(frames))
     return f" at {where}" if where else ""

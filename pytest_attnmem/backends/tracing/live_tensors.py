@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...measurement.held import Held
-from ...measurement.protocol import Rise, Stretch
-from ...measurement.timeline import Birth, Death, Event
+from ...measurement.protocol import Delta, Interval
+from ...measurement.timeline import AllocEvent, Event, FreeEvent
 
 
-class Ledger:
+class LiveTensors:
     """Kept over stretches: what was born in an earlier one is still known."""
 
     def __init__(self) -> None:
         self.births = 0
         """How many there were; the number of the next."""
-        self._alive: dict[int, Birth] = {}
+        self._alive: dict[int, AllocEvent] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -35,7 +35,7 @@ class Ledger:
         """Something is born; its number."""
         number = self.births
         self.births += 1
-        birth = self._alive[number] = Birth(nbytes, about)
+        birth = self._alive[number] = AllocEvent(nbytes, about)
         self.events.append(birth)
         self._level += nbytes
         if self._level > self._high:
@@ -48,16 +48,16 @@ class Ledger:
         birth = self._alive.pop(number, None)
         if birth is not None:
             self._level -= birth.nbytes
-            self.events.append(Death(number, birth.nbytes))
+            self.events.append(FreeEvent(number, birth.nbytes))
 
     @property
-    def rise(self) -> Rise:
+    def rise(self) -> Delta:
         """Of the bytes alive, since the stretch began."""
-        return Rise(self._high, self._level)
+        return Delta(self._high, self._level)
 
-    def stretch(self, requested: Rise, **others: Any) -> Stretch:
+    def stretch(self, requested: Delta, **others: Any) -> Interval:
         """What happened since; of what is rounded and the like, others know."""
-        return Stretch(
+        return Interval(
             requested,
             **{"allocated": None, "reserved": None, **others},
             allocations=self.births - self.first,
@@ -67,10 +67,10 @@ class Ledger:
             events=tuple(self.events),
         )
 
-    def _alive_at_high(self) -> dict[int, Birth]:
+    def _alive_at_high(self) -> dict[int, AllocEvent]:
         alive, number = dict(self._at_begin), self.first
         for event in self.events[: self._at_high]:
-            if isinstance(event, Birth):
+            if isinstance(event, AllocEvent):
                 alive[number] = event
                 number += 1
             else:
@@ -78,5 +78,5 @@ class Ledger:
         return alive
 
 
-def _written(alive: Iterable[tuple[int, Birth]]) -> tuple[tuple[int, Held], ...]:
+def _written(alive: Iterable[tuple[int, AllocEvent]]) -> tuple[tuple[int, Held], ...]:
     return tuple((number, birth.about()) for number, birth in alive)

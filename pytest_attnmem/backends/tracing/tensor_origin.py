@@ -55,7 +55,7 @@ class Origins:
             elif not where:
                 if code.co_filename.startswith(_OPTIMIZERS):
                     role = OPTIMIZER
-                where, function = innermost([(code.co_filename, frame.f_lineno, code.co_name)])
+                where, function = user_frame([(code.co_filename, frame.f_lineno, code.co_name)])
             frame = frame.f_back
         name = self._name(inner, outer) if inner is not None and outer is not None else ""
         return Origin(where, function, name, role)
@@ -68,7 +68,7 @@ class Origins:
         return names.get(id(inner), "")
 
 
-def innermost(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
+def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
     """Returns the first frame outside torch and this package's observers; empty if there is none.
 
     ``frames`` are file, line and function, the innermost first.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
@@ -41,7 +41,7 @@ def run(backends):
     def measured(fn, profile="A100-80GB", primed=True):
         backend = backends(profile)
         backend.forget(primed=primed)
-        measurement, _ = Instrument(backend, 0).run(fn)
+        measurement, _ = PrimedBackend(backend, 0).run(fn)
         return measurement
 
     return measured

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pytest_attnmem.backends.primed_backend import Instrument
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated import Simulated, program_only
 from pytest_attnmem.kernels import KERNELS
@@ -52,7 +52,7 @@ def test_the_peak_is_the_same(cpu, without_scratch, kernel, causal, training):
 
         backend.forget()
         with torch.set_grad_enabled(training):
-            return Instrument(backend, 0).run(program)[0].peak_bytes
+            return PrimedBackend(backend, 0).run(program)[0].peak_bytes
 
     simulated = peak(without_scratch)
     assert simulated == model.peak(shape)

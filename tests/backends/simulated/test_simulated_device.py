@@ -5,7 +5,7 @@ import pytest
 from pytest_attnmem.allocator import OutOfMemory, parse_settings
 from pytest_attnmem.backends.simulated.simulated_device import BACKWARD, MAIN, Device
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 from pytest_attnmem.profiles import find_profile
 
 MIB = 1 << 20
@@ -31,9 +31,9 @@ def test_a_birth_raises_the_level_and_a_death_lowers_it(device):
     second = take(device, 3 * MIB)
     device.free(first)
     stretch = device.stretch()
-    assert stretch.requested == Rise(1000 + 3 * MIB, 3 * MIB)
-    assert stretch.allocated == Rise(1024 + 3 * MIB, 3 * MIB)
-    assert stretch.reserved == Rise(22 * MIB, 22 * MIB)
+    assert stretch.requested == Delta(1000 + 3 * MIB, 3 * MIB)
+    assert stretch.allocated == Delta(1024 + 3 * MIB, 3 * MIB)
+    assert stretch.reserved == Delta(22 * MIB, 22 * MIB)
     assert stretch.allocations == 2
     device.free(second)
 
@@ -59,7 +59,7 @@ def test_a_later_stretch_knows_who_was_there_before(device):
     take(device, 1024)
     device.free(before)
     stretch = device.stretch()
-    assert stretch.requested == Rise(1024, 512)
+    assert stretch.requested == Delta(1024, 512)
     assert [birth for birth, _ in stretch.held] == [0, 1]
     assert stretch.births == 1
 
@@ -71,7 +71,7 @@ def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(d
     device.free(given)
     device.free(small)
     stretch = device.stretch()
-    assert stretch.requested == stretch.allocated == Rise(3 * MIB, 2 * MIB)
+    assert stretch.requested == stretch.allocated == Delta(3 * MIB, 2 * MIB)
     assert device.statistics.requested.current == 2 * MIB
 
 
@@ -82,7 +82,7 @@ def test_what_is_born_while_no_gauge_is_on_is_an_input(device):
     device.begin()
     device.free(block)
     stretch = device.stretch()
-    assert (stretch.requested, stretch.allocations) == (Rise(0, 0), 0)
+    assert (stretch.requested, stretch.allocations) == (Delta(0, 0), 0)
 
 
 def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
@@ -91,14 +91,14 @@ def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
     device.reset_peaks()
     take(device, 1 * MIB)
     assert device.peaks()["allocated"] == 1 * MIB
-    assert device.stretch().allocated == Rise(8 * MIB, 1 * MIB)
+    assert device.stretch().allocated == Delta(8 * MIB, 1 * MIB)
 
 
 def test_the_gauge_may_begin_without_the_program_minding(device):
     device.free(take(device, 8 * MIB))
     device.begin()
     assert device.peaks()["requested"] == 8 * MIB
-    assert device.stretch().requested == Rise(0, 0)
+    assert device.stretch().requested == Delta(0, 0)
 
 
 def test_each_thread_gets_one_workspace_on_each_stream(device):
@@ -106,7 +106,7 @@ def test_each_thread_gets_one_workspace_on_each_stream(device):
         device.stream = stream
         for thread in (MAIN, BACKWARD):
             device.workspace("cublas", thread, 1000, about(1000))
-    assert device.stretch().requested == Rise(4000, 4000)
+    assert device.stretch().requested == Delta(4000, 4000)
 
 
 def test_what_does_not_fit_is_refused_and_remembered(device):

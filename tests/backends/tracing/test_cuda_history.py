@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.cuda import Cuda
-from pytest_attnmem.backends.tracing.cuda_history import NEEDED, History
+from pytest_attnmem.backends.tracing.cuda_history import NEEDED, CudaMemoryHistory
 from pytest_attnmem.backends.tracing.dispatch_tracker import Tracker
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedMemory:
@@ -42,7 +42,7 @@ def memory():
 
 @pytest.fixture
 def history(memory):
-    return History(1, memory)
+    return CudaMemoryHistory(1, memory)
 
 
 def held(stretch):
@@ -77,7 +77,7 @@ def test_recording_begins_and_ends_with_the_stretch(history, memory):
 
 def test_what_was_recorded_before_is_not_read(history, memory):
     history.start()
-    assert history.stop().requested == Rise(0, 0)
+    assert history.stop().requested == Delta(0, 0)
 
 
 def test_the_level_follows_allocations_and_completed_frees(history, memory):
@@ -87,7 +87,7 @@ def test_the_level_follows_allocations_and_completed_frees(history, memory):
     memory.free(10)
     memory.alloc(30, 20)
     stretch = history.stop()
-    assert stretch.requested == Rise(150, 70)
+    assert stretch.requested == Delta(150, 70)
     assert stretch.allocations == 3
     assert [tensor.nbytes for tensor in held(stretch)] == [100, 50]
 
@@ -166,7 +166,7 @@ def test_a_block_may_die_in_a_later_stretch(history, memory):
     history.start()
     memory.free(10)
     stretch = history.stop()
-    assert (stretch.requested, stretch.births) == (Rise(0, -100), 1)
+    assert (stretch.requested, stretch.births) == (Delta(0, -100), 1)
 
 
 @pytest.mark.parametrize("lacking", [*NEEDED, None])
@@ -174,7 +174,7 @@ def test_a_torch_without_it_falls_back_to_the_tracker(memory, monkeypatch, lacki
     if lacking:
         monkeypatch.delattr(ScriptedMemory, lacking)
     cuda = type("Scripted", (), {"memory": memory})()
-    assert isinstance(Cuda(1, cuda).tracer(), Tracker if lacking else History)
+    assert isinstance(Cuda(1, cuda).tracer(), Tracker if lacking else CudaMemoryHistory)
 
 
 def test_the_private_functions_are_still_those_we_know():

@@ -5,7 +5,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pytest_attnmem.backends.cpu import Cpu
 from pytest_attnmem.backends.tracing.dispatch_tracker import Tracker
-from pytest_attnmem.measurement.protocol import Rise
+from pytest_attnmem.measurement.protocol import Delta
 
 
 def tracked(body):
@@ -38,7 +38,7 @@ def test_it_knows_size_shape_type_operator_and_line():
 def test_views_and_in_place_operators_make_nothing():
     x = torch.ones(4, 4)
     stretch = tracked(lambda: (x.t(), x.view(16), x.mul_(2), torch.add(x, 1, out=x)))
-    assert (stretch.requested, stretch.allocations) == (Rise(0, 0), 0)
+    assert (stretch.requested, stretch.allocations) == (Delta(0, 0), 0)
 
 
 def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
@@ -50,7 +50,7 @@ def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
         del b, c
 
     stretch = tracked(body)
-    assert stretch.requested == Rise(800, 0)
+    assert stretch.requested == Delta(800, 0)
     assert [tensor.shape for tensor in held(stretch)] == [(150,), (50,)]
 
 
@@ -62,7 +62,7 @@ def test_a_second_stretch_remembers_what_the_first_made():
     tracker.start()
     b = torch.empty(20)
     stretch = tracker.stop()
-    assert stretch.requested == Rise(80, 80)
+    assert stretch.requested == Delta(80, 80)
     assert stretch.births == 1
     assert [number for number, _ in stretch.held] == [0, 1]
     del a, b
@@ -154,7 +154,7 @@ def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes,
     seen = gauge.stop()
     made.clear()
     stretch = tracked(lambda: made.append(make()))
-    assert seen.requested == stretch.requested == Rise(peak, net)
+    assert seen.requested == stretch.requested == Delta(peak, net)
     assert [tensor.shape for tensor in held(stretch)] == shapes
 
 
@@ -168,7 +168,7 @@ def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
         return stretch, x
 
     (seen, _), (stretch, _) = grown(Cpu().gauge()), grown(Tracker())
-    assert seen.requested == stretch.requested == Rise(844, 844)
+    assert seen.requested == stretch.requested == Delta(844, 844)
     assert [(tensor.shape, tensor.op) for tensor in held(stretch)] == [((211,), "resize")]
 
 
@@ -181,7 +181,7 @@ def test_what_was_resized_dies_once():
         torch.ops.inductor.resize_storage_bytes_(x, 60)
 
     stretch = tracked(body)
-    assert (stretch.requested, stretch.left) == (Rise(120, 0), ())
+    assert (stretch.requested, stretch.left) == (Delta(120, 0), ())
     assert stretch.allocations == 4
 
 

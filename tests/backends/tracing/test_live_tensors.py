@@ -2,15 +2,15 @@
 
 import pytest
 
-from pytest_attnmem.backends.tracing.live_tensors import Ledger
+from pytest_attnmem.backends.tracing.live_tensors import LiveTensors
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.protocol import Rise
-from pytest_attnmem.measurement.timeline import Death
+from pytest_attnmem.measurement.protocol import Delta
+from pytest_attnmem.measurement.timeline import FreeEvent
 
 
 @pytest.fixture
 def ledger():
-    return Ledger()
+    return LiveTensors()
 
 
 def born(ledger, nbytes):
@@ -29,20 +29,20 @@ def test_a_stretch_tells_what_happened_since_it_began(ledger):
     third = born(ledger, 4)
     ledger.died(second)
     told = ledger.stretch(ledger.rise)
-    assert told.requested == Rise(5, -6)
+    assert told.requested == Delta(5, -6)
     assert (told.births, told.allocations) == (1, 2)
     assert sizes(told.held) == [(0, 10), (1, 5)]
     assert sizes(told.left) == [(third, 4)]
     birth, death, other, last = told.events
     assert (birth.nbytes, other.nbytes) == (5, 4)
-    assert (death, last) == (Death(0, 10), Death(1, 5))
+    assert (death, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
 
 
 def test_who_died_does_not_die_again(ledger):
     number = born(ledger, 10)
     ledger.died(number)
     ledger.died(number)
-    assert ledger.rise == Rise(10, 0)
+    assert ledger.rise == Delta(10, 0)
 
 
 def test_of_who_is_forgotten_no_death_is_told(ledger):

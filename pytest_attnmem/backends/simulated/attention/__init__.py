@@ -1,6 +1,6 @@
 """``scaled_dot_product_attention`` on a CUDA device: which backend it takes, and what that costs.
 
-``attend`` takes the place of PyTorch's own; ``RULES`` has what its operators allocate, by name, and
+``sdpa`` takes the place of PyTorch's own; ``RULES`` has what its operators allocate, by name, and
 ``UNKNOWN`` those of which only a device could tell, with the reason.
 """
 
@@ -14,7 +14,7 @@ from . import efficient_ops as efficient
 from . import flash_ops as flash
 from . import safe_softmax as softmax
 from .arguments import AttentionRule
-from .sdpa import attend
+from .sdpa import scaled_dot_product_attention
 
 #: What each operator allocates. A rule gives None for a call that it has no answer to.
 RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
@@ -33,4 +33,4 @@ UNKNOWN: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-__all__ = ["RULES", "UNKNOWN", "attend"]
+__all__ = ["RULES", "UNKNOWN", "scaled_dot_product_attention"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..op_plan import Call, Plan
+from ..op_plan import AllocationPlan, OpCall
 
 #: A rule that may not know: None.
-AttentionRule = Callable[[Call], Plan | None]
+AttentionRule = Callable[[OpCall], AllocationPlan | None]
 
 
-def argument(call: Call, position: int | None, name: str, default: Any = None) -> Any:
+def argument(call: OpCall, position: int | None, name: str, default: Any = None) -> Any:
     """The argument of that position (none: by name alone) and name; its default where left out."""
     if position is not None and position < len(call.args):
         return call.args[position]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ....profiles import DeviceProfile
 
 
-class Kernel(NamedTuple):
+class BackwardKernel(NamedTuple):
     """Blocks of so many queries and keys, for rows of at most ``longest`` elements."""
 
     rows: int
@@ -52,7 +52,9 @@ class Kernel(NamedTuple):
         return self.longest <= self.rows
 
 
-def select(profile: DeviceProfile, *, half: bool, longest: int, drops: bool) -> Kernel | None:
+def select(
+    profile: DeviceProfile, *, half: bool, longest: int, drops: bool
+) -> BackwardKernel | None:
     """The kernel that runs there for rows of that length; none where none fits."""
     major, minor = profile.compute_capability
     capability = 10 * major + minor
@@ -70,24 +72,24 @@ def select(profile: DeviceProfile, *, half: bool, longest: int, drops: bool) -> 
 
 def _kernels(
     architecture: int, half: bool, small: int, shared: int, large: int | None = None, /
-) -> tuple[Kernel, ...]:
+) -> tuple[BackwardKernel, ...]:
     """Those of 64 queries and keys a block, after those of 128 queries where there are such."""
-    kernels = [Kernel(64, 64, longest, small, architecture, half) for longest in (32, 64)]
+    kernels = [BackwardKernel(64, 64, longest, small, architecture, half) for longest in (32, 64)]
     for longest in (128, _ANY):
         if large is not None:
-            kernels.append(Kernel(128, 64, longest, large, architecture, half))
-        kernels.append(Kernel(64, 64, longest, shared, architecture, half))
+            kernels.append(BackwardKernel(128, 64, longest, large, architecture, half))
+        kernels.append(BackwardKernel(64, 64, longest, shared, architecture, half))
     return tuple(kernels)
 
 
 _ANY: Final = 65536
 _AMPERE_HALF: Final = _kernels(80, True, 52480, 34048, 60928)
-_KERNELS: Final[Mapping[tuple[int, bool], tuple[Kernel, ...]]] = MappingProxyType(
+_KERNELS: Final[Mapping[tuple[int, bool], tuple[BackwardKernel, ...]]] = MappingProxyType(
     {
         (80, True): (
             *_AMPERE_HALF[:2],
-            Kernel(128, 64, 96, 91648, 80, True, drops=False, only_on=(86, 89)),
-            Kernel(128, 128, 128, 162304, 80, True),
+            BackwardKernel(128, 64, 96, 91648, 80, True, drops=False, only_on=(86, 89)),
+            BackwardKernel(128, 128, 128, 162304, 80, True),
             *_AMPERE_HALF[3:],
         ),
         (80, False): _kernels(80, False, 53504, 67840, 121344),

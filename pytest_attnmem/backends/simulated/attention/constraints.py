@@ -10,41 +10,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from .sdp_params import Described, Question
+from .sdp_params import Described, SdpParams
 
-Constraint = Callable[[Question], str | None]
+Constraint = Callable[[SdpParams], str | None]
 
 HALVES: Final = ("float16", "bfloat16")
 
 
-def four_dimensional(asked: Question) -> str | None:
+def four_dimensional(asked: SdpParams) -> str | None:
     """``check_tensor_shapes``."""
     ranks = [len(tensor.shape) for tensor in asked.inputs]
     return None if ranks == [4, 4, 4] else f"q, k and v need 4 dimensions, not {ranks}"
 
 
-def sequences_not_empty(asked: Question) -> str | None:
+def sequences_not_empty(asked: SdpParams) -> str | None:
     """``check_nonzero_sequence_lengths_dense``."""
     empty = asked.query.shape[-2] == 0 or asked.key.shape[-2] == 0
     return "a sequence is empty" if empty else None
 
 
-def dense(asked: Question) -> str | None:
+def dense(asked: SdpParams) -> str | None:
     """Nested tensors are none of this project's: only the composite path is claimed for them."""
     return "nested tensors" if asked.nested else None
 
 
-def rows_contiguous(asked: Question) -> str | None:
+def rows_contiguous(asked: SdpParams) -> str | None:
     """``check_last_dim_stride_equals_1_dense<false>``."""
     return _rows_contiguous(asked, one_column_is=False)
 
 
-def rows_contiguous_or_one_column(asked: Question) -> str | None:
+def rows_contiguous_or_one_column(asked: SdpParams) -> str | None:
     """``check_last_dim_stride_equals_1_dense<true>``."""
     return _rows_contiguous(asked, one_column_is=True)
 
 
-def _rows_contiguous(asked: Question, *, one_column_is: bool) -> str | None:
+def _rows_contiguous(asked: SdpParams, *, one_column_is: bool) -> str | None:
     fits = all(tensor.strides[-1] == 1 for tensor in asked.inputs)
     if one_column_is:
         fits = fits or asked.query.shape[-1] == 1
@@ -55,24 +55,24 @@ def _rows_contiguous(asked: Question, *, one_column_is: bool) -> str | None:
     return None
 
 
-def same_batch_and_heads(asked: Question) -> str | None:
+def same_batch_and_heads(asked: SdpParams) -> str | None:
     """``check_batch_size_and_num_heads_dense<false>``: no grouped queries."""
     return _batches(asked) or (
         None if len(_heads(asked)) == 1 else "q, k and v need the same number of heads"
     )
 
 
-def batch_and_groups(asked: Question) -> str | None:
+def batch_and_groups(asked: SdpParams) -> str | None:
     """``check_batch_size_and_num_heads_dense<true>``: key and value have as many heads."""
     return _groups(asked, same=True)
 
 
-def batch_and_any_groups(asked: Question) -> str | None:
+def batch_and_any_groups(asked: SdpParams) -> str | None:
     """``check_batch_size_and_num_heads_dense<true, false>``: key and value may differ."""
     return _groups(asked, same=False)
 
 
-def _groups(asked: Question, *, same: bool) -> str | None:
+def _groups(asked: SdpParams, *, same: bool) -> str | None:
     if not asked.enable_gqa:
         return same_batch_and_heads(asked)
     query, key, value = (tensor.shape[-3] for tensor in asked.inputs)
@@ -82,16 +82,16 @@ def _groups(asked: Question, *, same: bool) -> str | None:
     return _batches(asked) or (None if divides else "the heads of k and v must divide those of q")
 
 
-def _batches(asked: Question) -> str | None:
+def _batches(asked: SdpParams) -> str | None:
     batches = {tensor.shape[0] for tensor in asked.inputs}
     return None if len(batches) == 1 else "q, k and v need the same batch size"
 
 
-def _heads(asked: Question) -> set[int]:
+def _heads(asked: SdpParams) -> set[int]:
     return {tensor.shape[-3] for tensor in asked.inputs}
 
 
-def of_dtype(asked: Question, allowed: tuple[str, ...]) -> str | None:
+def of_dtype(asked: SdpParams, allowed: tuple[str, ...]) -> str | None:
     """``check_tensor_dtype``."""
     dtypes = {tensor.dtype for tensor in asked.inputs}
     if len(dtypes) == 1 and dtypes <= set(allowed):
@@ -99,7 +99,7 @@ def of_dtype(asked: Question, allowed: tuple[str, ...]) -> str | None:
     return f"dtype {' and '.join(sorted(dtypes))} is none of {', '.join(allowed)}"
 
 
-def mask_broadcasts(asked: Question) -> str | None:
+def mask_broadcasts(asked: SdpParams) -> str | None:
     """``check_attn_mask_shape``; a mask that wants a gradient does not fit either."""
     mask = asked.attn_mask
     if mask is None:
@@ -118,7 +118,7 @@ def _fits(size: int, wanted: int) -> bool:
     return bool(size == wanted) or bool(size == 1)
 
 
-def elements_aligned(asked: Question) -> str | None:
+def elements_aligned(asked: SdpParams) -> str | None:
     """``check_head_dim_size_mem_efficient``."""
     step = _alignment(asked)
     query, key, value = (tensor.shape[-1] for tensor in asked.inputs)
@@ -127,7 +127,7 @@ def elements_aligned(asked: Question) -> str | None:
     return f"head dims {query}, {key} and {value}: need multiples of {step}, q's and k's the same"
 
 
-def pointers_aligned(asked: Question) -> str | None:
+def pointers_aligned(asked: SdpParams) -> str | None:
     """``check_data_ptr_alignment_mem_efficient``: where q, k and v begin, on sm 80 and later."""
     step = _alignment(asked)
     if asked.capability < (8, 0) or all(_aligned(tensor, step) for tensor in asked.inputs):
@@ -139,7 +139,7 @@ def _aligned(tensor: Described, step: int) -> bool:
     return 0 in tensor.shape or tensor.offset % step == 0
 
 
-def _alignment(asked: Question) -> int:
+def _alignment(asked: SdpParams) -> int:
     """``minimum_gemm_alignment``, in elements."""
     half = asked.query.dtype in HALVES
     newer = asked.capability >= (8, 0)

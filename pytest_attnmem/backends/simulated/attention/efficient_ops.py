@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import Call, Free, Output, Plan, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
 from .arguments import AttentionRule, argument
-from .backward_kernels import Kernel, select
+from .backward_kernels import BackwardKernel, select
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 _CHUNK: Final = 65535  # batches; more are taken in turns, which is not modelled
@@ -44,26 +44,26 @@ def _of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
     )
 
 
-def forward(call: Call) -> Plan | None:
+def forward(call: OpCall) -> AllocationPlan | None:
     """``_scaled_dot_product_efficient_attention``: q, k and v are [B, H, N, d]."""
     return _forward(_of(*call.args[:3], heads_first=True))
 
 
-def unscaled_forward(call: Call) -> Plan | None:
+def unscaled_forward(call: OpCall) -> AllocationPlan | None:
     """``_efficient_attention_forward``: q, k and v are [B, N, H, d]."""
     return _forward(_of(*call.args[:3], heads_first=False))
 
 
-def _forward(of: _Sizes) -> Plan | None:
+def _forward(of: _Sizes) -> AllocationPlan | None:
     if of.B > _CHUNK:
         return None
-    plan: Plan = (Output(0), Output(1))
+    plan: AllocationPlan = (Output(0), Output(1))
     if of.half and max(of.d, of.dv) > _KEYS_AT_ONCE:
         plan += (Temporary("output in float", FLOAT * of.B * of.N * of.H * of.dv),)
     return plan
 
 
-def backward(call: Call) -> Plan | None:
+def backward(call: OpCall) -> AllocationPlan | None:
     """``_scaled_dot_product_efficient_attention_backward``."""
     of = _of(*call.args[1:4], heads_first=True)
     wanted = argument(call, 10, "grad_input_mask")
@@ -71,7 +71,7 @@ def backward(call: Call) -> Plan | None:
     return _backward(call, of, call.args[9], bias, heads_first=True)
 
 
-def unscaled_backward(call: Call) -> Plan | None:
+def unscaled_backward(call: OpCall) -> AllocationPlan | None:
     """``_efficient_attention_backward``; its sequences of many lengths are not modelled."""
     if call.args[6] is not None or argument(call, None, "shared_storage_dqdkdv"):
         return None
@@ -84,13 +84,13 @@ def unscaled_backward(call: Call) -> Plan | None:
 
 
 def _backward(
-    call: Call,
+    call: OpCall,
     of: _Sizes,
     dropout: float,
     bias: Any | None,
     *,
     heads_first: bool,
-) -> Plan | None:
+) -> AllocationPlan | None:
     """Gradients, the row sums of dO·O, and what blocks of keys add to at the same time."""
     longest = max(of.d, of.dv)
     kernel = select(call.profile, half=of.half, longest=longest, drops=dropout > 0)
@@ -111,14 +111,14 @@ def _backward(
     return (*steps, Free("row sums"))
 
 
-def _row_sums(of: _Sizes, kernel: Kernel) -> Plan:
+def _row_sums(of: _Sizes, kernel: BackwardKernel) -> AllocationPlan:
     """``delta``: by the kernel itself, or as the product of dO and O in float, added up."""
     rows = FLOAT * of.B * of.H * of.N
     if kernel.sums_rows:
         return (Temporary("row sums", rows),)
     product = Temporary("dO·O", rows * of.dv)
     widened = (Temporary("O in float", rows * of.dv), Temporary("dO in float", rows * of.dv))
-    steps: Plan = (*(widened if of.half else ()), product)
+    steps: AllocationPlan = (*(widened if of.half else ()), product)
     freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if of.half))
     if of.H == 1 or of.N == 1:  # already in order
         return (*steps, Temporary("row sums", rows), *freed)
@@ -126,7 +126,7 @@ def _row_sums(of: _Sizes, kernel: Kernel) -> Plan:
     return (*steps, summed, Temporary("row sums", rows), Free(summed.name), *freed)
 
 
-def _workspace(call: Call, of: _Sizes, kernel: Kernel) -> int:
+def _workspace(call: OpCall, of: _Sizes, kernel: BackwardKernel) -> int:
     """``Params::workspace_size``: float accumulators of dK, dV and dQ, one set a batch and head."""
     elements = 0
     if kernel.accumulates_keys:
@@ -139,7 +139,7 @@ def _workspace(call: Call, of: _Sizes, kernel: Kernel) -> int:
     return of.B * of.H * round_up(elements, 4) * FLOAT
 
 
-def _key_splits(call: Call, of: _Sizes, kernel: Kernel) -> int:
+def _key_splits(call: OpCall, of: _Sizes, kernel: BackwardKernel) -> int:
     """How many blocks of keys are at work at once, where each needs a place to add up."""
     if call.deterministic or not kernel.splits_keys:
         return 1

@@ -12,7 +12,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import Call, Free, Output, Plan, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
 from .arguments import AttentionRule, argument
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
@@ -38,14 +38,14 @@ class _Sizes(NamedTuple):
         return round_up(self.d, 32 if self.d <= 128 else 64)
 
 
-def forward(call: Call) -> Plan:
+def forward(call: OpCall) -> AllocationPlan:
     """``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
     dropout, mask = (argument(call, 3, "dropout_p", 0.0), argument(call, 5, "return_debug_mask"))
     query, key = call.args[:2]
     return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
 
 
-def unscaled_forward(call: Call) -> Plan | None:
+def unscaled_forward(call: OpCall) -> AllocationPlan | None:
     """``_flash_attention_forward``: q, k and v are [B, N, H, d], or [N of all, H, d] if varlen.
 
     A key cache in pages is not known, nor one query a sequence with grouped heads, if varlen.
@@ -65,13 +65,13 @@ def unscaled_forward(call: Call) -> Plan | None:
     return (*_results(dropout, returns_mask=bool(call.args[9])),)
 
 
-def backward(call: Call) -> Plan:
+def backward(call: OpCall) -> AllocationPlan:
     """``_scaled_dot_product_flash_attention_backward``."""
     query, key = call.args[1:3]
     return _backward(call, _heads_first(query, key), heads_first=True)
 
 
-def unscaled_backward(call: Call) -> Plan:
+def unscaled_backward(call: OpCall) -> AllocationPlan:
     """``_flash_attention_backward``."""
     query, key, lengths = call.args[1], call.args[2], call.args[6]
     if lengths is None:
@@ -95,8 +95,8 @@ def _rows_first(query: Any, key: Any) -> _Sizes:
 
 
 def _forward(
-    call: Call, of: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
-) -> Plan:
+    call: OpCall, of: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
+) -> AllocationPlan:
     """``mha_fwd``: a few queries over many keys are split, and the parts added up at the end."""
     N, H = of.N, of.H
     if groups and N == 1 and of.Hkv < H and dropout == 0:
@@ -115,24 +115,28 @@ def _forward(
     return _results(dropout, split, returns_mask=returns_mask)
 
 
-def _results(dropout: float, split: tuple[Temporary, ...] = (), *, returns_mask: bool) -> Plan:
+def _results(
+    dropout: float, split: tuple[Temporary, ...] = (), *, returns_mask: bool
+) -> AllocationPlan:
     """Output, log-sum-exp, the splits, the random state and a number that nobody needs.
 
     With dropout, the random state is made a second time before the first is let go.
     """
-    start: Plan = (Output(0), Output(1), *((Output(4),) if returns_mask else ()), *split)
+    start: AllocationPlan = (Output(0), Output(1), *((Output(4),) if returns_mask else ()), *split)
     if dropout == 0:
         return (*start, Output(2), Output(3), *(Free(s.name) for s in split))
     first = Temporary("first random state", _RNG_BYTES)
     return (*start, first, Output(3), Output(2), Free(first.name))
 
 
-def _backward(call: Call, of: _Sizes, *, heads_first: bool) -> Plan:
+def _backward(call: OpCall, of: _Sizes, *, heads_first: bool) -> AllocationPlan:
     parts = divide_up(call.profile.multiprocessors, of.B * of.H)
     return _gradients(call, of, round_up(of.N, _BLOCK_ROWS), parts, heads_first=heads_first)
 
 
-def _gradients(call: Call, of: _Sizes, padded: int, parts: int, *, heads_first: bool) -> Plan:
+def _gradients(
+    call: OpCall, of: _Sizes, padded: int, parts: int, *, heads_first: bool
+) -> AllocationPlan:
     """``mha_bwd``, where a row of dQ is added up in float, of *padded* rows a batch.
 
     To be deterministic, each of *parts* adds up its own. Grouped heads have a dK and dV each.

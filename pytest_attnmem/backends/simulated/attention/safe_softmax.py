@@ -11,26 +11,26 @@ from typing import Final
 
 import torch
 
-from ..op_plan import Call, Free, Output, Plan, Temporary
-from ..scratch.plan_steps import while_held
-from ..scratch.reduction_launch import Kernel, blocks_plan
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Temporary
+from ..scratch.plan_steps import temporary
+from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.tensor_bytes import copy_bytes, dense_bytes, kept_strides
 from ..scratch.tensor_iterator import reduction
 from .arguments import AttentionRule, argument
 
 
-def safe_softmax(call: Call) -> Plan:
+def safe_softmax(call: OpCall) -> AllocationPlan:
     """Which scores are -inf, in which rows all of them are, and the zero that is put there."""
     scores: torch.Tensor = call.args[0]
     dim = int(argument(call, 1, "dim")) % max(scores.dim(), 1)
     dtype = argument(call, 2, "dtype") or scores.dtype
     widens = (scores.dtype, dtype) == (torch.float16, torch.float32)
     cast = 0 if widens or dtype == scores.dtype else dense_bytes(scores, dtype)
-    softmax = while_held(
+    softmax = temporary(
         "cast scores",
         cast,
         (Output(0),),
-        while_held("contiguous scores", copy_bytes(scores) // scores.itemsize * dtype.itemsize),
+        temporary("contiguous scores", copy_bytes(scores) // scores.itemsize * dtype.itemsize),
     )
     strides = kept_strides(scores.shape, scores.stride())
     rows = reduction(tuple(scores.shape), strides, 1, [1], (dim,), True)
@@ -40,7 +40,13 @@ def safe_softmax(call: Call) -> Plan:
     )
     zero = Temporary("zero", dtype.itemsize)
     freed = (Free(one.name) for one in (zero, *reversed(temporaries)))
-    return (*softmax, *temporaries, *blocks_plan(rows, Kernel(1), call.profile), zero, *freed)
+    return (
+        *softmax,
+        *temporaries,
+        *blocks_plan(rows, ReductionKernel(1), call.profile),
+        zero,
+        *freed,
+    )
 
 
 RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(

@@ -47,7 +47,7 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SdpParams:
     """One call of ``scaled_dot_product_attention`` on a device."""
 
     query: Described

@@ -13,15 +13,15 @@ from torch import Tensor
 
 from ....profiles import DeviceProfile
 from .math_backend import additive, attend_by_parts
-from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, Question, Switches
-from .select_backend import Choice, choose
+from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
+from .select_backend import SelectedBackend, select_backend
 
 _aten = torch.ops.aten
 _FLASH_STEP = 8  # elements that a head dim is a multiple of
 _MASK_STEP = 8  # elements that a mask's rows begin at
 
 
-def attend(
+def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -33,7 +33,7 @@ def attend(
     *,
     profile: DeviceProfile,
     has_cudnn: bool = True,
-    note: Callable[[Choice], None] | None = None,
+    note: Callable[[SelectedBackend], None] | None = None,
 ) -> Tensor:
     """Attend by the backend that PyTorch takes on that device, and by the same operators.
 
@@ -50,8 +50,8 @@ def attend(
             *given, scale=scale, enable_gqa=enable_gqa
         )
         return refusal
-    asked = question(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
-    choice = choose(asked)
+    asked = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
+    choice = select_backend(asked)
     if note is not None:
         note(choice)
     if choice.backend is None:
@@ -79,7 +79,7 @@ def attend(
     )
 
 
-def question(
+def sdp_params(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -90,9 +90,9 @@ def question(
     *,
     profile: DeviceProfile,
     has_cudnn: bool = True,
-) -> Question:
+) -> SdpParams:
     """What PyTorch would decide on now, with the switches as they are."""
-    return Question(
+    return SdpParams(
         _described(query),
         _described(key),
         _described(value),

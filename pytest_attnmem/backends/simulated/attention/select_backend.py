@@ -14,7 +14,7 @@ from typing import Final
 
 from . import constraints as the
 from .constraints import Constraint
-from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, Question
+from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, SdpParams
 
 #: What PyTorch says when nothing that is switched on can run.
 NO_KERNEL: Final = "No available kernel. Aborting execution."
@@ -26,7 +26,7 @@ _OFF: Final = "switched off"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SelectedBackend:
     """The backend taken, if any, and why those with precedence over it were not."""
 
     backend: str | None
@@ -39,27 +39,27 @@ class Choice:
         return NO_BACKEND if off else NO_KERNEL
 
 
-def choose(asked: Question) -> Choice:
+def select_backend(asked: SdpParams) -> SelectedBackend:
     """Decide as the device would."""
     reasons: dict[str, str] = {}
     for backend in precedence(asked):
         if backend == MATH and asked.switches.math:
-            return Choice(MATH, MappingProxyType(reasons))
+            return SelectedBackend(MATH, MappingProxyType(reasons))
         against = objection(backend, asked)
         if against is None:
-            return Choice(backend, MappingProxyType(reasons))
+            return SelectedBackend(backend, MappingProxyType(reasons))
         reasons[backend] = against
-    return Choice(None, MappingProxyType(reasons))
+    return SelectedBackend(None, MappingProxyType(reasons))
 
 
-def precedence(asked: Question) -> tuple[str, ...]:
+def precedence(asked: SdpParams) -> tuple[str, ...]:
     """``priority_order``: on Hopper and data-center Blackwell, cuDNN is first unless reordered."""
     able = asked.has_cudnn and asked.capability[0] in (9, 10)
     prefers = able and asked.prefers_cudnn
     return CUDNN_FIRST if prefers and asked.switches.order == ORDER else asked.switches.order
 
 
-def objection(backend: str, asked: Question) -> str | None:
+def objection(backend: str, asked: SdpParams) -> str | None:
     """Why that backend cannot take the call, or ``None``."""
     if not asked.switches.allows(backend):
         return _OFF
@@ -70,7 +70,7 @@ def objection(backend: str, asked: Question) -> str | None:
     return None
 
 
-def _at_least_ampere(asked: Question) -> str | None:
+def _at_least_ampere(asked: SdpParams) -> str | None:
     """``check_flash_attention_hardware_support``, ``check_cudnn_hardware_support``."""
     if (8, 0) <= asked.capability <= (12, 1):
         return None
@@ -78,30 +78,30 @@ def _at_least_ampere(asked: Question) -> str | None:
     return f"needs compute capability 8.0 to 12.1, not {major}.{minor}"
 
 
-def _half_precision(asked: Question) -> str | None:
+def _half_precision(asked: SdpParams) -> str | None:
     """``check_dtypes_low_precision``."""
     return the.of_dtype(asked, the.HALVES if asked.capability >= (8, 0) else the.HALVES[:1])
 
 
-def _single_or_half_precision(asked: Question) -> str | None:
+def _single_or_half_precision(asked: SdpParams) -> str | None:
     """The end of ``can_use_mem_efficient_attention``."""
     newer = ("float16", "float32", "bfloat16")
     return the.of_dtype(asked, newer if asked.capability >= (8, 0) else newer[:2])
 
 
-def _no_mask(asked: Question) -> str | None:
+def _no_mask(asked: SdpParams) -> str | None:
     """``check_for_attn_mask``."""
     return None if asked.attn_mask is None else "there is a mask"
 
 
-def _flash_head_dim(asked: Question) -> str | None:
+def _flash_head_dim(asked: SdpParams) -> str | None:
     """``check_head_dim_size_flash``."""
     sizes = [tensor.shape[-1] for tensor in asked.inputs]
     same = sizes[0] == sizes[1] and sizes[0] == sizes[2]
     return None if same and sizes[0] <= 256 else f"head dims {sizes}: need one, of at most 256"
 
 
-def _flash_backward_fits(asked: Question) -> str | None:
+def _flash_backward_fits(asked: SdpParams) -> str | None:
     """``check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120``."""
     small = (8, 6) <= asked.capability <= (8, 9) or (12, 0) <= asked.capability <= (12, 1)
     size = asked.query.shape[-1]
@@ -110,28 +110,28 @@ def _flash_backward_fits(asked: Question) -> str | None:
     return f"no backward at head dim {size} on this device"
 
 
-def _square_if_causal(asked: Question) -> str | None:
+def _square_if_causal(asked: SdpParams) -> str | None:
     """``check_flash_causal_non_square_seqlens``."""
     square = asked.query.shape[-2] == asked.key.shape[-2]
     return "causal, and not square" if asked.is_causal and not square else None
 
 
-def _cudnn_is_there(asked: Question) -> str | None:
+def _cudnn_is_there(asked: SdpParams) -> str | None:
     return None if asked.has_cudnn else "cuDNN is not there"
 
 
-def _cudnn_may_vary(asked: Question) -> str | None:
+def _cudnn_may_vary(asked: SdpParams) -> str | None:
     """``check_cudnn_deterministic``."""
     return "it is not deterministic" if asked.switches.deterministic else None
 
 
-def _cudnn_dropout(asked: Question) -> str | None:
+def _cudnn_dropout(asked: SdpParams) -> str | None:
     """``check_cudnn_dropout``."""
     sixteenths = asked.dropout_p * 16
     return None if sixteenths == int(sixteenths) else "dropout is no multiple of 1/16"
 
 
-def _cudnn_shapes(asked: Question) -> str | None:
+def _cudnn_shapes(asked: SdpParams) -> str | None:
     """``check_cudnn_tensor_shapes``, for cuDNN from 9.15.1 on: 2.13 comes with 9.20."""
     batch, heads, rows, d = asked.query.shape
     columns, dv = asked.key.shape[2], asked.value.shape[3]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..op_plan import Call, Plan
+from ..op_plan import AllocationPlan, OpCall
 
 __all__ = ["plan"]
 
 
-def plan(call: Call) -> Plan | None:
+def plan(call: OpCall) -> AllocationPlan | None:
     """What happens to memory while this operator runs; nothing where that is not known."""
     from .registry import (
         rule_of,  # only now: attention has rules of its own, made of parts of these

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..op_plan import Call
+from ..op_plan import OpCall
 
 
 def overload(op: str) -> Any:
@@ -15,7 +15,7 @@ def overload(op: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), packet, None), name, None)
 
 
-def argument(call: Call, name: str) -> Any:
+def argument(call: OpCall, name: str) -> Any:
     """What was passed by that name or in its place, or the default; nothing where there is none."""
     if name in call.kwargs:
         return call.kwargs[name]

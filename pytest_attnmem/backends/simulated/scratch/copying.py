@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..op_plan import Call, Output, Plan, Rule
-from .plan_steps import born, outputs_alone, while_held
+from ..op_plan import AllocationPlan, OpCall, Output, Rule
+from .plan_steps import allocate_outputs, outputs_alone, temporary
 from .tensor_bytes import dense_bytes
 
 #: Each is one kernel or several that write to the result (Copy.cu, Shape.cu, ScatterGatherKernel.cu
@@ -27,17 +27,17 @@ ALONE: Final = (
 )
 
 
-def _roll(call: Call) -> Plan | None:
+def _roll(call: OpCall) -> AllocationPlan | None:
     """Several dimensions are rolled one after the other, of a contiguous input."""
     x = call.args[0]
     shifts: Any = call.args[1]
     if isinstance(shifts, list | tuple) and len(shifts) != 1:
         return None
     copy = 0 if x.is_contiguous() else dense_bytes(x)
-    return while_held("contiguous", copy, born(call))
+    return temporary("contiguous", copy, allocate_outputs(call))
 
 
-def _log_sigmoid(call: Call) -> Plan:
+def _log_sigmoid(call: OpCall) -> AllocationPlan:
     """CUDA needs no buffer for the backward, and returns an empty one."""
     return (Output(0),)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import Call, Free, Plan, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
 from .cub import radix_sort_storage, scan_storages, unique_storage
-from .plan_steps import born, while_held
+from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import HALVES, copy_bytes
 
 if TYPE_CHECKING:
@@ -21,30 +21,32 @@ _SCALAR: Final = 8
 _AT_ONCE: Final = 3072  # indices up to here are not sorted
 
 
-def _forward(call: Call) -> Plan:
+def _forward(call: OpCall) -> AllocationPlan:
     """``index_select`` by contiguous indices."""
-    return while_held("contiguous indices", copy_bytes(call.args[1]), born(call))
+    return temporary("contiguous indices", copy_bytes(call.args[1]), allocate_outputs(call))
 
 
-def _backward(call: Call) -> Plan | None:
+def _backward(call: OpCall) -> AllocationPlan | None:
     """Few indices are added at once; many are sorted, and split into segments of one index."""
     grad, indices, weights, _padding, scale = call.args
     count = indices.numel()
     if scale and count:
         return None
-    many: Plan | None = born(call)
+    many: AllocationPlan | None = allocate_outputs(call)
     if count > _AT_ONCE:
         many = _sorted(call, grad, indices, weights)
     if many is None:
         return None
-    return while_held(
+    return temporary(
         "contiguous indices",
         copy_bytes(indices),
-        while_held("contiguous gradient", copy_bytes(grad), many),
+        temporary("contiguous gradient", copy_bytes(grad), many),
     )
 
 
-def _sorted(call: Call, grad: torch.Tensor, indices: torch.Tensor, weights: int) -> Plan | None:
+def _sorted(
+    call: OpCall, grad: torch.Tensor, indices: torch.Tensor, weights: int
+) -> AllocationPlan | None:
     count, index = indices.numel(), indices.dtype.itemsize
     if index != 8:
         return None
@@ -60,14 +62,14 @@ def _sorted(call: Call, grad: torch.Tensor, indices: torch.Tensor, weights: int)
     steps: list[Step] = [
         Temporary("sorted indices", every),
         Temporary("original places", every),
-        *while_held("places", every, while_held("sort", storage)),
-        *born(call),
+        *temporary("places", every, temporary("sort", storage)),
+        *allocate_outputs(call),
         Temporary("segment offsets", every),
         Temporary("number of segments", _SCALAR),
-        *while_held("unique", every, while_held("unique's storage", unique)),
+        *temporary("unique", every, temporary("unique's storage", unique)),
         Temporary("partials per segment", segments * index),
         Temporary("partial offsets", segments * index),
-        *while_held("scan", scan),
+        *temporary("scan", scan),
         Temporary("number of partials", _SCALAR),
         Temporary("segments of partials", partial * index),
         *_sums(call, grad, weights, segments, partial, index),
@@ -81,8 +83,8 @@ def _sorted(call: Call, grad: torch.Tensor, indices: torch.Tensor, weights: int)
 
 
 def _sums(
-    call: Call, grad: torch.Tensor, weights: int, segments: int, partial: int, index: int
-) -> Plan:
+    call: OpCall, grad: torch.Tensor, weights: int, segments: int, partial: int, index: int
+) -> AllocationPlan:
     """Partial sums of a segment each; or, where a few indices have many rows, none.
 
     Then the rows are added atomically, into a float tensor where the gradient is of halves.
@@ -93,10 +95,10 @@ def _sums(
     sums = partial * columns * (4 if grad.dtype in HALVES else grad.dtype.itemsize)
     few = blocks < 4 * call.profile.multiprocessors
     if not (few and partial > 4 * blocks):
-        return while_held("sums", sums)
+        return temporary("sums", sums)
     halves = grad.dtype in HALVES
-    inner = while_held("float gradient", weights * columns * 4 if halves else 0)
-    return while_held("segments by partials", partial * index, inner)
+    inner = temporary("float gradient", weights * columns * 4 if halves else 0)
+    return temporary("segments by partials", partial * index, inner)
 
 
 RULES: Final = MappingProxyType[str, Rule](

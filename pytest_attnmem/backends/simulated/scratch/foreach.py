@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from ..op_plan import Call, Plan, Rule
-from .plan_steps import born, outputs_alone, while_held
+from ..op_plan import AllocationPlan, OpCall, Rule
+from .plan_steps import allocate_outputs, outputs_alone, temporary
 from .tensor_bytes import wider
 
 _CHUNK: Final = 65_536  # elements of a tensor that a block takes
@@ -26,7 +26,7 @@ FUSED: Final = (
 )
 
 
-def _norm(call: Call) -> Plan | None:
+def _norm(call: OpCall) -> AllocationPlan | None:
     """A partial sum for every chunk of every tensor, as many as the longest has (ForeachReduceOp).
 
     Where types or layouts differ, or the order is none of these, each tensor has a norm of its own.
@@ -38,7 +38,7 @@ def _norm(call: Call) -> Plan | None:
         return None
     chunks = max(-(-t.numel() // _CHUNK) for t in given)
     partial = len(given) * chunks * wider(given[0].dtype).itemsize
-    return while_held("partial results", partial, born(call))
+    return temporary("partial results", partial, allocate_outputs(call))
 
 
 RULES: Final = MappingProxyType[str, Rule](

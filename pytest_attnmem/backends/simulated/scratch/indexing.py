@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..op_plan import Call, Free, Plan, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
 from .cub import radix_sort_storage
-from .plan_steps import born, while_held
+from .plan_steps import allocate_outputs, temporary
 from .reduction_ops import extrema_of_all
 from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap
 from .tensor_iterator import contiguous_strides
@@ -57,23 +57,23 @@ def _copies(places: Sequence[Places]) -> list[int]:
     return [0 if place.strides == plain else place.nbytes for place in places]
 
 
-def _read(call: Call) -> Plan | None:
+def _read(call: OpCall) -> AllocationPlan | None:
     places = _places(call.args[1])
     if places is None:
         return None
-    return _held(places, born(call))
+    return _held(places, allocate_outputs(call))
 
 
-def _held(places: Sequence[Places], inner: Plan) -> Plan:
+def _held(places: Sequence[Places], inner: AllocationPlan) -> AllocationPlan:
     """Casts are replaced by the copies of themselves."""
     copies = _copies(places)
     for number, nbytes in reversed(list(enumerate(copies))):
         cast = places[number].nbytes * places[number].cast
-        inner = while_held(f"index {number}", nbytes or cast, inner)
+        inner = temporary(f"index {number}", nbytes or cast, inner)
     return inner
 
 
-def _write(call: Call) -> Plan | None:
+def _write(call: OpCall) -> AllocationPlan | None:
     """One kernel writes; where values are added, or order matters, places are sorted first."""
     places = _places(call.args[1])
     accumulate = bool(call.args[3]) if len(call.args) > 3 else False
@@ -82,12 +82,12 @@ def _write(call: Call) -> Plan | None:
         return None
     if accumulate or call.deterministic:
         added = _sorted(call, places)
-        return None if added is None else (*born(call), *added)
+        return None if added is None else (*allocate_outputs(call), *added)
     held = [step for step in _held(places, ()) if isinstance(step, Temporary)]
-    return (*born(call), *held, *(Free(step.name) for step in held))
+    return (*allocate_outputs(call), *held, *(Free(step.name) for step in held))
 
 
-def _sorted(call: Call, places: Sequence[Places]) -> Plan | None:
+def _sorted(call: OpCall, places: Sequence[Places]) -> AllocationPlan | None:
     """``index_put_with_sort_kernel``."""
     target, indices, values = call.args[:3]
     apart = _apart(indices)
@@ -113,7 +113,7 @@ def _sorted(call: Call, places: Sequence[Places]) -> Plan | None:
         Temporary("transposed target", dense_bytes(target) if apart else 0),
     )
     every = count * _INDEX
-    sort = while_held("places", every, while_held("sort", storage, ()))
+    sort = temporary("places", every, temporary("sort", storage, ()))
     steps: list[Step] = [
         *_linear_index(call, places),
         *(source for source in sources if source.nbytes),
@@ -123,7 +123,7 @@ def _sorted(call: Call, places: Sequence[Places]) -> Plan | None:
     ]
     ended = ("places", "original places", "sorted places", "transposed target")
     frees = tuple(Free(name) for name in (*ended, "contiguous values", "linear index"))
-    return while_held("contiguous target", copy_bytes(target), (*steps, *frees))
+    return temporary("contiguous target", copy_bytes(target), (*steps, *frees))
 
 
 def _apart(indices: Sequence[Any]) -> bool:
@@ -132,19 +132,19 @@ def _apart(indices: Sequence[Any]) -> bool:
     return found[-1] - found[0] + 1 != len(found)
 
 
-def _linear_index(call: Call, places: Sequence[Places]) -> Plan:
+def _linear_index(call: OpCall, places: Sequence[Places]) -> AllocationPlan:
     """Every index is checked, wrapped, multiplied by its stride, and added to the first."""
-    plan: Plan = ()
+    plan: AllocationPlan = ()
     for number, place in enumerate(places):
         extrema = extrema_of_all(place.shape, place.strides, torch.int64, call.profile)
-        check = while_held(
+        check = temporary(
             "largest index",
             _SCALAR,
             (
                 Temporary("smallest index", _SCALAR),
                 *extrema,
-                *while_held("too large", 1),
-                *while_held("too small", 1),
+                *temporary("too large", 1),
+                *temporary("too small", 1),
             ),
         )
         name = f"index {number} by stride" if number else "linear index"

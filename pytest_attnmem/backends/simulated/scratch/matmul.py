@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import Call, Free, Plan, Rule, Temporary
-from .plan_steps import CUBLAS, born
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
+from .plan_steps import CUBLAS, allocate_outputs
 from .tensor_bytes import dense_bytes, dense_without_overlap
 
 if TYPE_CHECKING:
@@ -31,10 +31,12 @@ def _matrix_copy(matrix: torch.Tensor) -> int:
     return 0 if rows_first or columns_first else dense_bytes(matrix)
 
 
-def _product(call: Call, result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> Plan:
+def _product(
+    call: OpCall, result: torch.Tensor, left: torch.Tensor, right: torch.Tensor
+) -> AllocationPlan:
     """One product of matrices: the operands are prepared as the layout of the result has them."""
     if result.numel() == 0 or left.numel() == 0:
-        return born(call)
+        return allocate_outputs(call)
     row_major = result.is_contiguous() or not dense_without_overlap(result.shape, result.stride())
     if not result.is_contiguous() and row_major:
         row_major = not (result.stride(0) == 1 and result.stride(1) >= max(1, result.shape[0]))
@@ -46,20 +48,25 @@ def _product(call: Call, result: torch.Tensor, left: torch.Tensor, right: torch.
             for name, matrix in zip(("first operand", "second operand"), operands, strict=True)
         ),
     )
-    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS, Free("result"))
+    return (
+        *allocate_outputs(call),
+        *(copy for copy in copies if copy.nbytes),
+        CUBLAS,
+        Free("result"),
+    )
 
 
-def _mm(call: Call) -> Plan:
+def _mm(call: OpCall) -> AllocationPlan:
     left, right = call.args[:2]
     return _product(call, _result(call), left, right)
 
 
-def _addmm(call: Call) -> Plan:
+def _addmm(call: OpCall) -> AllocationPlan:
     left, right = call.args[1:3]
     return _product(call, _result(call), left, right)
 
 
-def _result(call: Call) -> torch.Tensor:
+def _result(call: OpCall) -> torch.Tensor:
     """The tensor written to: a new one, ``out``, or the first argument of an in-place operator."""
     if "out" in call.kwargs:
         out: torch.Tensor = call.kwargs["out"]
@@ -80,11 +87,11 @@ def _batch_copy(batch: torch.Tensor, row_major: bool, rows: int, columns: int) -
     return 0 if usable else dense_bytes(batch)
 
 
-def _batches(call: Call, left: torch.Tensor, right: torch.Tensor) -> Plan:
+def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> AllocationPlan:
     """A product of matrices for each of a batch."""
     result = _result(call)
     if result.numel() == 0 or left.shape[2] == 0:
-        return born(call)
+        return allocate_outputs(call)
     shape, strides = result.shape, result.stride()
     copy = 0
     if strides[1] == 1 and (shape[2] == 1 or strides[2] >= max(1, shape[1])):
@@ -102,33 +109,33 @@ def _batches(call: Call, left: torch.Tensor, right: torch.Tensor) -> Plan:
         Temporary("first operand", _batch_copy(first, row_major, m, k)),
         Temporary("second operand", _batch_copy(second, row_major, k, n)),
     )
-    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
+    return (*allocate_outputs(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
 
 
-def _bmm(call: Call) -> Plan:
+def _bmm(call: OpCall) -> AllocationPlan:
     """Of columns by rows, an outer product is no matter for cuBLAS."""
     left, right = call.args[:2]
     if left.shape[2] == 1 and _result(call).is_contiguous():
-        return born(call)
+        return allocate_outputs(call)
     return _batches(call, left, right)
 
 
-def _baddbmm(call: Call) -> Plan:
+def _baddbmm(call: OpCall) -> AllocationPlan:
     left, right = call.args[1:3]
     return _batches(call, left, right)
 
 
-def _vector_product(call: Call, matrix: torch.Tensor, vector: torch.Tensor) -> Plan:
+def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
     """A matrix by a vector: gemv reads no repeated vector, and no matrix with gaps in both ways."""
     result = _result(call)
     if result.numel() == 0 or matrix.numel() == 0:
-        return born(call)
+        return allocate_outputs(call)
     repeated = dense_bytes(vector) if vector.stride(0) == 0 else 0
     copies = (
         Temporary("vector", repeated),
         Temporary("matrix", _gemv_copy(matrix.shape, matrix.stride(), dense_bytes(matrix))),
     )
-    return (*born(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
+    return (*allocate_outputs(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
 
 
 def _gemv_copy(shape: Sequence[int], strides: Sequence[int], nbytes: int) -> int:
@@ -140,18 +147,18 @@ def _gemv_copy(shape: Sequence[int], strides: Sequence[int], nbytes: int) -> int
     return nbytes
 
 
-def _mv(call: Call) -> Plan:
+def _mv(call: OpCall) -> AllocationPlan:
     matrix, vector = call.args[:2]
     return _vector_product(call, matrix, vector)
 
 
-def _addmv(call: Call) -> Plan:
+def _addmv(call: OpCall) -> AllocationPlan:
     matrix, vector = call.args[1:3]
     return _vector_product(call, matrix, vector)
 
 
-def _dot(call: Call) -> Plan:
-    return (*born(call), CUBLAS)
+def _dot(call: OpCall) -> AllocationPlan:
+    return (*allocate_outputs(call), CUBLAS)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -6,9 +6,9 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_plan import Call, Free, Output, Plan, Rule, Step, Temporary
-from .plan_steps import while_held
-from .reduction_launch import Kernel, blocks_plan
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from .plan_steps import temporary
+from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import HALVES, copy_bytes, wider
 from .tensor_iterator import reduction
 
@@ -21,22 +21,22 @@ _ROWS: Final = 32  # that a block of threads adds up
 _BLOCKS: Final = 32 * 1024  # at most in a grid
 
 
-def _forward(call: Call) -> Plan:
+def _forward(call: OpCall) -> AllocationPlan:
     """Contiguous input, then weight and bias; statistics are held in a wider type."""
     x, shape, weight, bias = call.args[:4]
     rows = _rows(x, shape)
-    return while_held(
+    return temporary(
         "contiguous input",
         copy_bytes(x),
-        while_held(
+        temporary(
             "contiguous weight",
             _copy(weight),
-            while_held("contiguous bias", _copy(bias), _results(call, x, rows)),
+            temporary("contiguous bias", _copy(bias), _results(call, x, rows)),
         ),
     )
 
 
-def _results(call: Call, x: torch.Tensor, rows: int) -> Plan:
+def _results(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan:
     statistics = rows * wider(x.dtype).itemsize
     return (
         Output(0),
@@ -44,60 +44,60 @@ def _results(call: Call, x: torch.Tensor, rows: int) -> Plan:
     )
 
 
-def _rms_forward(call: Call) -> Plan:
+def _rms_forward(call: OpCall) -> AllocationPlan:
     x, shape, weight = call.args[:3]
     rows = _rows(x, shape)
-    return while_held(
+    return temporary(
         "contiguous input",
         copy_bytes(x),
-        while_held("contiguous weight", _copy(weight), _results(call, x, rows)),
+        temporary("contiguous weight", _copy(weight), _results(call, x, rows)),
     )
 
 
-def _backward(call: Call) -> Plan | None:
+def _backward(call: OpCall) -> AllocationPlan | None:
     """Gradients of input, weight and bias, those asked for."""
     grad, x, shape, _mean, _rstd, weight, bias, wanted = call.args
     return _gradients(call, grad, x, shape, (bias, weight), wanted)
 
 
-def _rms_backward(call: Call) -> Plan | None:
+def _rms_backward(call: OpCall) -> AllocationPlan | None:
     grad, x, shape, _rstd, weight, wanted = call.args
     return _gradients(call, grad, x, shape, (weight,), wanted)
 
 
 def _gradients(
-    call: Call,
+    call: OpCall,
     grad: torch.Tensor,
     x: torch.Tensor,
     shape: Any,
     weights: tuple[torch.Tensor | None, ...],
     wanted: Any,
-) -> Plan | None:
+) -> AllocationPlan | None:
     """Copies of input and weights, the results, and a copy of the gradient while they are made."""
     rows, columns = _rows(x, shape), prod(shape)
     made = tuple(Output(index) for index in range(len(call.outputs)))
     first, rest = (made[:1], made[1:]) if wanted[0] else ((), made)
     copied = copy_bytes(grad)
-    work: Plan = (*first, *rest, *while_held("contiguous gradient", copied))
+    work: AllocationPlan = (*first, *rest, *temporary("contiguous gradient", copied))
     if rest and rows > _MANY_ROWS and columns // _WARP < call.profile.multiprocessors // 2:
         if not wanted[1]:  # the kernel then makes no gradient of the bias at all
             return None
         work = (*first, *_two_steps(call, x, rows, columns, rest, copied))
     for index, weight in enumerate(weights):
-        work = while_held(f"contiguous weight {index}", _copy(weight), work)
-    return while_held("contiguous input", copy_bytes(x), work)
+        work = temporary(f"contiguous weight {index}", _copy(weight), work)
+    return temporary("contiguous input", copy_bytes(x), work)
 
 
 def _two_steps(
-    call: Call, x: torch.Tensor, rows: int, columns: int, rest: Plan, copied: int
-) -> Plan:
+    call: OpCall, x: torch.Tensor, rows: int, columns: int, rest: AllocationPlan, copied: int
+) -> AllocationPlan:
     """Weight gradients of many rows: sums over 32 rows each, which a reduction adds up.
 
     The results take the place of tensors made before, which are let go one by one.
     """
     size = x.dtype.itemsize
     blocks = min(-(-rows // _ROWS), max(_BLOCKS // -(-columns // _WARP), 1))
-    kernel = Kernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    kernel = ReductionKernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
     loop = reduction((blocks, columns), (columns, 1), size, [size], (0,), False)
     names = tuple(f"gradient {index}" for index in range(len(rest)))
     steps: list[Step] = [Temporary(name, columns * size) for name in names]

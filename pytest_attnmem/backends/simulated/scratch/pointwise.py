@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import torch
 
-from ..op_plan import Call, Plan, Rule
+from ..op_plan import AllocationPlan, OpCall, Rule
 from .arguments import overload
-from .plan_steps import born, outputs_alone, while_held
+from .plan_steps import allocate_outputs, outputs_alone, temporary
 from .tensor_bytes import dense_bytes
 
 #: Tagged pointwise, but composed of several kernels, or of one after the host has read.
@@ -70,27 +70,31 @@ def _is_view(operator: Any) -> bool:
     )
 
 
-def _nothing(call: Call) -> Plan:
-    return born(call)
+def _nothing(call: OpCall) -> AllocationPlan:
+    return allocate_outputs(call)
 
 
-def _where(call: Call) -> Plan:
+def _where(call: OpCall) -> AllocationPlan:
     """Both choices are cast to one type first, whole (native/TensorCompare.cpp)."""
     _condition, first, second = call.args
     dtype = torch.result_type(first, second)
     casts = tuple(0 if x.dtype == dtype else dense_bytes(x, dtype) for x in (first, second))
-    return while_held("first, cast", casts[0], while_held("second, cast", casts[1], born(call)))
+    return temporary(
+        "first, cast", casts[0], temporary("second, cast", casts[1], allocate_outputs(call))
+    )
 
 
-def _is_infinite(call: Call) -> Plan:
+def _is_infinite(call: OpCall) -> AllocationPlan:
     """Compares magnitudes, of floats (``isinf`` in native/TensorCompare.cpp)."""
     x: torch.Tensor = call.args[0]
-    return while_held("magnitudes", dense_bytes(x) * x.dtype.is_floating_point, born(call))
+    return temporary(
+        "magnitudes", dense_bytes(x) * x.dtype.is_floating_point, allocate_outputs(call)
+    )
 
 
-def _power_of_scalar(call: Call) -> Plan:
+def _power_of_scalar(call: OpCall) -> AllocationPlan:
     """The base becomes a tensor of float64 or int64, unless it is 1 (native/Pow.cpp)."""
-    return (*born(call), *while_held("base", 0 if call.args[0] == 1 else 8))
+    return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....profiles import DeviceProfile
-from ..op_plan import Plan
-from .plan_steps import while_held
+from ..op_plan import AllocationPlan
+from .plan_steps import temporary
 from .tensor_iterator import Reduction
 
 _WARP: Final = 32
@@ -16,7 +16,7 @@ _VALUES: Final = (16, 256)  # at least and at most per thread, where blocks shar
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ReductionKernel:
     """What a reduction's kernel is compiled for."""
 
     partial: int  # bytes of a partial result
@@ -33,19 +33,21 @@ class Launch:
     semaphores: int  # bytes
 
 
-def blocks_plan(loop: Reduction, kernel: Kernel, profile: DeviceProfile, name: str = "") -> Plan:
+def blocks_plan(
+    loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile, name: str = ""
+) -> AllocationPlan:
     """What a reduction allocates beyond its outputs (``gpu_reduce_kernel``)."""
     if loop.numel == 0:
         return ()
-    within: list[Plan] = []
+    within: list[AllocationPlan] = []
     for part in loop.parts():
         launch = launched(part, kernel, profile)
-        semaphores = while_held(name + "semaphores", launch.semaphores)
-        within.append(while_held(name + "partial results", launch.buffer, semaphores))
-    return while_held(name + "accumulation", _accumulation(loop, kernel), *within)
+        semaphores = temporary(name + "semaphores", launch.semaphores)
+        within.append(temporary(name + "partial results", launch.buffer, semaphores))
+    return temporary(name + "accumulation", _accumulation(loop, kernel), *within)
 
 
-def _accumulation(loop: Reduction, kernel: Kernel) -> int:
+def _accumulation(loop: Reduction, kernel: ReductionKernel) -> int:
     """Bytes kept between parts of a loop that is too long for 32-bit indices."""
     if kernel.into_output or loop.indexed_by_32_bits() or loop.out_itemsize >= kernel.partial:
         return 0
@@ -53,7 +55,7 @@ def _accumulation(loop: Reduction, kernel: Kernel) -> int:
     return max(loop.out_itemsize, *extents) // loop.out_itemsize * kernel.partial
 
 
-def launched(loop: Reduction, kernel: Kernel, profile: DeviceProfile) -> Launch:
+def launched(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -> Launch:
     """The grid that PyTorch takes (``setReduceConfig``)."""
     results = loop.results
     inputs = loop.numel // results

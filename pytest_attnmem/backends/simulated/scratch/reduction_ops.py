@@ -10,10 +10,10 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_plan import Call, Output, Plan, Rule
+from ..op_plan import AllocationPlan, OpCall, Output, Rule
 from .arguments import argument
-from .plan_steps import born, while_held
-from .reduction_launch import Kernel, blocks_plan
+from .plan_steps import allocate_outputs, temporary
+from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wider, wrapped
 from .tensor_iterator import Reduction, reduction
 
@@ -42,7 +42,7 @@ def all_or(tensor: torch.Tensor, dims: Any) -> tuple[int, ...]:
     return tuple(wrapped(dim, rank) for dim in many) if rank else ()
 
 
-def _arithmetic(call: Call) -> Plan:
+def _arithmetic(call: OpCall) -> AllocationPlan:
     """Sums, products, means, norms: partial results are held in a wider type.
 
     Where the type of the input is not that of the sum, the whole input is cast first, except for
@@ -56,12 +56,14 @@ def _arithmetic(call: Call) -> Plan:
         cast = out_dtype
     dtype = cast or x.dtype
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [out_dtype.itemsize], cast, into)
-    kernel = Kernel(wider(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype)
+    kernel = ReductionKernel(
+        wider(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype
+    )
     steps = blocks_plan(loop, kernel, call.profile)
-    return (*born(call), *while_held("cast", dense_bytes(x, cast) if cast else 0, steps))
+    return (*allocate_outputs(call), *temporary("cast", dense_bytes(x, cast) if cast else 0, steps))
 
 
-def _result_dtype(call: Call, x: torch.Tensor) -> torch.dtype:
+def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
     """The type asked for, or int64 for the sum of integers."""
     asked = argument(call, "dtype")
     if isinstance(asked, torch.dtype):
@@ -71,81 +73,90 @@ def _result_dtype(call: Call, x: torch.Tensor) -> torch.dtype:
     return torch.int64
 
 
-def _extremum(call: Call) -> Plan:
+def _extremum(call: OpCall) -> AllocationPlan:
     """``amax``, ``amin``, and ``max`` and ``min`` of everything."""
     x: torch.Tensor = call.args[0]
     dims, size = all_or(x, argument(call, "dim")), x.dtype.itemsize
     into = argument(call, "out")
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size], into=into)
-    return (*born(call), *blocks_plan(loop, Kernel(x.dtype.itemsize), call.profile))
+    return (
+        *allocate_outputs(call),
+        *blocks_plan(loop, ReductionKernel(x.dtype.itemsize), call.profile),
+    )
 
 
-def _extremum_with_index(call: Call) -> Plan:
+def _extremum_with_index(call: OpCall) -> AllocationPlan:
     """``max.dim`` and ``min.dim``: a value and where it is, 16 bytes together."""
     x: torch.Tensor = call.args[0]
     dims = all_or(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [x.dtype.itemsize, 8])
-    return (*born(call), *blocks_plan(loop, Kernel(16, into_output=False), call.profile))
+    return (
+        *allocate_outputs(call),
+        *blocks_plan(loop, ReductionKernel(16, into_output=False), call.profile),
+    )
 
 
-def _index_of_extremum(call: Call) -> Plan:
+def _index_of_extremum(call: OpCall) -> AllocationPlan:
     """``argmax`` and ``argmin``; of everything, the input is taken as one row."""
     x: torch.Tensor = call.args[0]
     dim = argument(call, "dim")
-    kernel = Kernel(16, into_output=False)
+    kernel = ReductionKernel(16, into_output=False)
     if dim is None:
         stride = row_stride(x.shape, x.stride())
         row = reduction((x.numel(),), (stride or 1,), x.dtype.itemsize, [8], (0,), False)
         steps = blocks_plan(row, kernel, call.profile)
         copy = dense_bytes(x) if stride is None else 0
-        return (*born(call), *while_held("one row", copy, steps))
+        return (*allocate_outputs(call), *temporary("one row", copy, steps))
     loop = loop_over(x, all_or(x, dim), bool(argument(call, "keepdim")), [8])
-    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+    return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
 
 
-def _extrema(call: Call) -> Plan:
+def _extrema(call: OpCall) -> AllocationPlan:
     """``aminmax``: both, side by side; of everything, of a contiguous input."""
     x: torch.Tensor = call.args[0]
     if argument(call, "dim") is None:
-        return (*born(call), *extrema_of_all(x.shape, x.stride(), x.dtype, call.profile))
+        return (
+            *allocate_outputs(call),
+            *extrema_of_all(x.shape, x.stride(), x.dtype, call.profile),
+        )
     size = x.dtype.itemsize
     dims = all_or(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size, size])
-    kernel = Kernel(2 * size, into_output=False)
-    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+    kernel = ReductionKernel(2 * size, into_output=False)
+    return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
 
 
 def extrema_of_all(
     shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, profile: DeviceProfile
-) -> Plan:
+) -> AllocationPlan:
     """What finding both extrema of a tensor of this layout takes."""
     count, size = prod(shape), dtype.itemsize
     loop = reduction((count,), (1,), size, [size, size], (0,), False)
     copy = 0 if row_stride(shape, strides) == 1 else count * size
-    kernel = Kernel(2 * size, into_output=False)
-    return while_held("one row", copy, blocks_plan(loop, kernel, profile))
+    kernel = ReductionKernel(2 * size, into_output=False)
+    return temporary("one row", copy, blocks_plan(loop, kernel, profile))
 
 
-def _moments(call: Call) -> Plan:
+def _moments(call: OpCall) -> AllocationPlan:
     """Variances: Welford's mean, sum of squares and two counts (native/SharedReduceOps.h)."""
     x: torch.Tensor = call.args[0]
     dims = all_or(x, argument(call, "dim"))
     size = x.dtype.itemsize
     count = 2 if "mean" in call.op else 1
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size] * count)
-    kernel = Kernel(32 if size == 8 else 16, unroll=2, into_output=False)
-    return (*born(call), *blocks_plan(loop, kernel, call.profile))
+    kernel = ReductionKernel(32 if size == 8 else 16, unroll=2, into_output=False)
+    return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
 
 
-def _truth(call: Call) -> Plan:
+def _truth(call: OpCall) -> AllocationPlan:
     """``any`` and ``all``: a byte each."""
     x: torch.Tensor = call.args[0]
     dims = all_or(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [1])
-    return (*born(call), *blocks_plan(loop, Kernel(1), call.profile))
+    return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(1), call.profile))
 
 
-def _log_sum_exp(call: Call) -> Plan:
+def _log_sum_exp(call: OpCall) -> AllocationPlan:
     """The largest, the differences' exponentials, and their sum."""
     x: torch.Tensor = call.args[0]
     dims, keepdim = all_or(x, call.args[1]), bool(argument(call, "keepdim"))
@@ -153,13 +164,13 @@ def _log_sum_exp(call: Call) -> Plan:
     rows = prod(1 if dim in dims else n for dim, n in enumerate(x.shape))
     largest = loop_over(x, dims, True, [size])
     total = loop_over(x, dims, keepdim, [size], x.dtype)
-    kernel = Kernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
-    return while_held(
+    kernel = ReductionKernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    return temporary(
         "largest",
         rows * size,
-        blocks_plan(largest, Kernel(size), call.profile),
-        while_held("magnitudes", rows * size, while_held("infinite", rows)),
-        while_held(
+        blocks_plan(largest, ReductionKernel(size), call.profile),
+        temporary("magnitudes", rows * size, temporary("infinite", rows)),
+        temporary(
             "exponentials",
             x.numel() * size,
             (Output(0),),

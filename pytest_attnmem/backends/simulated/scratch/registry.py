@@ -8,7 +8,7 @@ from typing import Final
 import torch
 
 from .. import attention
-from ..op_plan import Call, Rule
+from ..op_plan import OpCall, Rule
 from . import (
     copying,
     embedding,
@@ -45,7 +45,7 @@ COMPUTING: Final = MappingProxyType[str, Rule](
 )
 
 
-def rule_of(call: Call) -> Rule | None:
+def rule_of(call: OpCall) -> Rule | None:
     """The operator's own rule, else that of its packet, else what its kind says.
 
     A packet's rule is not that of its ``out=`` overloads, whose results may have any layout.
@@ -60,5 +60,5 @@ def rule_of(call: Call) -> Rule | None:
     return pointwise.by_kind(call.op)
 
 
-def _complex(call: Call) -> bool:
+def _complex(call: OpCall) -> bool:
     return any(isinstance(x, torch.Tensor) and x.is_complex() for x in call.args)

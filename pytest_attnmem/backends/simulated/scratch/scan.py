@@ -7,23 +7,23 @@ from typing import Final
 
 import torch
 
-from ..op_plan import Call, Plan, Rule
+from ..op_plan import AllocationPlan, OpCall, Rule
 from .arguments import argument
 from .cub import OLDEST, scan_storages
-from .plan_steps import born, while_held
+from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int64)
 
 
-def _scan(call: Call) -> Plan | None:
+def _scan(call: OpCall) -> AllocationPlan | None:
     """The input is cast, made contiguous, and scanned by CUB where it is a single row."""
     x: torch.Tensor = call.args[0]
     dtype = _dtype(call, x)
     if dtype not in SCANNED or not _plain_target(call):
         return None
     if x.numel() == 0 or x.dim() == 0:
-        return born(call)
+        return allocate_outputs(call)
     cast = 0 if x.dtype == dtype else dense_bytes(x, dtype)
     shape, strides, _ = layout(x, dtype if cast else None)
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
@@ -31,16 +31,16 @@ def _scan(call: Call) -> Plan | None:
     ordered = call.deterministic and dtype.is_floating_point and "cumsum" in call.op
     if single and (ordered or call.profile.compute_capability < OLDEST):
         return None
-    scans: Plan = ()
+    scans: AllocationPlan = ()
     if single:
         kinds = scan_storages(x.numel(), dtype.itemsize, whole=dtype not in HALVES)
         for index, nbytes in enumerate(kinds):
-            storage = while_held("scan", nbytes)
-            scans += while_held("first of the rest", dtype.itemsize, storage) if index else storage
-    return (*born(call), *while_held("cast", cast, while_held("contiguous", copy, scans)))
+            storage = temporary("scan", nbytes)
+            scans += temporary("first of the rest", dtype.itemsize, storage) if index else storage
+    return (*allocate_outputs(call), *temporary("cast", cast, temporary("contiguous", copy, scans)))
 
 
-def _dtype(call: Call, x: torch.Tensor) -> torch.dtype:
+def _dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
     asked = argument(call, "dtype")
     if isinstance(asked, torch.dtype):
         return asked
@@ -48,14 +48,18 @@ def _dtype(call: Call, x: torch.Tensor) -> torch.dtype:
     return x.dtype if floats else torch.int64
 
 
-def _plain_target(call: Call) -> bool:
+def _plain_target(call: OpCall) -> bool:
     return bool(call.outputs) or bool(call.args[0].is_contiguous())
 
 
-def _extremum(call: Call) -> Plan | None:
+def _extremum(call: OpCall) -> AllocationPlan | None:
     """``cummax`` and ``cummin``: of a contiguous input."""
     x: torch.Tensor = call.args[0]
-    return (*born(call), *while_held("contiguous", copy_bytes(x))) if x.dim() else born(call)
+    return (
+        (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x)))
+        if x.dim()
+        else allocate_outputs(call)
+    )
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -7,40 +7,40 @@ from typing import Final
 
 import torch
 
-from ..op_plan import Call, Plan, Rule
-from .plan_steps import born, while_held
+from ..op_plan import AllocationPlan, OpCall, Rule
+from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import copy_bytes, dense_bytes
 from .tensor_iterator import contiguous_strides, result_strides
 
 
-def _forward(call: Call) -> Plan:
+def _forward(call: OpCall) -> AllocationPlan:
     """Of a contiguous input."""
     x: torch.Tensor = call.args[0]
-    return (*born(call), *while_held("contiguous input", copy_bytes(x)))
+    return (*allocate_outputs(call), *temporary("contiguous input", copy_bytes(x)))
 
 
-def _log_backward(call: Call) -> Plan:
+def _log_backward(call: OpCall) -> AllocationPlan:
     """Of contiguous gradient and output."""
     grad, output = call.args[:2]
     return (
-        *born(call),
-        *while_held(
+        *allocate_outputs(call),
+        *temporary(
             "contiguous gradient",
             copy_bytes(grad),
-            while_held("contiguous output", copy_bytes(output)),
+            temporary("contiguous output", copy_bytes(output)),
         ),
     )
 
 
-def _backward(call: Call) -> Plan:
+def _backward(call: OpCall) -> AllocationPlan:
     """``grad * output`` is a whole tensor; it and the output are made contiguous."""
     grad, output = call.args[:2]
     product = dense_bytes(output, torch.result_type(grad, output))
     strides = result_strides(output.shape, (grad.stride(), output.stride()))
     plain = strides == tuple(contiguous_strides(output.shape))
-    copies = while_held("contiguous output", copy_bytes(output))
-    product_copy = while_held("contiguous product", 0 if plain else product, copies)
-    return (*born(call), *while_held("grad*output", product, product_copy))
+    copies = temporary("contiguous output", copy_bytes(output))
+    product_copy = temporary("contiguous product", 0 if plain else product, copies)
+    return (*allocate_outputs(call), *temporary("grad*output", product, product_copy))
 
 
 RULES: Final = MappingProxyType[str, Rule](

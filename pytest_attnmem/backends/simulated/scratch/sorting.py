@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import Call, Free, Plan, Rule, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .arguments import argument
 from .cub import radix_sort_storage
-from .plan_steps import born, while_held
+from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import copy_bytes, wrapped
 
 if TYPE_CHECKING:
@@ -25,23 +25,23 @@ _SHARED: Final = (
 _LARGEST: Final = 2**31 - 1
 
 
-def _sort(call: Call) -> Plan | None:
+def _sort(call: OpCall) -> AllocationPlan | None:
     """Short rows in place; a long row, or a few, by radix sort; many by segmented radix sort."""
     x: torch.Tensor = call.args[0]
     if not call.outputs or x.numel() == 0 or x.dim() == 0:
-        return born(call) if call.outputs else None
+        return allocate_outputs(call) if call.outputs else None
     dim = wrapped(argument(call, "dim"), x.dim())
     length = x.shape[dim]
     rows = x.numel() // length
     if length <= _SMALL:
-        return (*born(call), *while_held("numbers", length * _INDEX))
+        return (*allocate_outputs(call), *temporary("numbers", length * _INDEX))
     if x.numel() > _LARGEST or not (x.is_contiguous() and dim == x.dim() - 1):
         return None
     sorts = _rows(call, x, rows)
-    return None if sorts is None else (*born(call), *sorts)
+    return None if sorts is None else (*allocate_outputs(call), *sorts)
 
 
-def _rows(call: Call, x: torch.Tensor, rows: int) -> Plan | None:
+def _rows(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
     count, size = x.numel(), x.dtype.itemsize
     if rows >= _SEGMENTED:
         return None
@@ -49,21 +49,21 @@ def _rows(call: Call, x: torch.Tensor, rows: int) -> Plan | None:
     if storage is None:
         return None
     if rows == 1:
-        return while_held("places", count * _INDEX, while_held("sort", storage))
+        return temporary("places", count * _INDEX, temporary("sort", storage))
     by_row = radix_sort_storage(count, _INDEX, 0, rows.bit_length(), call.profile)
     if by_row is None:
         return None
     return (
         Temporary("places and rows", count * _INDEX),
         Temporary("sorted places and rows", count * _INDEX),
-        *while_held("sorted values", count * size, while_held("sort by value", storage)),
-        *while_held("sort by row", by_row),
+        *temporary("sorted values", count * size, temporary("sort by value", storage)),
+        *temporary("sort by row", by_row),
         Free("sorted places and rows"),
         Free("places and rows"),
     )
 
 
-def _top(call: Call) -> Plan | None:
+def _top(call: OpCall) -> AllocationPlan | None:
     """One block finds the largest of a row, unless rows are long for their number.
 
     TensorTopK.cu: several blocks then share a row, by counts that depend on occupancy.
@@ -76,7 +76,7 @@ def _top(call: Call) -> Plan | None:
     longest = next(limit for most, limit in _SHARED if rows <= most)
     if length >= longest:
         return None
-    return (*born(call), *while_held("contiguous", copy_bytes(x)))
+    return (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x)))
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -8,7 +8,7 @@ from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.attention import RULES, UNKNOWN
 from pytest_attnmem.backends.simulated.attention.flash_ops import splits
-from pytest_attnmem.backends.simulated.op_plan import Call
+from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.profiles import find_profile
 
 from . import cases
@@ -30,7 +30,7 @@ def plan_of(operator, arguments, device, deterministic=False):
     results = results if isinstance(results, tuple) else (results,)
     outputs = tuple(result for result in results if isinstance(result, torch.Tensor))
     profile = find_profile(device)
-    plan = RULES[name](Call(name, arguments, {}, outputs, profile, deterministic))
+    plan = RULES[name](OpCall(name, arguments, {}, outputs, profile, deterministic))
     return plan, [output.untyped_storage().nbytes() for output in outputs]
 
 

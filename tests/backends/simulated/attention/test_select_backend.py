@@ -13,14 +13,14 @@ from pytest_attnmem.backends.simulated.attention.sdp_params import (
     MATH,
     OVERRIDEABLE,
     Described,
-    Question,
+    SdpParams,
     Switches,
 )
 from pytest_attnmem.backends.simulated.attention.select_backend import (
     NO_BACKEND,
     NO_KERNEL,
-    choose,
     precedence,
+    select_backend,
 )
 
 from . import cases
@@ -60,7 +60,7 @@ def asked():
     """The questions, as of a device of compute capability 0."""
     with FakeTensorMode():
         return [
-            Question(
+            SdpParams(
                 *map(described, (query, key, value)),
                 (0, 0),
                 described(mask),
@@ -85,7 +85,7 @@ def test_it_is_what_pytorch_takes(asked, capability):
     """cuDNN too: the runtime says the installed library's version, and PyTorch asks no more."""
     major, minor = map(int, capability.split("."))
     questions = [replace(question, capability=(major, minor)) for question in asked]
-    mine = "".join(letter(choose(question)) for question in questions)
+    mine = "".join(letter(select_backend(question)) for question in questions)
     assert len(mine) == len(RECORDED[capability]) > 4000
     wrong = [
         (got, real, question)
@@ -99,7 +99,7 @@ def question(dtype="float16", d=64, mask=False, kv_heads=4, capability=(8, 0), *
     query = Described((2, 4, 512, d), (4 * 512 * d, 512 * d, d, 1), dtype)
     key = replace(query, shape=(2, kv_heads, 512, d))
     given = Described((512, 512), (512, 1), dtype) if mask else None
-    return Question(query, key, key, capability, given, enable_gqa=kv_heads < 4, **others)
+    return SdpParams(query, key, key, capability, given, enable_gqa=kv_heads < 4, **others)
 
 
 PUBLISHED = {
@@ -127,15 +127,15 @@ COLUMNS = (
 
 @pytest.mark.parametrize("capability", PUBLISHED)
 def test_the_published_table(capability):
-    row = [letter(choose(question(capability=capability, **column))) for column in COLUMNS]
+    row = [letter(select_backend(question(capability=capability, **column))) for column in COLUMNS]
     assert " ".join(row) == PUBLISHED[capability]
 
 
 def test_without_cudnn_the_next_backend_is_taken():
-    choice = choose(question(capability=(9, 0), has_cudnn=False))
+    choice = select_backend(question(capability=(9, 0), has_cudnn=False))
     assert choice.backend == FLASH
     assert dict(choice.reasons) == {}
-    alone = choose(question(has_cudnn=False, switches=replace(ONLY, cudnn=True)))
+    alone = select_backend(question(has_cudnn=False, switches=replace(ONLY, cudnn=True)))
     assert alone.backend is None
     assert alone.reasons[CUDNN] == "cuDNN is not there"
 
@@ -143,12 +143,12 @@ def test_without_cudnn_the_next_backend_is_taken():
 def test_cudnn_may_be_put_last():
     late = question(capability=(9, 0), prefers_cudnn=False)
     assert precedence(late)[0] == FLASH
-    assert choose(late).backend == FLASH
+    assert select_backend(late).backend == FLASH
 
 
 def test_an_order_that_was_asked_for_holds_on_every_device():
     first = Switches(order=(EFFICIENT, FLASH, MATH, CUDNN, OVERRIDEABLE))
-    assert choose(question(capability=(9, 0), switches=first)).backend == EFFICIENT
+    assert select_backend(question(capability=(9, 0), switches=first)).backend == EFFICIENT
 
 
 @pytest.mark.parametrize(
@@ -184,32 +184,32 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
     ],
 )
 def test_a_backend_passed_over_says_why(changed, backend, reason):
-    assert choose(question(**changed)).reasons[backend] == reason
+    assert select_backend(question(**changed)).reasons[backend] == reason
 
 
 def test_head_dims_of_latent_attention_fit_cudnn_on_blackwell():
     asked = question(capability=(10, 0), d=192)
     narrow = replace(asked.value, shape=(2, 4, 512, 128), strides=(262144, 65536, 128, 1))
-    assert choose(replace(asked, value=narrow)).backend == CUDNN
+    assert select_backend(replace(asked, value=narrow)).backend == CUDNN
 
 
 @pytest.mark.parametrize("d", [193, 224, 256])
 @pytest.mark.parametrize("capability", [(8, 6), (8, 9), (12, 0)])
 def test_small_devices_have_no_flash_backward_at_large_head_dims(capability, d):
     asked = question(capability=capability, d=d)
-    assert choose(asked).backend == FLASH
+    assert select_backend(asked).backend == FLASH
     trained = replace(asked, query=replace(asked.query, requires_grad=True))
     fits = d > 224
-    assert (choose(trained).backend == FLASH) == fits
-    assert choose(replace(trained, dropout_p=0.5)).backend != FLASH
-    assert choose(replace(trained, switches=Switches(grad=False))).backend == FLASH
+    assert (select_backend(trained).backend == FLASH) == fits
+    assert select_backend(replace(trained, dropout_p=0.5)).backend != FLASH
+    assert select_backend(replace(trained, switches=Switches(grad=False))).backend == FLASH
 
 
 def test_nested_tensors_are_left_to_plain_operators():
     asked = question()
     nested = replace(asked, key=replace(asked.key, nested=True))
-    assert choose(nested).backend == MATH
-    assert choose(nested).reasons[FLASH] == "nested tensors"
+    assert select_backend(nested).backend == MATH
+    assert select_backend(nested).reasons[FLASH] == "nested tensors"
 
 
 def test_it_needs_no_torch_to_decide():

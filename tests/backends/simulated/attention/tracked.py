@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.backends.simulated.attention import RULES
-from pytest_attnmem.backends.simulated.op_plan import Call, Output
+from pytest_attnmem.backends.simulated.op_plan import OpCall, Output
 from pytest_attnmem.backends.simulated.scratch import plan
 
 from .recordings import Told
@@ -56,7 +56,7 @@ class Tracked(TorchDispatchMode):
         leaves = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         fresh = [leaf for leaf in leaves if leaf.untyped_storage()._cdata not in self.seen]
         if fresh:
-            call = Call(str(func), args, kwargs or {}, tuple(fresh), self.profile, False)
+            call = OpCall(str(func), args, kwargs or {}, tuple(fresh), self.profile, False)
             sizes = [leaf.untyped_storage().nbytes() for leaf in fresh]
             born = self.told.follow(steps(call), sizes)
             for index, leaf in enumerate(fresh):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from torch._subclasses import FakeTensorMode
 
-from pytest_attnmem.backends.simulated.op_plan import Call, Free, Output, Temporary, Workspace
+from pytest_attnmem.backends.simulated.op_plan import Free, OpCall, Output, Temporary, Workspace
 from pytest_attnmem.backends.simulated.scratch import plan
 from pytest_attnmem.profiles import find_profile
 
@@ -26,7 +26,7 @@ def planned(row, devices):
     traces = row.get("traces") or dict.fromkeys(devices, row["trace"])
     for device, recorded in traces.items():
         profile, mode = find_profile(device), row.get("deterministic", False)
-        steps = plan(Call(row["op"], tuple(args), kwargs, outputs, profile, mode))
+        steps = plan(OpCall(row["op"], tuple(args), kwargs, outputs, profile, mode))
         foretold = None if steps is None else trace(steps, outputs, profile, row.get("cold"))
         yield device, recorded, foretold
 
@@ -81,7 +81,7 @@ def test_the_tables_foretell_what_was_recorded(name):
     ],
 )
 def test_of_what_is_not_known_nothing_is_said(op):
-    assert plan(Call(op, (), {}, (), find_profile("H100"), False)) is None
+    assert plan(OpCall(op, (), {}, (), find_profile("H100"), False)) is None
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_what_depends_on_what_is_not_known_is_not_guessed(device, op, row):
     with FakeTensorMode():
         args, _ = arguments({"args": row}, "cpu")
         outputs = tuple(args[:1])
-        assert plan(Call(op, tuple(args), {}, outputs, find_profile(device), False)) is None
+        assert plan(OpCall(op, tuple(args), {}, outputs, find_profile(device), False)) is None
