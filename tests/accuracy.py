@@ -119,7 +119,7 @@ def _counted() -> dict[str, str]:
             "`programs.json`",
             f"peaks of {len(set().union(*programs.values()))} programs on {len(programs)} devices",
             sum(map(len, programs.values())),
-            "`test_programs.py`",
+            "`test_whole_programs.py`",
         )
     )
     for name in ("operators", "operators-held-out"):

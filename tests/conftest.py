@@ -98,7 +98,7 @@ def quick_collections():
 @pytest.fixture(scope="module")
 def simulation_imported():
     """Import what PyTorch needs for fakes before pytester notes the modules that it keeps."""
-    import_module("pytest_attnmem.backends").open_backend("simulated")
+    import_module("pytest_attnmem.backends.registry").open_backend("simulated")
 
 
 @pytest.fixture

@@ -36,10 +36,10 @@ def parse_call_limit(
 
 
 def caller_line() -> str:
-    """The line that called into this package."""
+    """Returns the innermost line outside this package, as ``test_attn.py:12``."""
     frame = sys._getframe()
-    here = os.path.dirname(__file__)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

@@ -1,6 +1,6 @@
 """Workloads that nothing was fitted to, against PyTorch's own allocator, to the byte.
 
-``test_programs.py`` has the others.
+``test_whole_programs.py`` has the others.
 """
 
 import sys
