@@ -84,8 +84,8 @@ OTHERS = f"""
 
 `decode.attention` takes one step with a key/value cache, static or growing; here N = 1 and
 M = {N}. `ring.attention` takes a part of the sequence on each process of a group; peaks are for
-one rank of R = {RANKS}. `flex.attention` is the compiled `flex_attention`; it refuses to run dense. On
-the CPU it also refuses d = 8 or 16 if a block of keys is 8 longer than a multiple of 16, because
+one rank of R = {RANKS}. `flex.attention` is the compiled `flex_attention`; it refuses to run dense.
+On the CPU it also refuses d = 8 or 16 if a block of keys is 8 longer than a multiple of 16, because
 PyTorch's compiled kernel then reads beyond the keys.
 
 """
