@@ -44,6 +44,10 @@ class Verdict:
     """The tensors of a regression, where it is proved which they are."""
     hint: str = ""
     """What to do if it is meant to be so."""
+    regression: bool = False
+    """True if the baseline is exceeded, and not a limit of the test."""
+    absent: bool = False
+    """True if nothing but the limit is missing."""
 
     def fails(self, strict: bool) -> bool:
         """Whether a test fails for it; under ``strict`` also where nothing was proven."""
@@ -77,7 +81,7 @@ def judge(
             f"{budget.metric} is not measured on {measurement.backend}{missing}",
         )
     if limit is None and budget.contract is None:
-        return verdict(Outcome.NOT_ENFORCED, budget.absent)
+        return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), absent=True)
     if measurement.allocations == 0 and limit != 0:
         return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
     doubt = measurement.doubt(budget.metric)
