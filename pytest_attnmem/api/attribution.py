@@ -1,20 +1,21 @@
-"""Who held the memory: one more run of what was over, under a tracker."""
+"""Finds the tensors that held memory: runs the measured code once more, under a tracker."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..budgets.verdict import Outcome, Verdict, with_held
 from ..errors import AttnMemError, stops
 from ..measurement.measurement import Measurement
-from ..measurement.timeline import ITSELF
 from ..units import format_size
+
+_SECOND_RUN = "the second run"
 
 
 def wanted(explain: str, verdict: Verdict) -> bool:
-    """Whether ``--attnmem-explain`` asks who held the memory that a verdict is on."""
+    """Returns True if ``--attnmem-explain`` asks for the tensors behind a verdict."""
     if verdict.outcome is Outcome.OVER:
         return explain != "off"
     measured = verdict.measurement
@@ -22,19 +23,20 @@ def wanted(explain: str, verdict: Verdict) -> bool:
 
 
 def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:
-    """The verdict with what was held at the peak, from one more run; or with why that is unknown.
+    """Returns the verdict with the tensors that were held, or with a note why they are unknown.
 
-    The tracker sees the tensors of a program. What kernels keep for themselves, and what a
-    compiler saved that the tracker's eager run did not, is told as the difference. However the
-    run ends, the verdict stands; an error that stops the session is raised.
+    ``trace`` runs the code again, under a tracker that sees the tensors of the program. A note
+    gives the bytes that it does not see: the scratch of kernels, and tensors that a compiler saved
+    but this eager run did not. The verdict stands even if this run fails; an error that stops the
+    session is raised.
     """
     measured = verdict.measurement
     if measured is None or measured.out_of_memory is not None:
         return verdict
+    at_end = verdict.budget is not None and verdict.budget.metric == "retained"
     if measured.held or measured.left:  # known from the run itself
-        at_end = verdict.budget is not None and verdict.budget.metric == "retained"
         known = replace(measured, held=measured.left) if at_end else measured
-        return with_held(verdict, _traced_too(known, trace, at_end))
+        return with_held(verdict, _with_modules(known, trace, at_end))
     try:
         traced = (trace or _untraceable)()
     except AttnMemError as error:
@@ -44,63 +46,86 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     except BaseException as error:
         why = raised(error)
     else:
-        metric = verdict.budget.metric if verdict.budget else "peak"
-        held = traced.left if metric == "retained" else traced.held
-        note = _difference(measured, traced, "retained" if metric == "retained" else "peak")
-        traced = of_second_run(traced, note)
-        return with_held(verdict, replace(traced, held=held, held_note=note))
+        held = traced.left if at_end else traced.held
+        difference = _difference(measured, traced, at_end)
+        traced = of_second_run(traced, difference.run)
+        return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
     note = " ".join(f"what was held is not known: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
 
 
-def _traced_too(
+def _with_modules(
     known: Measurement, trace: Callable[[], Measurement] | None, at_end: bool
 ) -> Measurement:
-    """Returns the measurement with the modules and shapes of a second run that holds the same."""
+    """Returns the measurement with modules and symbolic shapes, if a second run holds the same."""
     try:
         traced = (trace or _untraceable)()
     except stops():
         raise
     except BaseException:
         return known
-    told = traced.left if at_end else traced.held
-    same = Counter(one.origin for one in told) == Counter(one.origin for one in known.held)
-    return replace(known, held=told) if same else known
+    held = traced.left if at_end else traced.held
+    same = Counter(one.origin for one in held) == Counter(one.origin for one in known.held)
+    return replace(known, held=held) if same else known
 
 
-def of_second_run(traced: Measurement, note: str = "") -> Measurement:
-    """The measurement, whose timeline says how it was seen, and what it does not account for."""
+def of_second_run(traced: Measurement, run: str = _SECOND_RUN) -> Measurement:
+    """Returns the measurement; the note of its timeline names the run."""
     if traced.timeline is None:
         return traced
-    run = "the second run"
-    seen = note if note.startswith(run) else ", ".join(filter(None, (run, note.replace(run, "it"))))
-    told = seen + traced.timeline.note.removeprefix(ITSELF)
-    return replace(traced, timeline=replace(traced.timeline, note=told))
+    return replace(traced, timeline=traced.timeline.seen_in(run))
 
 
 def raised(error: BaseException) -> str:
-    """How a second run ended that did not come to its end."""
-    return f"the second run raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+    """Returns the reason why a second run gives no answer: the error that it raised."""
+    return f"{_SECOND_RUN} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
 
 
 def _untraceable() -> Measurement:
     raise AttnMemError("a region runs again only with its test")
 
 
-def _difference(measured: Measurement, traced: Measurement, metric: str) -> str:
-    """What the tracker did not see, in one line; empty where it saw as much."""
-    all_of_it, seen = measured.value(metric), traced.value(metric)
-    if all_of_it is None or seen is None or all_of_it == seen:
-        return ""
-    if all_of_it > seen:
-        unseen = format_size(all_of_it - seen)
-        if metric == "retained":
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The bytes that were measured and the bytes of a second run, at the peak or ``at_end``."""
+
+    measured: int
+    traced: int
+    at_end: bool
+
+    @property
+    def held_note(self) -> str:
+        """Returns the line below the tensors that were held; empty if both runs hold the same."""
+        return self._missing(_SECOND_RUN) or self._surplus
+
+    @property
+    def run(self) -> str:
+        """Returns the second run in words, and the bytes by which it differs."""
+        missing = self._missing("it")
+        return f"{_SECOND_RUN}, {missing}" if missing else self._surplus or _SECOND_RUN
+
+    def _missing(self, run: str) -> str:
+        if self.measured <= self.traced:
+            return ""
+        nbytes = format_size(self.measured - self.traced)
+        if self.at_end:
             return (
-                f"and {unseen} that the second run did not keep: state of first use, most likely;"
+                f"and {nbytes} that {run} did not keep: state of first use, most likely;"
                 " warmup=1 leaves it out"
             )
-        return (
-            f"and {unseen} that the second run did not account for (scratch inside kernels, most"
-            " likely)"
-        )
-    return f"the second run, eager and without scratch, held {format_size(seen)}"
+        return f"and {nbytes} that {run} did not account for (scratch inside kernels, most likely)"
+
+    @property
+    def _surplus(self) -> str:
+        if self.measured >= self.traced:
+            return ""
+        return f"{_SECOND_RUN}, eager and without scratch, held {format_size(self.traced)}"
+
+
+def _difference(measured: Measurement, traced: Measurement, at_end: bool) -> _Difference:
+    """Returns the difference of two runs; none if the bytes of one of them are unknown."""
+    metric = "retained" if at_end else "peak"
+    first, second = measured.value(metric), traced.value(metric)
+    if first is None or second is None:
+        return _Difference(0, 0, at_end)
+    return _Difference(first, second, at_end)

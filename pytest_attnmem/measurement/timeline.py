@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
@@ -34,9 +34,6 @@ class FreeEvent(NamedTuple):
 
 Event = AllocEvent | FreeEvent
 
-#: How a note begins on what is left out, where it was not another run that was looked at.
-ITSELF = "the run itself"
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -61,7 +58,13 @@ class Timeline:
     spans: tuple[Span, ...]
     """In order of birth."""
     note: str = ""
-    """In which run it was seen, where that is to be known, and what it leaves out."""
+    """The run that was observed and what is left out; empty for the run itself if complete."""
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+    """The allocations without a span of their own, a phrase each, which the note lists."""
+
+    def seen_in(self, run: str) -> Timeline:
+        """Returns the timeline with a note that it shows ``run``."""
+        return replace(self, note="; ".join([run, *self.left_out]))
 
     def levels(self) -> list[int]:
         """Bytes alive after each event."""
@@ -105,19 +108,19 @@ def timeline(stretches: Iterable[tuple[int, Sequence[Event]]], most: int = MOST)
                 lives.append(_Life(_taken_off(event.nbytes), events))
                 earlier += event.nbytes
             events += 1
-    notes = [f"{format_size(earlier)} from before died in it and is taken off"] if earlier else []
+    left_out = (
+        [f"{format_size(earlier)} from before died in it and is taken off"] if earlier else []
+    )
     if len(lives) <= most:
-        return Timeline(events, tuple(life.span() for life in lives), _note(notes))
-    notes.append(f"the {len(lives) - most} smallest are told together")
-    return _renumbered(_largest(lives, events, most), _note(notes))
+        whole = Timeline(events, tuple(life.span() for life in lives))
+    else:
+        left_out.append(f"the {len(lives) - most} smallest are told together")
+        whole = _renumbered(_largest(lives, events, most))
+    return replace(whole, left_out=tuple(left_out)).seen_in("the run itself") if left_out else whole
 
 
 def _taken_off(nbytes: int) -> AllocEvent:
     return AllocEvent(-nbytes, lambda: Held(-nbytes, (), "", "(from before)", ""))
-
-
-def _note(notes: list[str]) -> str:
-    return "; ".join([ITSELF, *notes]) if notes else ""
 
 
 def _levels(lives: Iterable[tuple[int, int, int | None]], events: int) -> list[int]:
@@ -157,7 +160,7 @@ def _together(lives: list[_Life], events: int, peak: int) -> Iterator[Span]:
             yield Span(others, start, end if end < events else None)
 
 
-def _renumbered(spans: list[Span], note: str) -> Timeline:
+def _renumbered(spans: list[Span]) -> Timeline:
     """With the events alone at which something changes."""
     told = {span.born for span in spans} | {span.died for span in spans if span.died is not None}
     number = {event: place for place, event in enumerate(sorted(told))}
@@ -168,5 +171,4 @@ def _renumbered(spans: list[Span], note: str) -> Timeline:
             Span(span.held, number[span.born], None if span.died is None else number[span.died])
             for span in ordered
         ),
-        note,
     )

@@ -94,23 +94,24 @@ LIVES = Timeline(1, (Span(PEAK, 0, None),))
 
 
 @pytest.mark.parametrize(
-    ("peak", "note", "told"),
+    ("peak", "left_out", "note"),
     [
-        (1024, "", "the second run"),
+        (1024, (), "the second run"),
         (
             1000,
-            "",
+            (),
             "the second run, and 24 B that it did not account for (scratch inside kernels, most"
             " likely)",
         ),
-        (2048, "", "the second run, eager and without scratch, held 2.0 KiB"),
-        (1024, "the run itself; 3 are left out", "the second run; 3 are left out"),
+        (2048, (), "the second run, eager and without scratch, held 2.0 KiB"),
+        (1024, ("3 are left out",), "the second run; 3 are left out"),
     ],
 )
-def test_a_timeline_says_that_it_is_a_second_runs_and_what_that_did_not_see(seen, peak, note, told):
-    again = replace(seen, peak_bytes=peak, timeline=replace(LIVES, note=note), snapshots=({},))
+def test_the_note_of_a_timeline_names_the_second_run_and_what_it_missed(seen, peak, left_out, note):
+    lives = replace(LIVES, left_out=left_out).seen_in("the run itself")
+    again = replace(seen, peak_bytes=peak, timeline=lives, snapshots=({},))
     measured = attributed(judge(seen, Budget(1)), lambda: again).measurement
-    assert measured.timeline == replace(LIVES, note=told)
+    assert measured.timeline == replace(LIVES, note=note)
     assert measured.snapshots == ({},)
     assert measured.peak_bytes == 1024
 
