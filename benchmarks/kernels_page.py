@@ -93,7 +93,7 @@ PyTorch's compiled kernel then reads beyond the keys.
 
 def render() -> str:
     """Returns the page."""
-    instrument = open_primed("simulated")
+    primed = open_primed("simulated")
     recorded = json.loads(TIMES.read_text(encoding="utf-8"))
     orders = _table(
         ["call", "options", "memory", "time", "paper"],
@@ -102,7 +102,7 @@ def render() -> str:
     gc.freeze()  # a collection before each window takes longer than what is in it otherwise
     costs = _table(
         ["call", "forward", "both passes", "saved", "FLOP/byte", "time"],
-        [_costs(kernel, instrument, recorded["kernels"]) for kernel in KERNELS],
+        [_costs(kernel, primed, recorded["kernels"]) for kernel in KERNELS],
     )
     gc.unfreeze()
     others = _table(
@@ -151,12 +151,10 @@ def _order(attention: Callable[..., Any]) -> list[str]:
     return [memory + more, time, f"[{paper}](https://arxiv.org/abs/{number})"]
 
 
-def _costs(
-    kernel: Kernel, instrument: PrimedBackend, times: dict[str, dict[str, float]]
-) -> list[str]:
+def _costs(kernel: Kernel, primed: PrimedBackend, times: dict[str, dict[str, float]]) -> list[str]:
     shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(_causal(kernel))})])
     peaks = [model.peak(shape) for model in (kernel.model.forward, kernel.model.training)]
-    saved = _saved(kernel, instrument)
+    saved = _saved(kernel, primed)
     flops, moved = _fused(saved) if kernel.name in FUSED else _work(kernel)
     time = times.get(kernel.name)
     ratios = f"{time['forward']:.2f}, {time['training']:.2f}" if time else "-"
@@ -175,7 +173,7 @@ def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> li
     return [f"`{name}`", *_order(attention), *peaks, *["-"] * (2 - len(peaks))]
 
 
-def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
+def _saved(kernel: Kernel, primed: PrimedBackend) -> Callable[[int], int]:
     """Bytes alive after a forward that a backward may follow, of each length."""
 
     def retained(length: int) -> int:
@@ -184,7 +182,7 @@ def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
         def forward() -> Tensor:
             return kernel.attention(*qkv(**sizes, requires_grad=True), causal=_causal(kernel))
 
-        kept = instrument.run(forward)[0].retained_bytes
+        kept = primed.run(forward)[0].retained_bytes
         if kept is None:
             raise ValueError(f"what {kernel.name} saves was not measured")
         return kept

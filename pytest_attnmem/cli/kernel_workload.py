@@ -69,7 +69,7 @@ class Workload:
         """The same at other sizes."""
         return replace(self, sizes={**self.sizes, **sizes})
 
-    def measured(self, instrument: PrimedBackend) -> Measurement:
+    def measured(self, primed: PrimedBackend) -> Measurement:
         """Run it on a simulated device that has nothing on it but workspaces.
 
         What is left at the end is what is kept: out, or the gradients.
@@ -79,7 +79,7 @@ class Workload:
         """
         import torch
 
-        backend = instrument.backend
+        backend = primed.backend
         backend.forget()
 
         def program() -> Any:
@@ -92,13 +92,13 @@ class Workload:
 
         try:
             with torch.set_grad_enabled(self.backward):
-                return instrument.run(program)[0]
+                return primed.run(program)[0]
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
             raise BudgetError(f"{self}: the kernel raised {shown(error, 200)}") from error
 
-    def allocations(self, instrument: PrimedBackend) -> int:
+    def allocations(self, primed: PrimedBackend) -> int:
         """About how many it makes: a loop over blocks is simulated block by block.
 
         Counted at two small sizes that are as long to wide as this, whose growth goes on.
@@ -107,7 +107,7 @@ class Workload:
         if longest <= 2 * _FEW:
             return 0
         few, twice = (
-            max(1, self._shrunk(_FEW * times / longest).measured(instrument).allocations)
+            max(1, self._shrunk(_FEW * times / longest).measured(primed).allocations)
             for times in (0.5, 1)
         )
         doublings = math.log2(longest / _FEW)

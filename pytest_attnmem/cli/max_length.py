@@ -50,8 +50,8 @@ def execute(arguments: Namespace) -> int:
 
     profile = find_profile(arguments.device)
     of_length = workload(arguments)
-    instrument = open_primed(f"simulated:{profile.name}")
-    found = Search(of_length, instrument, profile, sys.stderr.isatty()).longest()
+    primed = open_primed(f"simulated:{profile.name}")
+    found = Search(of_length, primed, profile, sys.stderr.isatty()).longest()
     if arguments.json:
         print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
     else:
@@ -87,12 +87,12 @@ class Search:
     def __init__(
         self,
         of_length: Callable[[int], Workload],
-        instrument: PrimedBackend,
+        primed: PrimedBackend,
         profile: DeviceProfile,
         telling: bool,
     ) -> None:
         self._of_length = of_length
-        self._instrument = instrument
+        self._primed = primed
         self._profile = profile
         self._telling = telling
         self._simulated: dict[int, Length] = {}
@@ -107,9 +107,9 @@ class Search:
         judge = self.by_model
         with (
             settled(),
-            simulation_context(self._instrument.backend),
+            simulation_context(self._primed.backend),
         ):  # once: to put it on takes longer than most kernels
-            simulating = self._of_length(max(1, about)).allocations(self._instrument) <= MOST
+            simulating = self._of_length(max(1, about)).allocations(self._primed) <= MOST
             if simulating:
                 judge = self.simulated
                 about = longest(lambda N: judge(N).fits, about)
@@ -125,8 +125,8 @@ class Search:
     def by_model(self, N: int) -> Length:
         """What the model says of a length."""
         work = self._of_length(N)
-        peak = work.model.peak(work.shape, self._instrument.backend.kinds)
-        needed = peak + work.inputs_bytes + self._instrument.workspace_bytes
+        peak = work.model.peak(work.shape, self._primed.backend.kinds)
+        needed = peak + work.inputs_bytes + self._primed.workspace_bytes
         lacking = needed - self._profile.memory_bytes
         if lacking <= 0:
             return Length(N, True, peak)
@@ -136,7 +136,7 @@ class Search:
         """What becomes of a length on the simulated device."""
         if N not in self._simulated:
             self._tell(f"trying N={N}")
-            seen = self._of_length(N).measured(self._instrument)
+            seen = self._of_length(N).measured(self._primed)
             refused = (seen.out_of_memory or "").partition(" at ")[0]
             unmeasured = seen.unmeasured or ""
             self._simulated[N] = Length(N, not refused, seen.peak_bytes, refused, unmeasured)

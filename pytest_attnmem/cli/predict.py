@@ -115,11 +115,11 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
     """
     from ..backends.primed_backend import open_primed
 
-    instrument = open_primed(f"simulated:{profile.name}")
-    backend = instrument.backend
+    primed = open_primed(f"simulated:{profile.name}")
+    backend = primed.backend
     with settled(), simulation_context(backend):
-        worth = work.allocations(instrument) <= MOST
-        whole = work.measured(instrument) if worth else None
+        worth = work.allocations(primed) <= MOST
+        whole = work.measured(primed) if worth else None
     out_of_memory = whole.out_of_memory if whole else None
     if out_of_memory is not None:
         whole = work.measured(unlimited(profile))
@@ -130,7 +130,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
         own = live[name]
         scratch = {term: nbytes for term, nbytes in alive.items() if term not in own}
         phases.append(PredictedPhase(name, own, scratch))
-    workspace = instrument.workspace_bytes
+    workspace = primed.workspace_bytes
     return Prediction(work, profile, tuple(phases), workspace, tensors, whole, out_of_memory)
 
 

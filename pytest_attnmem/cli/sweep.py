@@ -80,13 +80,13 @@ def execute(arguments: Namespace) -> int:
     from ..sweep.runner import Bench
 
     asked = _cases(arguments)
-    instrument = _instrument(arguments)
-    parameters = _parameters(arguments, instrument)
+    primed = _primed(arguments)
+    parameters = _parameters(arguments, primed)
     known = _known(arguments.resume, parameters)
     passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
     for option in _FILES:
         _look(option, getattr(arguments, option))
-    bench = Bench(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
+    bench = Bench(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
     with settled():
         found = _run(bench, asked, known, with_longest=arguments.longest)
     sweep = rows.Sweep(parameters, describe(), *found)
@@ -150,7 +150,7 @@ def _count(option: str, text: str, least: int) -> int:
     return int(text)
 
 
-def _instrument(arguments: Namespace) -> PrimedBackend:
+def _primed(arguments: Namespace) -> PrimedBackend:
     from ..backends.primed_backend import open_primed
     from ..backends.registry import BACKENDS, with_profiles
 
@@ -171,9 +171,9 @@ def _instrument(arguments: Namespace) -> PrimedBackend:
     return open_primed(device or "auto")
 
 
-def _parameters(arguments: Namespace, instrument: PrimedBackend) -> dict[str, Any]:
+def _parameters(arguments: Namespace, primed: PrimedBackend) -> dict[str, Any]:
     """All that numbers depend on."""
-    backend = instrument.backend
+    backend = primed.backend
     names = ("kernel", "d", "n", "batch", "heads", "dtype", "causal", "backward")
     timed = () if arguments.simulate else ("passes", "warmup")
     profile = getattr(backend, "profile", None)

@@ -94,24 +94,24 @@ def memory_scaling(
     found = [kernel_of(name) for name in kernels]
     found_dtype = dtype_of(dtype, "memory_scaling")
     shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]
-    instrument = open_primed(backend or "auto")
+    primed = open_primed(backend or "auto")
     return tuple(
         ScalingRow(
             shape.N,
             shape.q_bytes + shape.k_bytes + shape.v_bytes,
-            {kernel.name: _peak(instrument, kernel, shape, found_dtype) for kernel in found},
+            {kernel.name: _peak(primed, kernel, shape, found_dtype) for kernel in found},
         )
         for shape in shapes
     )
 
 
-def _peak(instrument: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtype: Any) -> Peak:
+def _peak(primed: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtype: Any) -> Peak:
     def forward() -> Any:
-        device = instrument.backend.device
+        device = primed.backend.device
         inputs = qkv(shape.B, shape.H, shape.N, shape.d, dtype=dtype, device=device)
         return kernel.attention(*inputs, causal=is_causal(kernel))
 
-    seen, _ = instrument.run(forward)
+    seen, _ = primed.run(forward)
     theoretical = above_inputs(kernel, shape)
     if seen.out_of_memory is not None:
         return Peak(None, theoretical, seen.out_of_memory)

@@ -35,7 +35,7 @@ class MemoryTracker:
     """
 
     def __init__(self, backend: str | None = None) -> None:
-        self._instrument = open_primed(backend or "auto")
+        self._primed = open_primed(backend or "auto")
         self._stack = ExitStack()
         self._window: Window | None = None
         self._allocated = self._reserved = 0  # when the window began
@@ -48,7 +48,7 @@ class MemoryTracker:
         Raises:
             AttnMemError: the tracker is closed, or cannot see.
         """
-        self._instrument.backend.empty_cache()
+        self._primed.backend.empty_cache()
         seen = self._look()
         self._allocated += seen._allocated.level
         self._reserved += seen._reserved.level
@@ -99,7 +99,7 @@ class MemoryTracker:
         with ExitStack() as fresh:
             # Inside the old one, so that nothing is missed between them.
             opened = window(
-                self._instrument.backend, "reserved", workspace=self._instrument.workspace_bytes
+                self._primed.backend, "reserved", workspace=self._primed.workspace_bytes
             )
             self._window = fresh.enter_context(opened)
             self._stack.close()
@@ -110,7 +110,7 @@ class MemoryTracker:
             raise AttnMemError("the tracker is closed; make another MemoryTracker()")
         with pause():  # what was seen so far is told when the watching is interrupted
             pass
-        self._window.close(self._instrument.backend)
+        self._window.close(self._primed.backend)
         seen = self._window.measurement
         if seen and (seen.unmeasured is not None or seen.allocated_bytes is None):
             raise _unmeasured(seen)

@@ -38,14 +38,14 @@ class Seen:
     unmeasured: str = ""
 
 
-def observe(case: Case, instrument: PrimedBackend, *, trace: bool = False) -> Seen:
+def observe(case: Case, primed: PrimedBackend, *, trace: bool = False) -> Seen:
     """Run the case once.
 
     Raises:
         AttnMemError: it cannot be measured here.
         Exception: whatever the attention raises, but that memory ran out.
     """
-    backend = instrument.backend
+    backend = primed.backend
     backend.forget()
     windows: dict[str, Window] = {}
     stages = ExitStack()

@@ -27,15 +27,15 @@ class Bench:
 
     def __init__(
         self,
-        instrument: PrimedBackend,
+        primed: PrimedBackend,
         *,
         passes: int = 100,
         warmup: int = 5,
         tracing: bool = False,
     ) -> None:
         """With ``tracing``, what is not simulated runs once more to see who holds the peak."""
-        self.instrument = instrument
-        self.profile: DeviceProfile | None = getattr(instrument.backend, "profile", None)
+        self.primed = primed
+        self.profile: DeviceProfile | None = getattr(primed.backend, "profile", None)
         self._passes, self._warmup = passes, warmup
         self._tracing = tracing
         self._endless: PrimedBackend | None = None
@@ -73,7 +73,7 @@ class Bench:
         return self._refusal(seen, how) == "" and not seen.unmeasured
 
     def _row(self, case: Case) -> Row:
-        kind = self.instrument.backend.device.partition(":")[0]
+        kind = self.primed.backend.device.partition(":")[0]
         if kind not in case.attention.devices:
             where = ", ".join(case.attention.devices)
             return self._blank(case, status=ERROR, reason=f"{case.attention.name} runs on {where}")
@@ -99,15 +99,15 @@ class Bench:
     def _seen(self, case: Case) -> tuple[Seen, str]:
         """What the case needs, and how that is known."""
         if case.attention.attend is None:
-            return by_model(case, self.instrument.backend.kinds), "by the model"
+            return by_model(case, self.primed.backend.kinds), "by the model"
         if not self.simulated:
             if case.attention.name not in self._met:  # what it imports may hold tensors of its own
                 self._met.add(case.attention.name)
-                observe(case.at(min(case.N, PERIOD)), self.instrument)
-            return observe(case, self.instrument), "measured"
+                observe(case.at(min(case.N, PERIOD)), self.primed)
+            return observe(case, self.primed), "measured"
         if allocations(case, self._short) > MOST:
             return by_growth(case, self._short), "by growth"
-        return observe(case, self.instrument), _EACH
+        return observe(case, self.primed), _EACH
 
     def _short(self, case: Case) -> Seen:
         """A short length, which several longer ones ask for."""
@@ -118,7 +118,7 @@ class Bench:
 
     def _on_endless(self, case: Case) -> Seen:
         if self.profile is None:
-            return observe(case, self.instrument)
+            return observe(case, self.primed)
         if self._endless is None:
             from ..backends.simulated import Simulated
 
@@ -139,26 +139,26 @@ class Bench:
     def _components(self, case: Case, seen: Seen, how: str) -> tuple[Component, ...]:
         alive = seen.alive
         if self._tracing and how == "measured" and seen.peak_bytes is not None:
-            alive = observe(case, self.instrument, trace=True).alive
+            alive = observe(case, self.primed, trace=True).alive
         if not any(alive.values()):
             return ()
         symbols = case.shape.symbols
         return decompose(
             {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()},
             peak_bytes=self._all(seen.peak_bytes),
-            workspace_bytes=self.instrument.workspace_bytes,
+            workspace_bytes=self.primed.workspace_bytes,
         )
 
     def _timed(self, row: Row, case: Case) -> Row:
-        if not self.instrument.backend.computes or case.attention.attend is None:
+        if not self.primed.backend.computes or case.attention.attend is None:
             return row
-        device = self.instrument.backend.device
+        device = self.primed.backend.device
         forward_ms, backward_ms = mean_times(case, device, self._passes, self._warmup)
         return replace(row, forward_ms=forward_ms, backward_ms=backward_ms)
 
     def _all(self, nbytes: int | None) -> int | None:
         """With the workspaces, as the device has it."""
-        return None if nbytes is None else nbytes + self.instrument.workspace_bytes
+        return None if nbytes is None else nbytes + self.primed.workspace_bytes
 
     def _blank(self, case: Case, *, status: str = OK, by: str = "", reason: str = "") -> Row:
         return Row(
@@ -173,5 +173,5 @@ class Bench:
             status,
             by,
             reason,
-            workspace_bytes=self.instrument.workspace_bytes,
+            workspace_bytes=self.primed.workspace_bytes,
         )

@@ -96,16 +96,16 @@ PROGRAMS = {
 def test_at_any_shape_the_form_is_what_a_simulated_run_needs(program, shapes, backward):
     found = derive(program, *shapes, backward=bool(backward))
     draw = random.Random(0)
-    instrument = PrimedBackend(Simulated(PROFILES["H200"], program_only), 0)
+    primed = PrimedBackend(Simulated(PROFILES["H200"], program_only), 0)
     for _ in range(20):
         sizes = {"B": draw.randint(2, 6), "H": draw.randint(2, 9), "d": draw.randint(1, 20) * 8}
         sizes |= {"N": draw.randint(2, 9) * 128, "M": draw.randint(2, 9) * 128}
-        assert peak(instrument, program, shapes, sizes, backward) == found.evaluate(
+        assert peak(primed, program, shapes, sizes, backward) == found.evaluate(
             {name: sizes[name] for name in found.symbols}
         )
 
 
-def peak(instrument, program, shapes, sizes, backward):
+def peak(primed, program, shapes, sizes, backward):
     def made(shape):
         kind, _, dims = shape.rpartition(":")
         numbers = [sizes.get(dim) or int(dim) for dim in dims.split()]
@@ -116,7 +116,7 @@ def peak(instrument, program, shapes, sizes, backward):
             requires_grad=bool(backward),
         )
 
-    with instrument.backend.world():
+    with primed.backend.world():
         inputs = [made(shape) for shape in shapes]
 
     def run():
@@ -125,7 +125,7 @@ def peak(instrument, program, shapes, sizes, backward):
             out.sum().backward()
         return out
 
-    measurement, _ = instrument.run(run)
+    measurement, _ = primed.run(run)
     if isinstance(program, nn.Module):
         program.zero_grad()
     assert measurement.unmeasured is None
@@ -182,7 +182,8 @@ def test_other_backends_and_odd_sizes_are_refused():
     with pytest.raises(BudgetError) as error:
         derive(naive, *QKV, backend="cpu")
     assert str(error.value) == (
-        "derive runs simulated, not on 'cpu'; growth(fn, N=[…]) fits what another backend measures"
+        "derive runs simulated, not on 'cpu'; growth(fn, N=[…]) fits"
+        " measurements of another backend"
     )
     with pytest.raises(BudgetError) as error:
         derive(naive, *QKV, sizes={"M": [1, 2, 3, 4]})

@@ -87,19 +87,19 @@ IN_REGIONS = {regions: 2, nested: 3, long: 1}
 
 def seen(backend, program, trace, evidence=True):
     """The measurements of a program and of its regions."""
-    instrument = PrimedBackend(open_backend(backend), 0, evidence)
-    instrument.backend.forget()
+    primed = PrimedBackend(open_backend(backend), 0, evidence)
+    primed.backend.forget()
     windows = []
 
     @contextmanager
     def region(_):
-        with instrument.window() as opened:
+        with primed.window() as opened:
             windows.append(opened)
             yield
 
     with ExitStack() as stack:
-        windows.append(stack.enter_context(instrument.window(trace=trace)))
-        program(instrument.backend.device, region)
+        windows.append(stack.enter_context(primed.window(trace=trace)))
+        program(primed.backend.device, region)
     gc.collect()
     return [opened.measurement for opened in windows]
 

@@ -95,10 +95,10 @@ def cpu() -> Iterator[Backend]:
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[PrimedBackend]:
     """An H100 that nobody has."""
-    instrument = open_primed("simulated:H100")
+    primed = open_primed("simulated:H100")
     gc.collect()
     gc.freeze()
-    yield instrument
+    yield primed
     gc.unfreeze()
 
 

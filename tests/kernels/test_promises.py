@@ -42,7 +42,7 @@ class Run:
     """One pass of a kernel, or both, of one head."""
 
     kernel: Kernel
-    instrument: PrimedBackend
+    primed: PrimedBackend
     training: bool = False
     options: dict[str, object] = field(default_factory=dict)
     dtype: torch.dtype = torch.bfloat16
@@ -53,12 +53,12 @@ class Run:
         return self.forward(N, False)
 
     def forward(self, N: int, requires_grad: bool) -> torch.Tensor:
-        device = self.instrument.backend.device
+        device = self.primed.backend.device
         inputs = qkv(1, 1, N, 64, dtype=self.dtype, device=device, requires_grad=requires_grad)
         return self.kernel.attention(*inputs, causal=causal(self.kernel), **self.options)
 
     def peak(self, N: int) -> int:
-        measured = self.instrument.run(lambda: self(N))[0]
+        measured = self.primed.run(lambda: self(N))[0]
         assert measured.unmeasured is None
         return measured.peak_bytes
 

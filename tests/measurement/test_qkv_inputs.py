@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("frozen")
 
 @pytest.fixture(scope="module")
 def memory() -> AttnMem:
-    instrument = open_primed("cpu")
-    return AttnMem(lambda name: instrument)
+    primed = open_primed("cpu")
+    return AttnMem(lambda name: primed)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_the_notebook_s_arithmetic_gives_the_peak_of_a_call(tracker, request):
 
 def test_a_measurement_inside_is_a_part_of_it(tracker):
     kept = mebibyte()
-    seen = measure(mebibyte, backend=tracker._instrument.backend.name)
+    seen = measure(mebibyte, backend=tracker._primed.backend.name)
     assert (seen.unmeasured, seen.peak_bytes) == (None, MIB)
     assert tracker.current_allocated() == 2 * MIB
     del kept, seen

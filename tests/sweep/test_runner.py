@@ -72,7 +72,7 @@ def test_an_interrupt_is_none(bench, case):
 
 def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
     seen = Seen(1, 2, 3, unmeasured="no model of aten.mystery")
-    monkeypatch.setattr(benches, "observe", lambda case, instrument: seen)
+    monkeypatch.setattr(benches, "observe", lambda case, primed: seen)
     row = bench.row(case("standard", 64))
     assert (row.status, row.reason) == ("unmeasured", "no model of aten.mystery")
     assert (row.before_bytes, row.peak_bytes, row.components) == (None, None, ())
@@ -81,7 +81,7 @@ def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
 def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypatch):
     asked = []
 
-    def short(point, instrument):
+    def short(point, primed):
         asked.append(point.N)
         return Seen(point.N, 2 * point.N * MIB, point.N**2)
 
@@ -128,7 +128,7 @@ def test_on_a_device_that_computes_there_are_times(case):
 def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch):
     asked = []
 
-    def seen(point, instrument):
+    def seen(point, primed):
         asked.append((point.attention.name, point.N))
         return Seen(1, 2, 3)
 
