@@ -1,1 +1,1 @@
-"""The functions of ``attnmem``: measure, region, check, compare, growth and derive."""
+"""The ``attnmem`` fixture and its functions: measure, region, check, compare, growth, derive."""

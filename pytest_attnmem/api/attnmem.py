@@ -1,4 +1,4 @@
-"""What the ``attnmem`` fixture is: measure, region, check, compare and qkv."""
+"""The object behind the ``attnmem`` fixture: measure, region, check, compare, growth and qkv."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..budgets.growth_fit import Growth, grow
 from ..budgets.verdict import Verdict, judge, judge_unfinished
 from ..closed_forms.closed_form import Derived
 from ..errors import BudgetError
-from ..measurement import qkv_inputs as inputs
+from ..measurement import qkv_inputs
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from .comparison import Comparison, Ratio, Saving, hold
+from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
 from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
 from .region import Region
 
-__tracebackhide__ = True  # pytest shows the line that called, and none of these
+__tracebackhide__ = True  # pytest shows the line that called, not these frames
 
 
 class AttnMem:
-    """Measures, and holds measurements to limits: what the ``attnmem`` fixture is."""
+    """Measures code and judges the measurements against limits; the ``attnmem`` fixture."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class AttnMem:
         self.regions: list[Region] = []
         """The regions that the test made, entered or not."""
         self._traced: dict[str, Measurement] | None = None  # in a dry run
-        self._sizes: inputs.Resized = {}  # of inputs, in a dry run
+        self._sizes: qkv_inputs.Resized = {}  # of inputs, in a dry run
 
     def __repr__(self) -> str:
         return "<attnmem>"
@@ -62,30 +62,30 @@ class AttnMem:
         return self._primed(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
+        """Returns inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
         backend = self._primed(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
-        arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
+        arguments = qkv_inputs.resized(qkv_inputs.read_arguments(args, kwargs), self._sizes)
         with simulation_context(backend):
-            tensors = inputs.qkv(**arguments)
-        self._sources.append(inputs.shape_of(arguments))
+            tensors = qkv_inputs.qkv(**arguments)
+        self._sources.append(qkv_inputs.shape_of(arguments))
         return tensors
 
     def add_symbols(self, source: Source) -> None:
-        """Take in symbols that became known."""
+        """Adds the symbols of a source that became known."""
         self._sources.append(source)
 
     @property
     def input_sizes(self) -> Mapping[str, int]:
-        """The sizes that ``qkv`` was called with."""
-        return inputs.sizes_of(self._sources)
+        """Returns the sizes that ``qkv`` was called with."""
+        return qkv_inputs.sizes_of(self._sources)
 
     @contextmanager
-    def dry_run(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
-        """Measure the regions of a test, at other ``sizes`` of its inputs if given.
+    def dry_run(self, sizes: qkv_inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+        """Yields the measurements of a test's regions, at other ``sizes`` of its inputs if given.
 
-        Nothing raises, and no row is kept.
+        No limit raises, and no row is written.
         """
         sources, regions = len(self._sources), len(self.regions)
         self._traced, self._sizes = {}, sizes or {}
@@ -103,7 +103,7 @@ class AttnMem:
             known.clear()
 
     def shape(self, *sources: Source) -> AttentionShape:
-        """The symbols of ``sources`` and those known so far: of arguments and inputs made."""
+        """Returns the symbols of ``sources``, the test's arguments and the inputs made so far."""
         return gather([*sources, *self._sources])
 
     def measure(
@@ -114,10 +114,10 @@ class AttnMem:
         backend: str | None = None,
         **kwargs: Any,
     ) -> Measurement:
-        """Measure one call ``fn(*args, **kwargs)``, after ``warmup`` calls that are not measured.
+        """Measures one call ``fn(*args, **kwargs)``, after ``warmup`` calls that are not measured.
 
-        What it returns is alive at the end, counted in ``retained_bytes``, and kept as ``result``.
-        Running out of memory is a result (``out_of_memory``); other errors are raised.
+        The value that ``fn`` returns counts as retained and is kept as ``result``. If memory runs
+        out, the measurement says so (``out_of_memory``); other errors are raised.
 
         Raises:
             BackendUnavailable: the backend cannot measure here.
@@ -125,14 +125,14 @@ class AttnMem:
         if not callable(fn):
             raise BudgetError(
                 f"measure takes a function and its arguments, measure(fn, q, k, v); got a"
-                f" {type(fn).__name__}, perhaps what the function returned"
+                f" {type(fn).__name__}, perhaps the value that the function returned"
             )
         primed = self._primed(backend)
         primed.warm_up(lambda: fn(*args, **kwargs), warmup)
         measurement, result = primed.run(lambda: fn(*args, **kwargs))
 
         def trace() -> Measurement:
-            with unseen():  # by the window of the test that this may be in
+            with unseen():  # the window of a test around this call must not count the run
                 return primed.run(lambda: fn(*args, **kwargs), trace=True)[0]
 
         return replace(measurement, result=result, trace=trace)
@@ -148,13 +148,12 @@ class AttnMem:
         backend: str | None = None,
         **symbols: Any,
     ) -> Region:
-        """Measure the body of a ``with``; over ``limit`` it raises there.
+        """Measures the body of a ``with``; raises at its end if the body exceeds ``limit``.
 
-        Regions nest and repeat; each is a row of the report. ``region.measurement`` is filled in
-        at the end.
+        Regions nest and repeat; each is a row of the report. Its ``measurement`` is set at the end.
 
         Raises:
-            BudgetExceeded: at the end, if the region was over its limit.
+            BudgetExceeded: the region exceeded its limit.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         if not (isinstance(name, str) and name.strip() and name.isprintable()):
@@ -180,15 +179,15 @@ class AttnMem:
         name: str = "check",
         **symbols: Any,
     ) -> Verdict:
-        """Hold a measurement to a limit.
+        """Judges a measurement against a limit and returns the verdict.
 
         Raises:
-            BudgetExceeded: it is over.
+            BudgetExceeded: the measurement exceeds the limit.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         if not isinstance(measurement, Measurement):
             kind = type(measurement).__name__
-            raise BudgetError(f"check takes what measure returned, a Measurement; got a {kind}")
+            raise BudgetError(f"check takes the Measurement that measure returned; got a {kind}")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
@@ -206,20 +205,21 @@ class AttnMem:
         warmup: int = 0,
         backend: str | None = None,
     ) -> Comparison:
-        """Run both and hold ``new`` to ``base``; without a number, ``new`` may not need more.
+        """Measures both and judges ``new`` by ``base``; without a bound, ``new`` may not need more.
 
-        ``max_ratio`` bounds new / base; ``min_saving`` bounds base - new from below: a size, a
-        formula, or a share of base (``"40%"``, ``0.4``). Both are held where both are given.
+        ``max_ratio`` is the upper bound of new / base. ``min_saving`` is the lower bound of
+        base - new: a size, a formula, or a share of base (``"40%"``, ``0.4``). Both may be given.
 
         Raises:
-            BudgetExceeded: ``new`` needs too much.
-            BudgetError: a number that cannot be read.
+            BudgetExceeded: ``new`` needs more than the bound.
+            BudgetError: a bound cannot be read.
         """
         check_metric(metric)
         reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
         measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
         shape = self.shape()
-        verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller_line(), shape)
+        bounds = (max_ratio, min_saving)
+        verdict = judge_comparison(measured, reference, bounds, metric, caller_line(), shape)
         verdict = self._enforce("compare", verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
@@ -232,13 +232,13 @@ class AttnMem:
         backend: str | None = None,
         **sizes: Iterable[int],
     ) -> Growth:
-        """Measure ``fn(N=…)`` at each size of ``N=[256, 512, 1024, 2048]``, and fit it exactly.
+        """Measures ``fn(N=…)`` at each size of ``N=[256, 512, 1024, 2048]``, and fits it exactly.
 
-        Of several symbols every combination is measured; ``Growth`` has ``formula``, ``degree``
-        and ``assert_within("O(N)")``.
+        With several symbols, every combination is measured. ``Growth`` has ``formula``,
+        ``degree`` and ``assert_within("O(N)")``.
 
         Raises:
-            BudgetError: too few sizes, or one that the function does not take.
+            BudgetError: there are too few sizes, or the function does not take one.
         """
         check_metric(metric)
 
@@ -249,10 +249,10 @@ class AttnMem:
             with unseen():
                 return self._primed(backend).run(call, trace=True, most=sys.maxsize)[0]
 
-        return replace(grow(measured, fn, sizes, metric, traced), hold=self._assert_within)
+        return replace(grow(measured, fn, sizes, metric, traced), enforce=self._assert_within)
 
     def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
-        """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
+        """Returns the closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
         return derive(fn, *shapes, **options)
 
     def _judge_region(
@@ -279,12 +279,12 @@ class AttnMem:
             judged = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self.conclusions.enforce(Part(name, shape, primed), judged, measurement)
 
-    def _assert_within(self, grown: Growth, contract: Contract) -> None:
+    def _assert_within(self, growth: Growth, contract: Contract) -> None:
         text, where = contract.text, caller_line()
-        budget = Budget(None, text, where=where, metric=grown.metric, contract=contract)
-        if grown.largest is not None:
-            verdict = judge(grown.largest, budget, [grown])
-            self._enforce("growth", verdict, grown.largest, self.shape())
+        budget = Budget(None, text, where=where, metric=growth.metric, contract=contract)
+        if growth.largest is not None:
+            verdict = judge(growth.largest, budget, [growth])
+            self._enforce("growth", verdict, growth.largest, self.shape())
 
     def _enforce(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape

@@ -1,4 +1,4 @@
-"""Two measurements, one held to the other."""
+"""Compares two measurements, and judges one by the other."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from ..units import excerpt, format_distinct, format_size, shown
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
-#: What ``max_ratio`` and ``min_saving`` may be.
+#: The types of ``max_ratio`` and ``min_saving``.
 Ratio = int | float | Fraction | str
 Saving = int | float | str
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two measurements held to one another."""
+    """Two measurements, and the verdict on the first."""
 
     new: Measurement
     base: Measurement
@@ -34,39 +34,41 @@ class Comparison:
 
     @property
     def ratio(self) -> Fraction | None:
-        """New over base, exactly; ``None`` where either is unknown or base is nothing."""
+        """Returns new / base, exactly; None if either is unknown or base is 0."""
         new, base = self.new.value(self.metric), self.base.value(self.metric)
         return Fraction(new, base) if new is not None and base else None
 
 
-def hold(
+def judge_comparison(
     new: Measurement,
     base: Measurement,
-    bound: tuple[Ratio | None, Saving | None],
+    bounds: tuple[Ratio | None, Saving | None],
     metric: str,
     where: str,
     shape: AttentionShape,
 ) -> Verdict:
-    """The verdict on ``new`` where ``bound`` says how it must compare with ``base``.
+    """Returns the verdict on ``new``; ``bounds`` are ``max_ratio`` and ``min_saving``.
 
     Raises:
-        BudgetError: the bound cannot be read.
+        BudgetError: a bound cannot be read.
     """
-    before = base.value(metric)
+    base_bytes = base.value(metric)
     problem = _problem(base, metric)
-    if before is None or problem:
+    if base_bytes is None or problem:
         absent = f"the base {problem}"
         return judge(new, Budget(None, where=where, metric=metric, absent=absent))
-    limit, text = _bound(before, *bound, shape)
+    limit, text = _limit(base_bytes, *bounds, shape)
     verdict = judge(new, Budget(limit, text, where=where, metric=metric))
     value = new.value(metric)
     if verdict.outcome is not Outcome.OVER or new.out_of_memory is not None or value is None:
         return verdict
-    return replace(verdict, reason=f"{_over(value, before, limit, metric, text)} on {new.place}")
+    return replace(
+        verdict, reason=f"{_over(value, base_bytes, limit, metric, text)} on {new.place}"
+    )
 
 
 def _over(value: int, base: int, limit: int, metric: str, allowed: str) -> str:
-    """``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
+    """Returns ``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
     new, most = format_distinct(value, limit)
     ratio = f" is {_times(value, base)} of base" if base > 0 else " is over base"
     return f"{metric} of new, {new},{ratio}; allowed {most}, {allowed}"
@@ -78,7 +80,7 @@ def _times(value: int, base: int) -> str:
 
 
 def _problem(base: Measurement, metric: str) -> str:
-    """Why nothing can be held to ``base``, as a predicate; empty where it can."""
+    """Returns why ``base`` cannot be compared with, as a predicate; empty if it can."""
     if base.out_of_memory is not None:
         return "ran out of memory"
     if base.unmeasured is not None:
@@ -91,10 +93,10 @@ def _problem(base: Measurement, metric: str) -> str:
     return "" if base.allocations else "was not measured: nothing was allocated"
 
 
-def _bound(
+def _limit(
     base: int, max_ratio: Ratio | None, min_saving: Saving | None, shape: AttentionShape
 ) -> tuple[int, str]:
-    """Return the most that ``new`` may need where ``base`` is known, and the limit in words."""
+    """Returns the limit on ``new`` in bytes, and in words."""
     if max_ratio is None and min_saving is None:
         max_ratio = 1
     limits: list[tuple[int, str]] = []
@@ -114,7 +116,7 @@ def _bound(
 
 
 def _ratio(written: Ratio) -> Fraction:
-    """Return the ratio that a number or ``"50%"`` names, exactly."""
+    """Returns the exact ratio for a number or ``"50%"``."""
     refused = f"max_ratio={shown(written)} is not a ratio"
     share = parse_share(written) if isinstance(written, str) and len(written) <= 64 else None
     if share is not None:
@@ -124,19 +126,19 @@ def _ratio(written: Ratio) -> Fraction:
     fine = isinstance(written, Fraction) and written.denominator >> MAX_BITS
     if fine or not 0 <= written < 2**63:
         raise BudgetError(f"{refused}; expected 0 or more, below 2**63")
-    # 0.1 is what was meant, not its binary; and numpy's floats have a repr of their own.
+    # 0.1 means one tenth, not its binary; float() because numpy's floats have another repr.
     return Fraction(str(float(written)) if isinstance(written, float) else written)
 
 
 def _saving(base: int, saving: Saving, shape: AttentionShape) -> int:
-    """Return the bytes that a share of base, a size or a formula names."""
+    """Returns the bytes of a share of base, a size or a formula."""
     share = isinstance(saving, str) and ("%" in saving or parse_share(saving) is not None)
     if share or isinstance(saving, (int, float)):
         return parse_tolerance(saving, "min_saving").allowance(base)
-    found = resolve(parse((saving,), {}), shape, ()).limit_bytes
-    if found is None:
+    nbytes = resolve(parse((saving,), {}), shape, ()).limit_bytes
+    if nbytes is None:
         raise BudgetError(
             f"min_saving={shown(saving)} is not a number of bytes; write a share of base ('40%'),"
             " a size or a formula"
         )
-    return found
+    return nbytes

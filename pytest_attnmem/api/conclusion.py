@@ -1,6 +1,6 @@
-"""The one path from a verdict to a row and a failure: baseline, who held the memory, row, error.
+"""Concludes verdicts: asks the baseline, finds the tensors, writes the row and raises the error.
 
-A test's body, its regions, checks and comparisons all take this path.
+Verdicts on a test's body, regions, checks and comparisons are all concluded here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .attribution import attributed, wanted
 
-__tracebackhide__ = True  # pytest shows the line that called, and none of these
+__tracebackhide__ = True  # pytest shows the line that called, not these frames
 
 
 class Ending(Enum):
-    """How a part of a test ended: a part that did not finish can be over, but never within."""
+    """The end of a part of a test. A part that did not finish can be over, but never within."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -36,16 +36,16 @@ class Part:
     name: str
     shape: AttentionShape
     primed: PrimedBackend | None = None
-    """The backend of a body or a region, which runs again only with its test."""
+    """The backend of a body or a region; None for a check or a comparison."""
     trace: Callable[[], Measurement] | None = None
-    """Runs the part again under a tracker; None while that is not possible."""
+    """Runs the part again under a tracker; None while the part cannot run again."""
     with_growth: Callable[[Verdict], Verdict] = lambda verdict: verdict
-    """Adds to a verdict how memory grows with sizes."""
+    """Adds the growth of memory with sizes to a verdict."""
     ending: Ending = Ending.FINISHED
 
 
 class Rows(Protocol):
-    """The rows of a test, which know its baseline."""
+    """Writes the rows of a test, and knows its baseline."""
 
     def against_baseline(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -55,7 +55,7 @@ class Rows(Protocol):
     def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
         """Returns the verdict on a regression with its terms; None if it is not a regression."""
 
-    def keep(
+    def write(
         self,
         part: Part,
         verdict: Verdict | None,
@@ -68,12 +68,12 @@ class Rows(Protocol):
 
 @dataclass(slots=True)
 class Exceeded:
-    """A limit that was not kept, and the error that says so."""
+    """An exceeded limit, and its error."""
 
     part: Part
     verdict: Verdict
     raised: BudgetExceeded | None = None
-    """The error that a region raised before its test could run again; ``error`` says more."""
+    """The error that a region raised before its test could run again; ``error`` is complete."""
     reported: bool = False
     """True once a report shows the error, such as the report of a subtest."""
     error: BudgetExceeded = field(init=False)
@@ -83,7 +83,7 @@ class Exceeded:
 
     @property
     def listed(self) -> bool:
-        """Returns True if the error lists the tensors that were held."""
+        """True if the error lists the tensors that were held."""
         return bool(self.verdict.measurement and self.verdict.measurement.held)
 
     def is_error(self, raised: BaseException | None) -> bool:
@@ -97,19 +97,19 @@ class Exceeded:
 
 @dataclass(slots=True)
 class Conclusions:
-    """Concludes verdicts; ``rows`` is None where none are written, as outside pytest."""
+    """Concludes verdicts; ``rows`` is None if no rows are written, as outside pytest."""
 
     rows: Rows | None
     strict: bool
     explain: str
     enforcing: bool = True
     exceeded: list[Exceeded] = field(default_factory=list)
-    """The limits of regions, checks and comparisons that were not kept, even if caught."""
+    """The exceeded limits of regions, checks and comparisons, even if the test caught the error."""
 
     def conclude(
         self, part: Part, verdict: Verdict | None, measurement: Measurement | None
     ) -> Verdict | None:
-        """Returns the verdict that counts, complete, and writes its row.
+        """Returns the complete verdict that counts, and writes its row.
 
         ``verdict`` is None for a part without a limit.
         """
@@ -117,10 +117,10 @@ class Conclusions:
             verdict = self.rows.against_baseline(part, verdict, measurement)
         try:
             verdict = self._explained(part, verdict)
-        except stops():  # in another run; the known verdict counts
-            self._keep(part, verdict, measurement)
+        except stops():  # raised by the extra run; the known verdict counts
+            self._write(part, verdict, measurement)
             raise
-        return self._keep(part, verdict, measurement)
+        return self._write(part, verdict, measurement)
 
     def enforce(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -128,8 +128,8 @@ class Conclusions:
         """Returns the verdict that counts.
 
         Raises:
-            BudgetExceeded: the verdict fails a part that finished; the error of another part is
-                raised already.
+            BudgetExceeded: the verdict fails a part that finished. A part that did not finish
+                has raised its own error.
         """
         if not self.enforcing:
             return verdict
@@ -141,13 +141,13 @@ class Conclusions:
         return verdict
 
     def complete(self, run: Callable[[Part], Callable[[], Measurement]]) -> None:
-        """Completes the verdicts of regions, by ``run`` of their tests; their errors stay."""
-        for place, known in enumerate(self.exceeded):
-            if known.part.primed is not None and known.verdict.outcome is Outcome.OVER:
-                part = replace(known.part, trace=run(known.part))
-                verdict = self._explained(part, known.verdict) or known.verdict
-                self._keep(part, verdict, None, again=True)
-                raised, reported = known.error, known.reported
+        """Adds the tensors to the verdicts on regions, by ``run`` of their test."""
+        for place, before in enumerate(self.exceeded):
+            if before.part.primed is not None and before.verdict.outcome is Outcome.OVER:
+                part = replace(before.part, trace=run(before.part))
+                verdict = self._explained(part, before.verdict) or before.verdict
+                self._write(part, verdict, None, again=True)
+                raised, reported = before.error, before.reported
                 self.exceeded[place] = Exceeded(part, verdict, raised, reported)
 
     def _explained(self, part: Part, verdict: Verdict | None) -> Verdict | None:
@@ -155,14 +155,14 @@ class Conclusions:
             return verdict
         over = verdict.outcome is Outcome.OVER
         if self.rows is not None and part.primed is not None and part.trace is None:
-            return verdict  # until its test can run again
+            return verdict  # completed when its test can run again
         if (over or part.ending is Ending.FINISHED) and wanted(self.explain, verdict):
             verdict = attributed(verdict, part.trace)
         if not over or self.rows is None:
             return verdict
         return self.rows.difference(part, verdict) or part.with_growth(verdict)
 
-    def _keep(
+    def _write(
         self,
         part: Part,
         verdict: Verdict | None,
@@ -172,4 +172,4 @@ class Conclusions:
     ) -> Verdict | None:
         if self.rows is None:
             return verdict
-        return self.rows.keep(part, verdict, measurement, again=again) or verdict
+        return self.rows.write(part, verdict, measurement, again=again) or verdict

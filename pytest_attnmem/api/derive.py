@@ -1,4 +1,4 @@
-"""``derive``: the closed form of what a function needs at its peak."""
+"""``derive``: the closed form of a function's peak."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import BudgetError
 from ..symbols.argument_shapes import Argument, parse_shapes
 from ..units import shown
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 
@@ -22,24 +22,24 @@ def derive(
     backend: str = "simulated",
     sizes: Mapping[str, Sequence[int]] | None = None,
 ) -> Derived:
-    """The peak of ``fn`` as a formula in the symbols of its arguments' shapes, ``"B H N d"``.
+    """Returns the peak of ``fn`` as a formula in the symbols of its arguments' shapes.
 
-    It runs simulated, at several sizes; with ``backward`` the sum of its first output, or a loss
-    that it returns, is taken back through autograd. The formula is of the program's tensors; with
-    a profile, ``backend="simulated:H100"``, the scratch of that device's kernels is in it too.
+    A shape is written ``"B H N d"``. ``fn`` runs simulated, at several sizes. ``backward`` also
+    runs the backward of its loss, or of the sum of its first output. The formula covers the
+    program's tensors; with a profile, ``backend="simulated:H100"``, it includes the scratch of
+    that device's kernels.
 
     Raises:
-        BudgetError: shapes that cannot be read, sizes that ``fn`` does not take, or a peak that no
-            polynomial goes through.
-        CannotSimulate: ``fn`` asks for values, or for an operator that there is no model of.
+        BudgetError: a shape cannot be read, ``fn`` does not take a size, or no polynomial fits.
+        CannotSimulate: ``fn`` reads values, or calls an operator without a model.
     """
     if not callable(fn):
         raise BudgetError(f"expected a function and the shapes of its arguments, got {shown(fn)}")
     kind, _, profile = backend.partition(":") if isinstance(backend, str) else ("", "", "")
     if kind != "simulated":
         raise BudgetError(
-            f"derive runs simulated, not on {shown(backend)}; growth(fn, N=[…]) fits what another"
-            " backend measures"
+            f"derive runs simulated, not on {shown(backend)}; growth(fn, N=[…]) fits measurements"
+            " of another backend"
         )
     arguments = parse_shapes(shapes)
     symbols = [

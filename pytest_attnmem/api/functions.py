@@ -20,25 +20,25 @@ def measure(
     backend: str | None = None,
     **kwargs: Any,
 ) -> Measurement:
-    """:meth:`AttnMem.measure` on the default backend, or the one named."""
+    """Calls :meth:`AttnMem.measure` on the default backend, or on ``backend``."""
     return AttnMem().measure(fn, *args, warmup=warmup, backend=backend, **kwargs)
 
 
 def region(name: str, limit: Any = None, **options: Any) -> Region:
-    """:meth:`AttnMem.region` on the default backend, or the one named."""
+    """Calls :meth:`AttnMem.region` on the default backend, or on ``backend``."""
     return AttnMem().region(name, limit, **options)
 
 
 def check(measurement: Measurement, limit: Any, **options: Any) -> Verdict:
-    """:meth:`AttnMem.check`, for a measurement made anywhere."""
+    """Calls :meth:`AttnMem.check` on a measurement of any backend."""
     return AttnMem().check(measurement, limit, **options)
 
 
 def growth(fn: Callable[..., Any], **options: Any) -> Growth:
-    """:meth:`AttnMem.growth` on the default backend, or the one named."""
+    """Calls :meth:`AttnMem.growth` on the default backend, or on ``backend``."""
     return AttnMem().growth(fn, **options)
 
 
 def compare(new: Callable[[], Any], base: Callable[[], Any], **options: Any) -> Comparison:
-    """:meth:`AttnMem.compare` on the default backend, or the one named."""
+    """Calls :meth:`AttnMem.compare` on the default backend, or on ``backend``."""
     return AttnMem().compare(new, base, **options)

@@ -1,4 +1,4 @@
-"""The limits that regions and checks are given, and where in the program that was."""
+"""The limits of regions and checks, and the lines of the program that gave them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from ..measurement.measurement import METRICS, Measurement
 from ..symbols.attention_shape import Source
 from ..units import parse_size
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 
 def parse_call_limit(
     what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]
 ) -> BudgetSpec:
-    """The budget of a region or a check, which know fewer options than the marker."""
+    """Returns the budget of a region or a check, which have fewer options than the marker.
+
+    Raises:
+        AttnMemError: the limit cannot be read, or ``what`` does not take the option.
+    """
     for name in ("backend", "device", "warmup"):
         if name in symbols:
             raise BudgetError(f"a {what} takes no {name}")
@@ -44,17 +48,17 @@ def caller_line() -> str:
 
 
 def check_metric(metric: str) -> None:
-    """Check that a metric exists.
+    """Checks that a metric exists.
 
     Raises:
-        BudgetError: it does not.
+        BudgetError: there is no such metric.
     """
     if metric not in METRICS:
         raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
 
 
 def is_size(text: str) -> bool:
-    """Whether it reads as one: ``64 MiB``."""
+    """Returns True if the text is a size, such as ``64 MiB``."""
     try:
         parse_size(text)
     except SizeError:
@@ -63,5 +67,5 @@ def is_size(text: str) -> bool:
 
 
 def device_facts(measurement: Measurement) -> Source:
-    """What formulas may read of the device that was measured."""
+    """Returns the symbols of the measured device, which formulas may read."""
     return Source(f"the {measurement.backend} backend", measurement.symbols)

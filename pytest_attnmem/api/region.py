@@ -1,4 +1,4 @@
-"""A measured stretch of a test."""
+"""A region of a test that is measured by itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..measurement.window import Window
 
 
 class Region:
-    """The ``with`` of :meth:`AttnMem.region`; ``measurement`` is filled in when it ends."""
+    """The context manager of :meth:`AttnMem.region`; sets ``measurement`` at its end."""
 
     def __init__(
         self,
@@ -38,7 +38,9 @@ class Region:
     def __enter__(self) -> Region:
         __tracebackhide__ = True
         if self.entered:
-            raise BudgetError(f"region {self.name!r} was entered before; make one for each 'with'")
+            raise BudgetError(
+                f"region {self.name!r} was entered before; make a region for each 'with'"
+            )
         self.entered = True
         self._opened = self._window.__enter__()
         return self
@@ -50,7 +52,7 @@ class Region:
         traceback: TracebackType | None,
     ) -> None:
         __tracebackhide__ = True
-        if self.ended:  # its test has ended the region
+        if self.ended:  # abandoned when its test ended
             return
         self.ended = True
         try:
@@ -62,7 +64,7 @@ class Region:
                 self.verdict = self._judge(self.name, self.measurement, None if ran_out else error)
 
     def abandon(self) -> bool:
-        """End the region without a verdict; returns whether it was open, as in a generator."""
+        """Ends the region without a verdict; returns True if it was open, as in a generator."""
         if self.ended or not self.entered:
             return False
         self.ended = True

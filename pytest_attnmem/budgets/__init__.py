@@ -1,1 +1,1 @@
-"""Budgets: from the text of a limit to a verdict on a measurement. No pytest, no torch."""
+"""Budgets, from the text of a limit to the verdict on a measurement. No pytest, no torch."""

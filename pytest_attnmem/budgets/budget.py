@@ -1,4 +1,4 @@
-"""A budget as a test writes it (``BudgetSpec``), and what it is in bytes (``Budget``)."""
+"""A budget as a test writes it (``BudgetSpec``), and in bytes (``Budget``)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .growth_contract import Contract
 from .limit import Limit
 from .tolerance import NONE, Tolerance
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpec:
-    """A budget as it was written."""
+    """A budget as a test writes it."""
 
     limits: Mapping[str, Limit]
     """Device kind → limit; a limit for every device has the kind ``default``."""
@@ -32,20 +32,20 @@ class BudgetSpec:
 
     @property
     def text(self) -> str:
-        """Returns the limit in the words of the test; empty where there is none."""
+        """The limit in the words of the test; empty if there is no limit."""
         if [*self.limits] == ["default"]:
             return self.limits["default"].text
         return ", ".join(f"{kind}: {limit.text}" for kind, limit in self.limits.items())
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Returns the contracts on growth among the limits."""
-        found = (limit.contract for limit in self.limits.values())
-        return tuple(contract for contract in found if contract is not None)
+        """The growth contracts among the limits."""
+        contracts = (limit.contract for limit in self.limits.values())
+        return tuple(contract for contract in contracts if contract is not None)
 
     @property
     def read(self) -> frozenset[str]:
-        """Returns the symbols that the limits are known to read."""
+        """The symbols that the limits are known to read."""
         return frozenset().union(*(limit.symbols for limit in self.limits.values()))
 
     def limit_for(self, kinds: tuple[str, ...]) -> tuple[str, Limit] | None:
@@ -64,14 +64,14 @@ class Budget:
     """None: there is no limit on bytes, for the reason in ``absent`` or because of ``contract``."""
     text: str = ""
     values: Mapping[str, int] = field(default_factory=dict)
-    """The symbols that the limit read."""
+    """The symbols that the limit read, with their values."""
     where: object = ""
     metric: str = "peak"
     tolerance: Tolerance = NONE
     exact: bool = False
     absent: str = ""
     contract: Contract | None = None
-    """How the measurement may grow with sizes, in place of a limit."""
+    """The allowed growth with sizes, in place of a limit on bytes."""
     unlimited: bool = False
     """True if the test gave no limit for any device."""
 
@@ -80,14 +80,14 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
     """Returns the budget in bytes for ``shape`` on a device of ``kinds`` (closest first).
 
     Raises:
-        BudgetError: a symbol without a value, or with two; a callable that returns no bytes.
+        BudgetError: a symbol has no value or two values; a callable does not return bytes.
         FormulaError: the value of the formula is not a number of bytes.
     """
     budget = unresolved(spec, kinds)
-    found = spec.limit_for(kinds)
-    if found is None or budget.contract is not None:
+    chosen = spec.limit_for(kinds)
+    if chosen is None or budget.contract is not None:
         return budget
-    kind, limit = found
+    kind, limit = chosen
     return Budget(
         limit.nbytes(shape, kinds),
         spec.text if len(spec.limits) == 1 else f"{kind}: {limit.text}",
@@ -101,12 +101,12 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
 
 def unresolved(spec: BudgetSpec, kinds: tuple[str, ...] = ()) -> Budget:
     """Returns the budget without a limit in bytes: no symbol is read."""
-    found = spec.limit_for(kinds)
-    contract = found[1].contract if found is not None else None
+    chosen = spec.limit_for(kinds)
+    contract = chosen[1].contract if chosen is not None else None
     text, absent = spec.text, ""
     if contract is not None:
         text = contract.text
-    elif found is None:
+    elif chosen is None:
         device = kinds[-1] if kinds else "this device"
         kinds_given = ", ".join(spec.limits)
         absent = (

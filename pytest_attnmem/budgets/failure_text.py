@@ -1,4 +1,4 @@
-"""A verdict in words: the failure text."""
+"""The failure text of a verdict."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from contextlib import suppress
 from fractions import Fraction
 
 from ..errors import FormulaError
-from ..formulas import syntax_tree as expression
+from ..formulas import syntax_tree
 from ..formulas.formula import parse_formula
 from ..formulas.syntax_tree import Node
 from ..symbols.attention_shape import AttentionShape
-from . import held_table as tensors
+from . import held_table
 from .verdict import Outcome, Verdict
 
 
 def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> str:
-    """The failure text: the verdict, the budget and who holds memory at the peak.
+    """Returns the failure text: the verdict, the budget and the tensors that hold memory.
 
-    ``shape`` is the test's; ``listed`` is false where another text lists the tensors.
+    ``shape`` is the shape of the test; ``listed`` is False if another text lists the tensors.
     """
     unproven = verdict.outcome is Outcome.NOT_ENFORCED
     lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
@@ -33,10 +33,10 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
         parts = (budget.text, values, budget.where)
         if budget.text or values:
             lines.append("  budget    " + "   ".join(str(part) for part in parts if str(part)))
-        lines += _grows(verdict, budget.text, shape)
+        lines += _growth_lines(verdict, budget.text, shape)
     if measurement is not None and listed:
         at_end = budget is not None and budget.metric == "retained"
-        lines += tensors.lines(measurement.held, "end" if at_end else "peak", verdict.more)
+        lines += held_table.lines(measurement.held, "end" if at_end else "peak", verdict.more)
         if measurement.held_note:
             lines.append(f"  {measurement.held_note}")
     if verdict.hint:
@@ -44,24 +44,25 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
     return "\n".join(lines)
 
 
-def _grows(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
-    """Yields a line for each symbol: the growth of the measurement, and of its budget.
+def _growth_lines(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
+    """Yields a line for each symbol: the growth of the measurement and of its budget.
 
-    A symbol without a value of its own grows with the symbol that it equals by default: M with N.
+    A symbol without a value grows with the symbol that it equals by default: M with N.
     """
     for growth in verdict.growths:
         (symbol,) = growth.sizes
-        found = growth.polynomial
+        polynomial = growth.polynomial
         with suppress(FormulaError, ArithmeticError):
-            degree = expression.degree(_told(budget, shape), symbol)
-            if found is not None:
-                yield f"  grows     as {found}; the budget as {_power(symbol, degree)}"
+            degree = syntax_tree.degree(_in_given_symbols(budget, shape), symbol)
+            if polynomial is not None:
+                yield f"  grows     as {polynomial}; the budget as {_power(symbol, degree)}"
 
 
-def _told(budget: str, shape: AttentionShape) -> Node:
+def _in_given_symbols(budget: str, shape: AttentionShape) -> Node:
     """Returns the formula in the symbols that have values of their own."""
     tree = parse_formula(budget).tree
-    return expression.rename(tree, {name: shape.source(name) for name in expression.symbols(tree)})
+    sources = {name: shape.source(name) for name in syntax_tree.symbols(tree)}
+    return syntax_tree.rename(tree, sources)
 
 
 def _power(symbol: str, degree: int | Fraction) -> str:

@@ -1,4 +1,4 @@
-"""Growth contracts: ``O(N*d)`` says how fast memory may grow, and nothing of how much it is."""
+"""Growth contracts: ``O(N*d)`` bounds the growth of memory with sizes, not its amount."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..units import shown
 
 _WRITTEN = re.compile(r"\s*O\s*\((.*)\)\s*", re.DOTALL)
 
-#: What a contract may be made of, for messages.
+#: The grammar of a contract, for messages.
 _GRAMMAR = (
     "a growth contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)"
 )
@@ -22,7 +22,7 @@ _GRAMMAR = (
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The products of symbols that bound the terms of a peak; ``O(1)`` has the empty product."""
+    """The products of symbols that bound the terms of a peak; the product of ``O(1)`` is empty."""
 
     text: str
     allowed: tuple[Monomial, ...]
@@ -33,15 +33,15 @@ class Contract:
         return frozenset(atom for monomial in self.allowed for atom, _ in monomial)
 
     def degree(self, symbol: str) -> int:
-        """Returns the highest power of *symbol* that is allowed: 0 for a symbol without a name."""
+        """Returns the highest allowed power of *symbol*: 0 if the contract does not name it."""
         return max(dict(monomial).get(symbol, 0) for monomial in self.allowed)
 
     def allows_all(self, symbols: Iterable[str]) -> bool:
-        """Returns whether one product allows the highest powers of all *symbols* together."""
+        """Returns True if one product allows the highest powers of all *symbols* together."""
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
 
     def divides(self, symbols: Sequence[str]) -> bool:
-        """Returns True if the product of all *symbols* is refused and each smaller one allowed."""
+        """Returns True if a product of all *symbols* is not allowed, but each part of it is."""
         powers = [range(1, self.degree(symbol) + 1) for symbol in symbols]
         return any(
             not self._allows(dict(zip(symbols, chosen, strict=True)))
@@ -53,9 +53,9 @@ class Contract:
         )
 
     def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:
-        """Returns the terms that grow faster in the *varied* symbols, the largest first.
+        """Returns the terms that the contract does not allow, the largest first.
 
-        A negative term lets nothing grow.
+        *varied* are the symbols that were varied. A negative term is always allowed.
         """
         symbols = {*varied} | self.symbols
         return tuple(
@@ -76,15 +76,15 @@ class Contract:
 
 
 def is_contract(text: str) -> bool:
-    """Whether a limit is written as one."""
+    """Returns True if the text of a limit is a contract."""
     return re.match(r"\s*O\s*\(", text) is not None
 
 
 def parse_contract(text: str) -> Contract:
-    """The contract that *text* spells.
+    """Returns the contract that *text* describes.
 
     Raises:
-        BudgetError: it is none; the text says what one is.
+        BudgetError: *text* is not a contract.
     """
     written = _WRITTEN.fullmatch(text)
     if written is None:
@@ -94,9 +94,9 @@ def parse_contract(text: str) -> Contract:
     except (FormulaError, ValueError) as error:
         raise BudgetError(f"cannot read contract {shown(text)}: {error}; {_GRAMMAR}") from None
     allowed = tuple(_named(monomial) for monomial in inside.terms)
-    odd = next((atom for m in allowed for atom, _ in m if not atom.isidentifier()), "")
-    if odd:
-        raise BudgetError(f"cannot read contract {shown(text)}: {odd} is no power; {_GRAMMAR}")
+    other = next((atom for m in allowed for atom, _ in m if not atom.isidentifier()), "")
+    if other:
+        raise BudgetError(f"cannot read contract {shown(text)}: {other} is not a power; {_GRAMMAR}")
     if any(value < 0 for value in inside.terms.values()):
         raise BudgetError(f"cannot read contract {shown(text)}: nothing is subtracted; {_GRAMMAR}")
     if not allowed:
@@ -105,7 +105,7 @@ def parse_contract(text: str) -> Contract:
 
 
 def _named(monomial: Monomial) -> Monomial:
-    """With the field's other names for a symbol read as it."""
+    """Returns the monomial with each alias of a symbol replaced by the symbol."""
     powers: dict[str, int] = {}
     for atom, exponent in monomial:
         symbol = ALIASES.get(atom, atom)

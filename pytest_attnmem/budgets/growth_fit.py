@@ -1,4 +1,4 @@
-"""How a peak grows with sizes: exact fits to measured points, and what a contract says of them."""
+"""The growth of a peak with sizes: exact fits to measured points, judged by a contract."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .growth_contract import Contract, parse_contract
 from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
 from .sizes_to_try import ENOUGH
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Peaks over a grid of sizes. All numbers are whole bytes, all fits exact."""
+    """Peaks over a grid of sizes, in whole bytes, and the exact fit to them."""
 
     sizes: Mapping[str, tuple[int, ...]]
-    """What was varied, each smallest first."""
+    """The sizes of each symbol, the smallest first."""
     peaks: Mapping[tuple[int, ...], int]
     """Bytes at each point of the grid, keyed in the order of ``sizes``."""
     metric: str = "peak"
@@ -37,21 +37,23 @@ class Growth:
     traces: Mapping[tuple[int, ...], Callable[[], Measurement]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """By point: runs its sizes once more, to see every tensor."""
+    """For each point: runs the function again at its sizes, to list every tensor."""
     beneath: Beneath | None = field(default=None, compare=False, repr=False)
-    """The tensors of the program, those beneath the peak too, where they were looked at."""
-    hold: Callable[[Growth, Contract], None] | None = field(default=None, compare=False, repr=False)
-    """Keeps a row of the answer on a contract, and raises if the test fails for it."""
+    """The tensors of the program, also beneath the peak; None if they were not listed."""
+    enforce: Callable[[Growth, Contract], None] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Writes a row with the verdict on a contract, and raises if it fails the test."""
 
     @property
     def polynomial(self) -> Polynomial | None:
-        """The one through every point, if more lie on it than it needs; else ``None``.
+        """The polynomial through every point, if it has points to spare; else None.
 
-        Along one symbol a length padded to a block is recognised: ``4*N + 128*ceil(N/32)``.
+        Along one symbol, a length padded to a block is recognised: ``4*N + 128*ceil(N/32)``.
         """
-        found = over_grid(self.sizes, self.peaks)
-        if confirmed(found, self.sizes):
-            return found
+        fit = over_grid(self.sizes, self.peaks)
+        if confirmed(fit, self.sizes):
+            return fit
         if len(self.sizes) == 1:
             ((symbol, sizes),) = self.sizes.items()
             return line(symbol, sizes, [self.peaks[size,] for size in sizes])
@@ -59,17 +61,17 @@ class Growth:
 
     @property
     def settled(self) -> Growth:
-        """The largest sizes that show a form, along one symbol; all sizes if none do."""
+        """The growth over the largest sizes that have a fit, along one symbol; else over all."""
         ((symbol, sizes),) = self.sizes.items()
-        found = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
-        if found is None:
+        fitted = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
+        if fitted is None:
             return self
-        kept = sizes[found[0] :]
+        kept = sizes[fitted[0] :]
         return replace(self, sizes={symbol: kept}, peaks={(n,): self.peaks[n,] for n in kept})
 
     @property
     def formula(self) -> Formula:
-        """The fit, as a budget is written.
+        """The fit as the formula of a budget.
 
         Raises:
             BudgetError: no polynomial fits.
@@ -77,7 +79,7 @@ class Growth:
         return parse_formula(str(self._fit()))
 
     def degree(self, symbol: str) -> int:
-        """The power of *symbol* that it grows with.
+        """Returns the power of *symbol* that the peak grows with.
 
         Raises:
             BudgetError: *symbol* was not varied, or no polynomial fits.
@@ -87,10 +89,10 @@ class Growth:
         return self._fit().degree(symbol)
 
     def judge(self, contract: Contract) -> Judgement:
-        """Returns the answer of these sizes on whether the contract is kept.
+        """Returns the answer of these sizes on a contract.
 
-        The peak is judged, and so are the tensors beneath it where they are known: a constant may
-        hide a matrix at these sizes, and no larger size.
+        The peak is judged, and the tensors beneath it if they are known: at these sizes, a
+        constant peak may hide a matrix that is the peak at larger sizes.
         """
         whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
@@ -112,39 +114,39 @@ class Growth:
         values = {self.peaks[size,] for size in sizes}
         if len(values) > 1:
             return ""
-        told = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
+        text = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
         below = largest_part(self.beneath, contract) if self.beneath is not None else ""
-        return f"{told}; {below}" if below else told
+        return f"{text}; {below}" if below else text
 
     def assert_within(self, contract: str) -> None:
-        """Hold it to a growth contract such as ``O(N*d)``.
+        """Checks the growth against a contract such as ``O(N*d)``.
 
         Raises:
-            BudgetExceeded: it grows faster.
-            BudgetError: the contract cannot be read, or the sizes cannot tell.
+            BudgetExceeded: the growth is faster.
+            BudgetError: the contract cannot be read, or the sizes give no answer.
         """
         parsed = parse_contract(contract)
-        grown = self._with_beneath()
-        judgement = grown.judge(parsed)
-        if self.hold is not None:
-            self.hold(grown, parsed)
+        growth = self._with_beneath()
+        judgement = growth.judge(parsed)
+        if self.enforce is not None:
+            self.enforce(growth, parsed)
         elif judgement.answer is Answer.BROKEN:
             raise BudgetExceeded(f"{judgement.reason}; the contract is {contract}\n{self}")
         if judgement.answer is Answer.UNKNOWN:
             raise BudgetError(f"{judgement.reason}; the contract is {contract}")
 
     def _with_beneath(self) -> Growth:
-        """Returns the same with the tensors beneath the peak, where the function runs again."""
+        """Returns the growth with the tensors beneath the peak, if the function runs again."""
         if not self.traces or self.beneath is not None:
             return self
         try:
             runs = {at: trace() for at, trace in self.traces.items()}
-        except Exception:  # the function's own: it does not run twice
+        except Exception:  # raised by the function, which may not run twice
             return self
         return replace(self, beneath=beneath(self.sizes, runs, self.peaks, self.metric))
 
     def __str__(self) -> str:
-        """The points, a line each."""
+        """Returns a line for each point."""
         return "\n".join(
             f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
             f"   {format_size(peak)}"
@@ -164,10 +166,10 @@ class Growth:
 
 
 def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
-    """The sizes to vary, in order and each once.
+    """Returns the sizes to vary, sorted and without duplicates.
 
     Raises:
-        BudgetError: there are none, or one is no size.
+        BudgetError: there are too few sizes, or a value is not a size.
     """
     if not sizes:
         raise BudgetError("growth needs sizes to vary: growth(fn, N=[256, 512, 1024, 2048])")
@@ -180,8 +182,8 @@ def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
         distinct = tuple(sorted({*listed}))
         if len(distinct) < ENOUGH:
             raise BudgetError(
-                f"growth needs {ENOUGH} sizes of {name} or more, got {len(distinct)}: two tell a"
-                f" line, and {CONFIRMING} confirm it"
+                f"growth needs {ENOUGH} sizes of {name} or more, got {len(distinct)}: two"
+                f" determine a line, and {CONFIRMING} confirm it"
             )
         made[name] = distinct
     return made
@@ -194,11 +196,11 @@ def grow(
     metric: str,
     trace: Callable[[Callable[[], Any]], Measurement] | None = None,
 ) -> Growth:
-    """Measure ``fn(N=…)`` at each point of a grid of sizes, the largest last.
+    """Measures ``fn(N=…)`` at each point of a grid of sizes, the largest last.
 
     Raises:
-        BudgetError: there are no sizes, or one that the function does not take, or nothing was
-            measured.
+        BudgetError: there are too few sizes, the function does not take one, or the metric was
+            not measured.
     """
     made = grid(sizes)
     peaks: dict[tuple[int, ...], int] = {}
@@ -208,7 +210,7 @@ def grow(
         named = dict(zip(made, at, strict=True))
         listed = " ".join(f"{name}={size}" for name, size in named.items())
         try:
-            seen = measure(partial(fn, **named))
+            measured = measure(partial(fn, **named))
         except AttnMemError:
             raise
         except Exception as error:
@@ -217,20 +219,20 @@ def grow(
                 " that it takes"
             ) from error
         try:
-            peaks[at] = known(seen, metric)
+            peaks[at] = known(measured, metric)
         except BudgetError as error:
             raise BudgetError(f"growth: at {listed} {error}") from None
-        largest = seen
+        largest = measured
         if trace is not None:
             traces[at] = partial(trace, partial(fn, **named))
     return Growth(made, peaks, metric, largest, traces)
 
 
 def known(measurement: Measurement, metric: str) -> int:
-    """The number of one point.
+    """Returns the bytes of a metric.
 
     Raises:
-        BudgetError: it was not measured; the text says why.
+        BudgetError: the metric was not measured, or is in doubt.
     """
     value = measurement.value(metric)
     if measurement.out_of_memory is not None:

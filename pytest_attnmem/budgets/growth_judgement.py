@@ -1,4 +1,4 @@
-"""The answer that sizes give on a growth contract."""
+"""Judges measurements at several sizes by a growth contract."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .growth_contract import Contract
 
 
 class Answer(IntEnum):
-    """An answer on a contract; of several answers the smallest counts."""
+    """An answer on a contract. If there are several answers, the smallest counts."""
 
     BROKEN = 0
     UNKNOWN = 1
@@ -31,25 +31,25 @@ class Judgement:
     answer: Answer
     reason: str
     terms: tuple[str, ...] = ()
-    """The terms that grow too fast, where terms are known: ``8*N^2``."""
+    """The terms that grow too fast, such as ``8*N^2``; empty if no fit is known."""
     note: str = ""
-    """A line that a reader must know although the contract is kept."""
+    """A remark for the reader of a kept contract."""
     held: Held | None = None
     """The tensor beneath the peak that breaks the contract."""
 
 
 def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: str) -> Judgement:
-    """Returns the answer for a known form."""
+    """Returns the answer for a known polynomial."""
     broken = contract.broken_by(fit, varied)
-    found = (
+    reason = (
         f"{what} grows as {fit}"
         if any(fit.degree(name) for name in varied)
         else (f"{what} does not depend on {' or '.join(varied)}")
     )
     if not broken:
-        return Judgement(Answer.KEPT, found)
+        return Judgement(Answer.KEPT, reason)
     terms = tuple(str(Polynomial({monomial: fit.terms[monomial]})) for monomial in broken)
-    return Judgement(Answer.BROKEN, found, terms)
+    return Judgement(Answer.BROKEN, reason, terms)
 
 
 def judge_grid(
@@ -71,8 +71,9 @@ def judge_grid(
         ),
         key=lambda judged: (judged.answer, not judged.terms),
     )
-    # Each symbol alone may be allowed, and their product not. The few sizes along a grid's line
-    # bend upward where one phase takes over from another: without a form they break nothing.
+    # Each symbol alone may be allowed, but not their product. Along a line of the grid there are
+    # few sizes, which bend upward where one phase overtakes another: without a fit, this does not
+    # break the contract.
     product_hidden = worst.answer is Answer.KEPT and not contract.allows_all(sizes)
     bent = worst.answer is Answer.BROKEN and not worst.terms and len(sizes) > 1
     if product_hidden or bent:
@@ -83,7 +84,7 @@ def judge_grid(
 
 
 def _corners(sizes: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
-    """Yields the whole grid, and of several symbols its corners of the largest sizes too."""
+    """Yields the whole grid and, for several symbols, the corners with the largest sizes."""
     yield dict(sizes)
     if len(sizes) > 1:
         starts = product(*(range(len(axis) - CONFIRMING) for axis in sizes.values()))
@@ -107,8 +108,8 @@ def judge_line(
 ) -> Judgement:
     """Returns the answer for bytes at growing *sizes* of *symbol*.
 
-    A form that the largest sizes show counts. Without one, the differences between neighbours may
-    tell: of bytes that grow no faster than a power, the next divided differences are not above 0.
+    A fit to the largest sizes decides. Without a fit, divided differences decide: if bytes grow no
+    faster than a power, the differences of the next order are not above 0.
     """
     settled = tail(symbol, sizes, values)
     if settled is not None:
@@ -120,13 +121,13 @@ def judge_line(
     if len(sizes) < degree + 2:
         few = f"{len(sizes)} sizes of {symbol} cannot tell; give {degree + 2 + CONFIRMING}"
         return Judgement(Answer.UNKNOWN, few)
-    seen = differences(sizes, values, degree + 1)
+    bends = differences(sizes, values, degree + 1)
     power = symbol if degree == 1 else f"{symbol}^{degree}"
     faster = f"faster than {power}" if degree else f"with {symbol}"
     slower = f"no faster than {power}" if degree else f"with no {symbol}"
-    if all(value <= 0 for value in seen):
+    if all(value <= 0 for value in bends):
         return Judgement(Answer.KEPT, f"no polynomial fits, and {what} grows {slower}")
-    if all(value > 0 for value in seen):
+    if all(value > 0 for value in bends):
         return Judgement(Answer.BROKEN, f"no polynomial fits, and {what} grows {faster}")
     points = ", ".join(
         f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
@@ -136,7 +137,7 @@ def judge_line(
 
 
 def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
-    """Returns the worst answer of all parts; *peak* is the metric that hides them, or empty."""
+    """Returns the worst answer for the parts; *peak* is the metric that hides them, or empty."""
     hidden = f", beneath the {peak}," if peak else ""
     judged = [
         (_judge_part(part, beneath, contract, place(part.held) + hidden), part.held)
@@ -162,22 +163,22 @@ def _judge_part(part: Part, beneath: Beneath, contract: Contract, what: str) -> 
 def _is_bounded_scratch(
     part: Part, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
 ) -> bool:
-    """Returns whether a part is kernels' scratch, and never above the tensors that are allowed.
+    """Returns True for scratch of kernels that is never larger than the allowed tensors.
 
-    The scratch of a reduction begins at one size and stops growing at another, so no form goes
-    through it; a tensor of the program has a dtype, and must show a form.
+    The scratch of a reduction starts at one size and stops growing at another, so it has no fit.
+    A tensor of the program has a dtype, and must have a fit.
     """
     allowed = [
         other.values
-        for (found, _), other in zip(judged, beneath.parts, strict=True)
-        if found.answer is Answer.KEPT and other.held.dtype and len({*other.values}) > 1
+        for (judgement, _), other in zip(judged, beneath.parts, strict=True)
+        if judgement.answer is Answer.KEPT and other.held.dtype and len({*other.values}) > 1
     ]
     limits = [sum(values) for values in zip(*allowed, strict=True)]
     return not part.held.dtype and bool(limits) and all(map(le, part.values, limits))
 
 
 def largest_part(beneath: Beneath, contract: Contract) -> str:
-    """Returns the line on the largest part that depends on the symbol; empty if no part does."""
+    """Returns a remark on the largest part that depends on the symbol; empty if no part does."""
     for part in beneath.parts:
         if len({*part.values}) > 1:
             judged = _judge_part(part, beneath, contract, place(part.held))
@@ -186,5 +187,5 @@ def largest_part(beneath: Beneath, contract: Contract) -> str:
 
 
 def place(held: Held) -> str:
-    """Returns the operator of a tensor and its line: ``mul at attn.py:31``."""
+    """Returns the operator of a tensor and its line, such as ``mul at attn.py:31``."""
     return f"{held.op} at {held.where}" if held.where else held.op

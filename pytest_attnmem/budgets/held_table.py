@@ -1,4 +1,4 @@
-"""Tensors that are held, in words: a line for each group of equal ones."""
+"""The table of held tensors: a line for each group of equal tensors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, Group, apart
 from ..units import format_size
 
-#: A longer list says no more than its largest entries.
+#: The largest groups tell enough.
 _SHOWN = 10
 
-#: Bytes that a line sorts by, the tensors in it, and its cells.
+#: The bytes of a line, the number of its tensors, and its cells.
 _Row = tuple[int, int, tuple[str, ...]]
 
 
 def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[str]:
-    """Returns the tensors held at that ``moment``, the largest groups first, under a title.
+    """Returns the tensors held at a ``moment``, the largest groups first, under a title.
 
-    ``more`` are those of them that a baseline does not have; they come first.
+    ``more`` are the tensors that a baseline does not have; they come first.
     """
     if not held:
         return []
@@ -32,13 +32,13 @@ def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[
         else:
             others.append(tensor)
     if not more:
-        return [f"  held at the {moment} ({_many(held)}):", *_listed(held)]
-    rest = [f"  held at the {moment} besides ({_many(others)}):", *_listed(others)]
-    title = f"  held at the {moment} and not in the baseline ({_many(more)}):"
+        return [f"  held at the {moment} ({_count(held)}):", *_listed(held)]
+    rest = [f"  held at the {moment} besides ({_count(others)}):", *_listed(others)]
+    title = f"  held at the {moment} and not in the baseline ({_count(more)}):"
     return [title, *_listed(more), *(rest if others else [])]
 
 
-def _many(held: Sequence[Held]) -> str:
+def _count(held: Sequence[Held]) -> str:
     return f"{len(held)} tensor{'' if len(held) == 1 else 's'}"
 
 
@@ -68,8 +68,8 @@ def _rows(held: Sequence[Held]) -> Iterator[_Row]:
         yield group.nbytes, group.count, _cells(group, several)
     for role, tensors in roles.items():
         nbytes = sum(tensor.nbytes for tensor in tensors)
-        told = f"{ROLES[role]}: {_many(tensors)}"
-        yield nbytes, len(tensors), (format_size(nbytes), told)
+        text = f"{ROLES[role]}: {_count(tensors)}"
+        yield nbytes, len(tensors), (format_size(nbytes), text)
 
 
 def _cells(group: Group, modules: bool) -> tuple[str, ...]:

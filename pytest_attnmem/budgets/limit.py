@@ -1,4 +1,4 @@
-"""A limit: what a measurement may need at most, and how the test wrote it."""
+"""A limit on a measurement, with its text in the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..units import format_exact, shown
 from .growth_contract import Contract
 from .memory_model import MemoryModel, evaluate
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 Value = int | Formula | MemoryModel | Contract | Callable[[AttentionShape], int]
@@ -24,7 +24,7 @@ Value = int | Formula | MemoryModel | Contract | Callable[[AttentionShape], int]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit on bytes, or a contract on their growth."""
+    """A limit on bytes, or a growth contract."""
 
     value: Value
     text: str
@@ -32,24 +32,24 @@ class Limit:
 
     @property
     def contract(self) -> Contract | None:
-        """Returns the contract on growth, or None for a limit on bytes."""
+        """The growth contract; None for a limit on bytes."""
         return self.value if isinstance(self.value, Contract) else None
 
     @property
     def reads_all(self) -> bool:
-        """Returns True for a callable, which may read any symbol."""
+        """True for a callable, which may read any symbol."""
         return not isinstance(self.value, int | Formula | MemoryModel | Contract)
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Returns the symbols that the limit is known to read."""
+        """The symbols that the limit is known to read."""
         return getattr(self.value, "symbols", frozenset())
 
     def nbytes(self, shape: AttentionShape, kinds: tuple[str, ...]) -> int:
         """Returns the limit in bytes for ``shape`` on a device of ``kinds``.
 
         Raises:
-            BudgetError: a symbol has no value, or a callable returns no bytes.
+            BudgetError: a symbol has no value, or a callable does not return bytes.
             FormulaError: the value of the formula is not a number of bytes.
         """
         value = self.value
@@ -74,7 +74,7 @@ class Limit:
             nbytes = function(shape)
         except AttnMemError:
             raise
-        except Exception as error:  # the user's own code: its fault is one line of their report
+        except Exception as error:  # raised by the user's code: one line in the report
             raise BudgetError(f"budget {self.text} raised {shown(error, 200)}") from error
         if hint := as_int(nbytes):
             raise BudgetError(f"budget {self.text} returned {hint}")
@@ -93,7 +93,7 @@ def limit_on(value: Value, written: str = "") -> Limit:
 
 
 def as_int(value: Any) -> str:
-    """Returns ``the float 12288.0; wrap it in int(...)`` for whole bytes of another type, or ""."""
+    """Returns ``the float 12288.0; wrap it in int(...)`` for whole bytes of another type."""
     other = isinstance(value, Real) and not isinstance(value, int)
     if not other or not (0 <= value < 1 << MAX_BITS and value % 1 == 0):  # nan is neither
         return ""

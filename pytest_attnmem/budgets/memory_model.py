@@ -1,4 +1,4 @@
-"""Memory models: which tensors are alive in each phase of an algorithm, as formulas."""
+"""Memory models: the tensors alive in each phase of an algorithm, as formulas."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..formulas.formula import Formula, parse_formula
 from ..symbols.attention_shape import AttentionShape
 from ..units import shown
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One line of the algorithm and what is alive while it runs, bytes as formulas."""
+    """A line of an algorithm, and the tensors alive while it runs."""
 
     name: str
     alive: Mapping[str, str]
-    """Tensor → its bytes."""
+    """Tensor → the formula of its bytes."""
     scratch: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Device kind (``cpu``, ``cuda``, ``sm90``) → what its kernels need on top, by name."""
+    """Device kind (``cpu``, ``cuda``, ``sm90``) → the scratch of its kernels, by name."""
     _formulas: Mapping[str, Formula] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -39,7 +39,10 @@ class Phase:
                 )
 
     def terms(self, kinds: Iterable[str] = ()) -> dict[str, Formula]:
-        """Everything alive in this phase on a device of ``kinds``, closest first; tensors first."""
+        """Returns the formulas of the tensors, then of the scratch on a device of ``kinds``.
+
+        The closest kind comes first.
+        """
         terms = dict(self.alive)
         for kind in reversed(tuple(kinds)):
             terms.update(self.scratch.get(kind, {}))
@@ -47,7 +50,7 @@ class Phase:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Every symbol its formulas read, on any device."""
+        """The symbols that the formulas read, on any device."""
         return frozenset().union(*(formula.symbols for formula in self._formulas.values()))
 
 
@@ -73,7 +76,7 @@ class MemoryModel:
             )
 
     def live(self, shape: AttentionShape, kinds: Iterable[str] = ()) -> dict[str, dict[str, int]]:
-        """Phase → tensor → bytes, for the sizes in ``shape`` on a device of ``kinds``.
+        """Returns phase → tensor → bytes, for the sizes in ``shape`` on a device of ``kinds``.
 
         Raises:
             BudgetError: ``shape`` lacks a symbol of the model.
@@ -86,33 +89,33 @@ class MemoryModel:
         }
 
     def peak(self, shape: AttentionShape, kinds: Iterable[str] = ()) -> int:
-        """Bytes alive in the largest phase; without ``kinds``, the program's tensors alone."""
+        """Returns the bytes of the largest phase; without ``kinds``, only the program's tensors."""
         return max(sum(alive.values()) for alive in self.live(shape, kinds).values())
 
     def high_water(self, shape: AttentionShape, kinds: Iterable[str] = ()) -> str:
-        """The name of the (first) largest phase."""
+        """Returns the name of the first largest phase."""
         live = self.live(shape, kinds)
         return max(live, key=lambda phase: sum(live[phase].values()))
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Every symbol its formulas read, on any device."""
+        """The symbols that the formulas read, on any device."""
         return frozenset().union(*(phase.symbols for phase in self.phases))
 
 
 @dataclass(frozen=True, slots=True)
 class KernelModel:
-    """What a kernel promises: its forward under ``no_grad``, and forward plus backward."""
+    """The models of a kernel: its forward under ``no_grad``, and forward plus backward."""
 
     forward: MemoryModel
     training: MemoryModel
 
 
 def evaluate(formula: Formula, shape: AttentionShape) -> int:
-    """The formula's bytes for ``shape``; reads only the symbols it needs.
+    """Returns the bytes of a formula for ``shape``, and reads only the symbols of the formula.
 
     Raises:
-        BudgetError: a symbol has no value, or two.
-        FormulaError: the result is no number of bytes.
+        BudgetError: a symbol has no value, or two values.
+        FormulaError: the result is not a number of bytes.
     """
     return formula.evaluate(shape.read(sorted(formula.symbols)))

@@ -24,15 +24,15 @@ from .tolerance import parse_tolerance
 _KIND = re.compile(r"sm\d{2,3}|[a-z]+")
 
 
-#: Device kinds as they are written most; a backend of one's own may have others.
+#: The usual device kinds; other backends may have more.
 _KINDS = ("cuda", "cpu", "rocm", "xpu", "mps", "accelerator", "default")
 
 
-#: A number and perhaps a word: its errors should speak of sizes, not of arithmetic.
+#: A number and perhaps a word: its error should be about sizes, not about formulas.
 _SIZE = re.compile(r"\s*[-+]?[\d.,_]+(?:[eE][-+]?\d+)?\s*([A-Za-z]*)\s*")
 
 
-#: Units after a number that are products of symbols as well; 2BN is a formula.
+#: Units after a number that are also symbols or their products; 2BN is a formula.
 _UNITS = ("", "B", "M", "MB")
 
 
@@ -61,7 +61,7 @@ def memory_budget(
         raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
     if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
         raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
-    if type(device).__name__ == "device":  # torch's; known by name, as the core knows no torch
+    if type(device).__name__ == "device":  # torch's, found by its name: torch is not imported here
         device = str(device)
     for name, value in (("backend", backend), ("device", device)):
         if value is not None and not (isinstance(value, str) and len(value) <= _MAX_NAME):
@@ -75,10 +75,10 @@ def memory_budget(
 
 
 def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec:
-    """The budget that a marker's arguments describe.
+    """Returns the budget that the arguments of a marker describe.
 
     Raises:
-        BudgetError, FormulaError, SizeError: they describe none; the text says why in one line.
+        BudgetError, FormulaError, SizeError: an argument cannot be read.
     """
     try:
         inspect.signature(memory_budget).bind(*arguments, **keywords)
@@ -93,7 +93,7 @@ def _parse_limits(limit: object) -> dict[str, Limit]:
     if not isinstance(limit, Mapping):
         return {"default": _parse_limit(limit, keep_text=True)}
     if not limit:
-        raise BudgetError("an empty dict is no budget; write {'cuda': …, 'default': …}")
+        raise BudgetError("an empty dict is not a budget; write {'cuda': …, 'default': …}")
     for kind in limit:
         _check_kind(kind)
     return {kind: _parse_limit(value) for kind, value in limit.items()}

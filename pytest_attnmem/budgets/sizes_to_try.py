@@ -1,4 +1,4 @@
-"""The sizes at which a test runs again, to see how its memory grows."""
+"""The sizes at which a test runs again, to measure the growth of its memory."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections.abc import Iterator
 from ..errors import BudgetError
 from ..formulas.interpolation import CONFIRMING
 
-#: Two sizes determine a line, and so many confirm it.
+#: Two sizes determine a line; the others confirm it.
 ENOUGH = 2 + CONFIRMING
 
-#: A size below is small: multiples of it cost little.
+#: Below this size, runs at multiples of a size are cheap.
 _SMALL = 16
-#: How far beyond the test's own size a run goes where tensors have no data.
+#: Multiples of the test's own size for larger runs, where tensors have no data.
 _BEYOND = (2, 8, 64, 4, 16, 32)
-#: The most allocations of one run at a larger size: a loop over blocks has many more there.
+#: The most allocations of one larger run: a loop over blocks makes more at a larger size.
 _MOST = 20_000
 
 
 def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
-    """Returns *count* sizes below *size* that leave padding and blocks alone where they can.
+    """Returns *count* sizes below *size* that add no padding and no partial block, if possible.
 
-    They are multiples of the largest block of 512, 256, … that leaves room for so many.
+    They are multiples of the largest block of 512, 256, … that *size* has enough multiples of.
 
     Raises:
-        BudgetError: *size* is too small for so many.
+        BudgetError: *size* is too small.
     """
     for block in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
         steps = size // block
         if steps > count or (steps == count and size % block):
-            # spread out, the largest about half: they cost less than one more run of the size
+            # spread out up to about half: together cheaper than one more run at the size
             top = max(count, steps // 2)
             chosen = sorted({block * max(1, top * (i + 1) // count) for i in range(count)})
             if len(chosen) == count:
@@ -38,32 +38,32 @@ def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
 
 
 def others(size: int) -> Iterator[int]:
-    """Yields sizes other than *size*: smaller ones first, then multiples of a small *size*.
+    """Yields other sizes than *size*: first smaller sizes, then multiples of a small *size*.
 
-    1 is not among them: many operators take a shorter way there. Multiples keep what divides the
-    size, such as query heads that key/value heads are shared by.
+    1 is left out: many operators have a special path for it. Multiples keep the divisors of the
+    size, such as the number of query heads that share a key/value head.
     """
     try:
-        found = [other for other in smaller(size) if other > 1]
+        below = [other for other in smaller(size) if other > 1]
     except BudgetError:
-        found = []
-    yield from found
+        below = []
+    yield from below
     if size < _SMALL:
         halves = (size // 2,) if size % 2 == 0 and size > 2 else ()
-        yield from (n for n in (*halves, *(size * k for k in range(2, 9))) if n not in found)
+        yield from (n for n in (*halves, *(size * k for k in range(2, 9))) if n not in below)
 
 
 def apart(size: int) -> Iterator[int]:
-    """Yields sizes at which memory is compared that must not depend on the size.
+    """Yields sizes to compare memory at, where memory must not depend on the size.
 
-    Halves and multiples keep what divides *size*.
+    Halves and multiples keep the divisors of *size*.
     """
     yield from (size // part for part in (2, 4) if size % part == 0 and size // part > 1)
     yield from (size * times for times in range(2, 6))
 
 
 def closer(size: int) -> tuple[int, ...]:
-    """Returns sizes just below *size*: far smaller ones may be in a regime of their own."""
+    """Returns sizes just below *size*: memory may grow differently at much smaller sizes."""
     block = next((power for power in (128, 64, 32, 16, 8, 4, 2) if size >= 16 * power), 1)
     return tuple(size * sixteenths // 16 // block * block for sixteenths in (12, 13, 14, 15))
 
@@ -71,8 +71,8 @@ def closer(size: int) -> tuple[int, ...]:
 def larger(size: int, allocations: int, *, loops: bool) -> tuple[int, ...]:
     """Returns larger sizes, for a backend on which tensors have no data.
 
-    *allocations* are those of one run at *size*. A program that *loops* over the size makes up to
-    the square of it; what would make more than ``_MOST`` is left out.
+    *allocations* counts one run at *size*. If the program *loops* over the size, its allocations
+    grow up to quadratically; sizes with more than ``_MOST`` allocations are left out.
     """
     return tuple(
         size * times for times in _BEYOND if allocations * (times * times if loops else 1) <= _MOST

@@ -1,4 +1,4 @@
-"""How far over a limit is still within it."""
+"""Tolerances: the share or the bytes by which a measurement may miss its limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 from ..errors import BudgetError, SizeError
 from ..units import format_exact, parse_size, shown
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
@@ -22,13 +22,13 @@ _ACCEPTED = "write a fraction (0.05), a percentage ('5%'), a size ('1 MiB') or b
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """A share of the limit and a number of bytes; only what exceeds both is over."""
+    """A share of the limit and a number of bytes; the larger of the two counts."""
 
     share: Fraction = Fraction(0)
     nbytes: int = 0
 
     def allowance(self, limit: int) -> int:
-        """Whole bytes that a value may lie away from ``limit``."""
+        """Returns the whole bytes by which a value may differ from ``limit``."""
         return max(int(self.share * limit), self.nbytes)
 
     def __str__(self) -> str:
@@ -38,23 +38,22 @@ class Tolerance:
         return "+".join(filter(None, (share, nbytes))) or "0"
 
 
-#: Not a byte.
 NONE = Tolerance()
 
 
 def parse_share(text: str) -> Fraction | None:
-    """Return the share that ``"5%"`` or ``"0.05"`` names; ``None`` for other text."""
+    """Returns the share for ``"5%"`` or ``"0.05"``; None for other text."""
     if percent := _PERCENT.fullmatch(text.strip()):
         return Fraction(percent[1]) / 100
     return Fraction(text.strip()) if _FRACTION.fullmatch(text.strip()) else None
 
 
 def parse_tolerance(value: object, name: str = "tolerance") -> Tolerance:
-    """Return the tolerance that ``0``, ``0.05``, ``"5%"``, ``"1 MiB"`` or ``"2%+1MiB"`` names.
+    """Returns the tolerance for ``0``, ``0.05``, ``"5%"``, ``"1 MiB"`` or ``"2%+1MiB"``.
 
     Raises:
-        BudgetError: anything else, and a bare 5, which could be percent or bytes; the text calls
-            the option *name*.
+        BudgetError: *value* is something else, or a bare 5, which could be percent or bytes. The
+            message names the option *name*.
     """
     refused = f"cannot read {name} {shown(value)}"
     if isinstance(value, Tolerance):
@@ -62,7 +61,7 @@ def parse_tolerance(value: object, name: str = "tolerance") -> Tolerance:
     if isinstance(value, str) and len(value) <= 64:
         return _parse_text(value, refused)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if 0 <= value < 1:  # 0.05 is what was meant, not its binary
+        if 0 <= value < 1:  # 0.05 means 5%, not its binary
             return Tolerance(share=Fraction(str(float(value))))
         if 1 <= value < 10**15:
             exact = Fraction(str(value))
@@ -90,5 +89,5 @@ def _parse_text(text: str, refused: str) -> Tolerance:
         except SizeError as error:
             raise BudgetError(f"{refused}; {_ACCEPTED}") from error
     if len(shares) > 1 or len(sizes) > 1:
-        raise BudgetError(f"{refused}: it has two of a kind; {_ACCEPTED}")
+        raise BudgetError(f"{refused}: it has two shares or two sizes; {_ACCEPTED}")
     return Tolerance(sum(shares, Fraction(0)), sum(sizes))

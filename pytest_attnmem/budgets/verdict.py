@@ -1,4 +1,4 @@
-"""Holding a measurement to a budget."""
+"""Judges a measurement by a budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .growth_judgement import Answer
 
 
 class Outcome(Enum):
-    """How a budget ended; there is no fourth way."""
+    """The outcome of a budget."""
 
     WITHIN = "within"
     OVER = "over"
@@ -28,29 +28,29 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An outcome and what it rests on."""
+    """An outcome, its reason, and the measurement and budget behind it."""
 
     outcome: Outcome
     reason: str
-    """One line: for ``over`` the first line of the failure, for ``within`` a doubt that is left."""
+    """One line: for ``over`` the first line of the failure, for ``within`` a remark or empty."""
     measurement: Measurement | None = None
     budget: Budget | None = None
     growths: tuple[Growth, ...] = ()
-    """How the measurement grows with sizes, where that was looked at; what broke a contract first.
+    """The growth of the measurement with sizes, if known; the growth that breaks a contract first.
     """
     change: str = ""
     """The parts of a regression: ``+4*B*H*N^2: one more float32 …``."""
     more: tuple[Held, ...] = ()
-    """The tensors of a regression, where it is proved which they are."""
+    """The tensors that a regression added, if they are proved."""
     hint: str = ""
-    """What to do if it is meant to be so."""
+    """The command that accepts the new bytes."""
     regression: bool = False
-    """True if the baseline is exceeded, and not a limit of the test."""
+    """True if the baseline is exceeded, not a limit of the test."""
     absent: bool = False
-    """True if nothing but the limit is missing."""
+    """True if only the limit is missing."""
 
     def fails(self, strict: bool) -> bool:
-        """Whether a test fails for it; under ``strict`` also where nothing was proven."""
+        """Returns True if the verdict fails its test; ``not enforced`` fails under ``strict``."""
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
 
@@ -60,10 +60,9 @@ def judge(
     growths: Sequence[Growth] = (),
     notes: Sequence[str] = (),
 ) -> Verdict:
-    """Hold ``measurement`` to ``budget``. Equality passes; what was not measured never does.
+    """Returns the verdict on a measurement. Equality passes; an unknown value never passes.
 
-    ``growths`` are what its contract is held to, where it has one, and ``notes`` say what was not
-    varied.
+    A contract is judged on ``growths``; ``notes`` name the symbols that were not varied.
     """
 
     def verdict(outcome: Outcome, reason: str = "") -> Verdict:
@@ -88,12 +87,12 @@ def judge(
     if limit is None:
         if doubt:
             return verdict(Outcome.NOT_ENFORCED, doubt)
-        return _grown(verdict, growths, budget.contract, measurement, notes)
+        return _judge_growths(verdict, growths, budget.contract, measurement, notes)
     allowance = budget.tolerance.allowance(limit)
     kept = value - measurement.pinned_bytes if doubt else value
     above = value > limit + allowance >= kept
     below = budget.exact and value >= limit - allowance > kept
-    if above or below:  # it depends on what the import pinned
+    if above or below:  # depends on the bytes that the import pinned
         return verdict(Outcome.NOT_ENFORCED, doubt)
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
@@ -103,7 +102,7 @@ def judge(
     return verdict(Outcome.WITHIN, f"in a second run; the first imported {first}" if first else "")
 
 
-def _grown(
+def _judge_growths(
     verdict: Callable[..., Verdict],
     growths: Sequence[Growth],
     contract: Contract | None,
@@ -115,14 +114,14 @@ def _grown(
     judged = [(growth.judge(contract), growth) for growth in growths]
     judged.sort(key=lambda pair: pair[0].answer)
     judgement, _ = judged[0]
-    seen = tuple(growth for _, growth in judged)
+    worst_first = tuple(growth for _, growth in judged)
     if judgement.answer is Answer.BROKEN:
         reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
-        return replace(verdict(Outcome.OVER, reason), growths=seen)
+        return replace(verdict(Outcome.OVER, reason), growths=worst_first)
     if judgement.answer is Answer.UNKNOWN:
-        return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=seen)
-    said = [found.note for found, _ in judged if found.note]
-    return replace(verdict(Outcome.WITHIN, "; ".join([*said, *notes])), growths=seen)
+        return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=worst_first)
+    remarks = [kept.note for kept, _ in judged if kept.note]
+    return replace(verdict(Outcome.WITHIN, "; ".join([*remarks, *notes])), growths=worst_first)
 
 
 def judge_unfinished(
@@ -130,10 +129,10 @@ def judge_unfinished(
 ) -> Verdict:
     """Returns the verdict on a body that did not reach its end: over or not enforced.
 
-    Tensors alive at such an end are not yet retained.
+    The retained bytes of such a body are not judged: its tensors may yet be freed.
     """
     unproven = Budget(None, spec.text, metric=spec.metric)
-    with suppress(AttnMemError):  # a symbol may have no value yet
+    with suppress(AttnMemError):  # a symbol may not have a value yet
         if spec.metric != "retained":
             budget = replace(resolve(spec, shape, measurement.kinds), exact=False)
             verdict = judge(measurement, budget)
@@ -143,22 +142,22 @@ def judge_unfinished(
 
 
 def not_enforced(reason: str) -> Verdict:
-    """The verdict on a budget that nothing was measured for."""
+    """Returns the verdict on a budget that was not measured."""
     return Verdict(Outcome.NOT_ENFORCED, reason)
 
 
 def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
-    """The same verdict, its measurement told what was held at the peak, and who was alive when."""
+    """Returns the verdict with the held tensors, timeline and snapshots of ``traced``."""
     if verdict.measurement is None:
         return verdict
-    known = replace(
+    measurement = replace(
         verdict.measurement,
         held=traced.held,
         held_note=traced.held_note,
         timeline=traced.timeline,
         snapshots=traced.snapshots,
     )
-    return replace(verdict, measurement=known)
+    return replace(verdict, measurement=measurement)
 
 
 def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:

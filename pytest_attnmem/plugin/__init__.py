@@ -1,4 +1,4 @@
-"""The pytest plugin: the only folder that knows pytest. This file is its face to pytest."""
+"""The pytest plugin, the only folder that imports pytest. This file has the hooks for pytest."""
 
 from .hooks import (
     attnmem,

@@ -1,6 +1,6 @@
-"""The option ``--attnmem-backend``: the backends there are, and the check that it names one.
+"""The option ``--attnmem-backend``: collects the backends and checks the name.
 
-The plugin imports this in every session, so nothing heavy is imported before it is needed.
+Every session imports this module, so heavy imports wait until they are needed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def asked_backend(config: pytest.Config) -> str:
-    """Return the backend's name as it was given, before conftests are loaded and may add others."""
+    """Returns the backend's name as given, before conftest files can add backends."""
     given = getattr(config.known_args_namespace, "attnmem_backend", None)
     return str(given or config.getini("attnmem_backend") or "")
 
 
 def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
-    """Return the backends that plugins add, once *name* is seen to be one of all there are.
+    """Returns the backends that plugins add, and checks that *name* is a known backend.
 
     Raises:
-        AttnMemError: a plugin adds something that is not a backend, or no backend has that name, or
-            no device profile has the name of the device to simulate.
+        AttnMemError: a plugin adds something that is not a backend, or there is no backend *name*,
+            or no profile of the device to simulate.
     """
     openers: dict[str, Opener] = {}
     profiles: Sequence[DeviceProfile] = ()
@@ -39,10 +39,10 @@ def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
 
         profiles = offered_profiles(offered)
         openers |= with_profiles(profiles)
-    for found in config.hook.pytest_attnmem_register_backends():
+    for added in config.hook.pytest_attnmem_register_backends():
         from ..backends.registry import registered
 
-        openers |= registered(found)
+        openers |= registered(added)
     try:
         _check_name(name, openers, profiles)
     except AttnMemError as error:
@@ -67,22 +67,22 @@ def _check_name(
 
 
 def check_device(config: pytest.Config, openers: Mapping[str, Opener]) -> None:
-    """Check that the device of the command line's backend exists, before any test needs it.
+    """Checks that the device of the command line's backend exists, before any test needs it.
 
-    The ini file is not checked: machines with the device and without it share the file.
+    A backend in the ini file is not checked: machines without the device share the file.
 
     Raises:
-        AttnMemError: the device is not there; the text says why.
+        AttnMemError: the device is not available.
     """
     name = config.getoption("attnmem_backend")
     elsewhere = any("popen" not in spec for spec in config.getoption("tx", None) or ())
     unused = config.getoption("collectonly") or config.getoption("attnmem_disable")
     if not name or unused or elsewhere or hasattr(config, "workerinput"):
         return
-    from ..backends import registry as backends
+    from ..backends import registry
 
     try:
-        backends.check_device(name, {**backends.BACKENDS, **openers})
+        registry.check_device(name, {**registry.BACKENDS, **openers})
     except AttnMemError as error:
         raise AttnMemError(
             f"--attnmem-backend: {error}; simulated:H100 measures without a GPU"

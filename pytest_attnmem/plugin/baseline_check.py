@@ -1,4 +1,4 @@
-"""Judges the measurements of one test by its baseline, while it runs."""
+"""Judges the measurements of a running test by its baseline."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One number of a test, and what it is held to."""
+    """A number of a test, and its entry in the baseline."""
 
     key: Key
     made: Entry
-    """What would be written."""
+    """The entry to write."""
     entry: Entry | None
     tolerance: Tolerance
 
     @property
     def state(self) -> State:
-        """How it compares."""
+        """The state of the number against its entry."""
         return compare(self.made.nbytes, self.entry, self.tolerance)
 
 
-_IF_MEANT = "if it is meant to be so: --attnmem-update all"
+_IF_MEANT = "if this is intended: --attnmem-update all"
 
-#: By region and metric: what an attempt at a test measured.
+#: By region and metric: the numbers that an attempt at a test measured.
 MEASURED = pytest.StashKey[dict["Row", Measured]]()
 
 
 class BaselineCheck:
-    """The baseline of one test; a budget without a limit is not enforced if there is none."""
+    """The baseline of one test. A budget without a limit needs an entry in it."""
 
     def __init__(self, item: pytest.Item, name: str) -> None:
         session = item.config.stash[SESSION]
@@ -88,9 +88,9 @@ class BaselineCheck:
     def _judge_unfinished(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
     ) -> Verdict | None:
-        """Returns the verdict on a part that is over its baseline by now, or None.
+        """Returns the verdict on an unfinished part that is over its baseline, or None.
 
-        Tensors alive at such an end are not yet retained.
+        Retained bytes are not judged: the tensors of such a part may yet be freed.
         """
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
         value = measurement.value(budget.metric)
@@ -113,21 +113,21 @@ class BaselineCheck:
         self, budget: Budget, measurement: Measurement, entry: Entry, tolerance: Tolerance
     ) -> Verdict:
         value = measurement.value(budget.metric) or 0
-        told = regression(budget.metric, value, entry, measurement.place, tolerance)
-        reason = f"{told}   {self._baseline.name if self._baseline else ''}"
+        comparison = regression(budget.metric, value, entry, measurement.place, tolerance)
+        reason = f"{comparison}   {self._baseline.name if self._baseline else ''}"
         return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT, regression=True)
 
     def annotate(self, row: Record) -> Record:
-        """Returns the row with its baseline, and how it compares."""
+        """Returns the row with the bytes of its baseline entry, and its state."""
         measured = self._measured.get((row.region, row.metric))
         if measured is None or row.value is None:
             return row
         state = compare(row.value, measured.entry, measured.tolerance)
-        before = measured.entry.nbytes if measured.entry is not None else None
-        return replace(row, baseline_bytes=before, baseline_state=state.value)
+        nbytes = measured.entry.nbytes if measured.entry is not None else None
+        return replace(row, baseline_bytes=nbytes, baseline_state=state.value)
 
     def difference(self, part: Part, verdict: Verdict, memory: AttnMem) -> Verdict | None:
-        """Returns the verdict on a regression with the terms that are new, or None."""
+        """Returns the verdict on a regression with its terms; None if it is not a regression."""
         metric = verdict.budget.metric if verdict.budget else "peak"
         measured = self._measured.get((part.name, metric))
         if not verdict.regression or measured is None or measured.entry is None:
@@ -144,11 +144,11 @@ class BaselineCheck:
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
         held, symbols = verdict.measurement.held, _symbols(memory)
-        found = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
-        return replace(verdict, change=found.text, more=found.more)
+        change = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
+        return replace(verdict, change=change.text, more=change.more)
 
-    def derive(self, memory: AttnMem, instrument: PrimedBackend, second: TracedRuns) -> None:
-        """Find the closed forms of what is going to be written, where there is one."""
+    def derive(self, memory: AttnMem, primed: PrimedBackend, runs: TracedRuns) -> None:
+        """Adds closed forms and tensors to the entries to write."""
         rows = {
             row: measured
             for row, measured in self._measured.items()
@@ -160,15 +160,15 @@ class BaselineCheck:
         from ..measurement.tensor_kinds import labels
         from .fitted_forms import FormFitter
 
-        forms = FormFitter(self._item, memory, instrument)
-        found = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
+        forms = FormFitter(self._item, memory, primed)
+        formulas = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
         for (region, metric), measured in rows.items():
             try:
-                traced = second.region(region, instrument) if region else second.whole(instrument)
+                traced = runs.region(region, primed) if region else runs.whole(primed)
                 held = traced.left if metric == "retained" else traced.held
             except AttnMemError:
                 held = ()
-            form = found.get((region, metric))
+            form = formulas.get((region, metric))
             formula = "" if form is None else str(form)
             made = replace(measured.made, formula=formula, held=labels(held))
             self._measured[region, metric] = replace(measured, made=made)
@@ -176,7 +176,7 @@ class BaselineCheck:
     def _measure(
         self, region: str, metric: str, verdict: Verdict | None, measurement: Measurement
     ) -> Measured | None:
-        """What is to be told of it, unless the numbers are not to be taken for the truth."""
+        """Returns the number to compare; None if it is unknown or in doubt."""
         value = measurement.value(metric)
         if self._baseline is None or value is None or measurement.unmeasured is not None:
             return None
@@ -196,7 +196,7 @@ class BaselineCheck:
         return measured
 
     def _without_entry(self, bare: Verdict, measured: Measured | None) -> Verdict:
-        """The verdict on a budget without a limit; what is being written is held to itself."""
+        """Returns the verdict on a budget without a limit; a new entry is within itself."""
         if measured and self._update in ("all", "new"):
             return replace(bare, outcome=Outcome.WITHIN, reason="")
         others = self._baseline.elsewhere(measured.key) if measured and self._baseline else ()
@@ -209,7 +209,7 @@ def _unlimited(verdict: Verdict) -> bool:
 
 
 def _symbols(memory: AttnMem) -> Mapping[str, int]:
-    """What is known of the test's shape; nothing where two sources disagree on it."""
+    """Returns the symbols of the test's shape; none if two sources disagree."""
     try:
         return memory.shape().symbols
     except AttnMemError:

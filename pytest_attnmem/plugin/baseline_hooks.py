@@ -1,4 +1,4 @@
-"""A session with a baseline: what it has measured, what is there no more, and what is written."""
+"""The hooks of a session with a baseline: collect numbers, find stale entries, write the file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from .session import Session
 
-#: The name of a report's attribute, and of what a worker leaves to the controller.
-_TOLD = "attnmem_baseline"
+#: The name of a report's attribute, and of the data that a worker sends to the controller.
+_SENT = "attnmem_baseline"
 
-#: How a session exits that was not stopped.
-_ENDED = (
+#: The exit codes of a session that was not stopped.
+_COMPLETED = (
     pytest.ExitCode.OK,
     pytest.ExitCode.TESTS_FAILED,
     pytest.ExitCode.NO_TESTS_COLLECTED,
@@ -34,10 +34,10 @@ _ENDED = (
 
 
 class BaselineSession:
-    """Hooks of a session with a baseline, in the process that runs tests and in that which reports.
+    """The hooks of a session with a baseline, in workers and in the controller.
 
     Raises:
-        AttnMemError: a file that was asked for, or is in its usual place, cannot be read.
+        AttnMemError: the baseline file cannot be read.
     """
 
     def __init__(self, config: pytest.Config, session: Session) -> None:
@@ -55,78 +55,78 @@ class BaselineSession:
         self._measured: dict[Key, Entry] = {}
         self._passed: set[str] = set()
         self._failed_in_part: set[str] = set()
-        """Tests that go on, and may even pass, after one of their subtests has failed."""
+        """The tests with a failed subtest, which may pass nevertheless."""
         self._stale: tuple[Key, ...] = ()
         self._lines: list[str] = []
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)  # around those that leave tests out
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # around plugins that leave tests out
     def pytest_collection_modifyitems(
         self, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """See whether tests are left out, by whatever means."""
-        names = {item.nodeid for item in items}
+        """Records whether tests are left out."""
+        collected = {item.nodeid for item in items}
         result = yield
-        self._suite.selected(names, {own_nodeid(item) for item in items})
+        self._suite.select(collected, {own_nodeid(item) for item in items})
         return result
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """See which files could not be looked into."""
+        """Records the files that could not be collected."""
         if not report.passed:
-            self._suite.unknown.add(report.nodeid)
+            self._suite.uncollected.add(report.nodeid)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Remember the tests that are to run."""
-        self._suite.coming |= {item.nodeid: own_nodeid(item) for item in session.items}
+        """Records the tests that are to run."""
+        self._suite.collected |= {item.nodeid: own_nodeid(item) for item in session.items}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Another attempt: what an earlier one measured is no longer of interest."""
+        """Forgets the numbers of an earlier attempt."""
         item.stash[MEASURED] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Send what was measured with the last report, unless the test failed otherwise."""
+        """Sends the numbers with the last report, unless the test failed for another reason."""
         report = yield
         measured = item.stash.setdefault(MEASURED, {})
         if call.excinfo is not None and not isinstance(call.excinfo.value, errors.BudgetExceeded):
             measured.clear()
         if call.when == "teardown":
-            told = [
+            numbers = [
                 [[*one.key], one.made.nbytes, one.made.formula, [*one.made.held]]
                 for one in measured.values()
             ]
-            setattr(report, _TOLD, told)
+            setattr(report, _SENT, numbers)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take in what was measured."""
+        """Collects the numbers of a test."""
         if report.when == "setup":
             self._failed_in_part.discard(report.nodeid)
         if report.when == "call" and report.passed:
             self._passed.add(report.nodeid)
-        if report.failed and hasattr(report, "context"):  # as the report of a subtest has
+        if report.failed and hasattr(report, "context"):  # the report of a subtest
             self._failed_in_part.add(report.nodeid)
         if report.when == "teardown":
-            self._suite.done.add(report.nodeid)
+            self._suite.finished.add(report.nodeid)
             if report.nodeid in self._failed_in_part:
                 return
-            for key, nbytes, formula, held in getattr(report, _TOLD, ()):
+            for key, nbytes, formula, held in getattr(report, _SENT, ()):
                 self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take in what a worker knew of the tests."""
-        told = getattr(node, "workeroutput", {}).get(_TOLD)
-        if told is None:
+        """Collects the tests of a worker."""
+        output = getattr(node, "workeroutput", {}).get(_SENT)
+        if output is None:
             self._suite.problems["a worker crashed"] = None
         else:
-            self._suite.take(told)
+            self._suite.merge(output)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Find the entries of tests that are gone; under strict they fail the session."""
+        """Finds the stale entries; under ``--attnmem-strict`` they fail the session."""
         result = yield
         if hasattr(self._config, "workerinput"):
             return result
@@ -134,14 +134,13 @@ class BaselineSession:
         if self._mode == "prune":
             return result
         for key in self._stale:
-            before = self._baseline.entries[key].nbytes
-            reason = "in the baseline, and measured no more"
+            reason = "in the baseline, but no longer measured"
             row = Record(
                 key.test,
                 key.region,
                 reason=reason,
                 metric=key.metric,
-                baseline_bytes=before,
+                baseline_bytes=self._baseline.entries[key].nbytes,
                 baseline_state="stale",
             )
             self._session.rows.setdefault(("the baseline", key.test), []).append(row)
@@ -149,23 +148,23 @@ class BaselineSession:
             session.testsfailed += len(self._stale)
         return result
 
-    @pytest.hookimpl(tryfirst=True)  # pytest-xdist sends what it has when its turn comes
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends the output
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Write the file, where that is asked for; a worker tells the controller what it knows."""
+        """Writes the file if ``--attnmem-update`` is given; a worker sends its tests instead."""
         if hasattr(self._config, "workerinput"):
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
-            output[_TOLD] = self._suite.told()
+            output[_SENT] = self._suite.to_worker_output()
         elif self._mode is not None:
-            if exitstatus in _ENDED:
+            if exitstatus in _COMPLETED:
                 self._write()
             else:
                 self._lines.append(
                     f"{self._baseline.name} was not written: the session was stopped"
                 )
 
-    @pytest.hookimpl(tryfirst=True)  # before the line that counts
+    @pytest.hookimpl(tryfirst=True)  # before the line with the totals
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what was written, and what is to be known of the others."""
+        """Prints the changes of the file, and notes on other entries."""
         from ..report.baseline_notes import notes
 
         records, baseline = self._session.records, self._baseline
@@ -173,29 +172,29 @@ class BaselineSession:
             terminalreporter.write_line(line)
 
     def _find_stale(self) -> tuple[Key, ...]:
-        here = {key.environment for key in self._measured}
-        if self._suite.gap(self._baseline.entries):
+        environments = {key.environment for key in self._measured}
+        if self._suite.why_partial(self._baseline.entries):
             return ()
-        told = {(row.nodeid, row.region, row.metric) for row in self._session.records}
-        gone = self._suite.gone(key.test for key in self._baseline.entries)
-        passed = {self._suite.coming.get(nodeid, nodeid) for nodeid in self._passed}
+        reported = {(row.nodeid, row.region, row.metric) for row in self._session.records}
+        vanished = self._suite.vanished(key.test for key in self._baseline.entries)
+        passed = {self._suite.collected.get(nodeid, nodeid) for nodeid in self._passed}
         return tuple(
             key
             for key in sorted(self._baseline.entries)
-            if key.environment in here
+            if key.environment in environments
             and key not in self._measured
-            and key[:3] not in told
-            and (key.test in passed or key.test in gone)
+            and key[:3] not in reported
+            and (key.test in passed or key.test in vanished)
         )
 
     def _write(self) -> None:
         measured, stale = self._measured, self._stale
         if self._mode == "prune":
-            gap = self._suite.gap(self._baseline.entries)
-            if not gap and not measured:
-                gap = "nothing was measured, so it is not known which entries are of this machine"
-            if gap:
-                self._refuse(f"prune needs the whole suite: {gap}")
+            why_partial = self._suite.why_partial(self._baseline.entries)
+            if not why_partial and not measured:
+                why_partial = "nothing was measured, so the entries of this machine are not known"
+            if why_partial:
+                self._refuse(f"prune needs the whole suite: {why_partial}")
                 return
         changes = {
             "all": lambda entries: with_all(entries, measured),

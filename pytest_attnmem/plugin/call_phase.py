@@ -1,4 +1,4 @@
-"""Runs one test inside its windows, and concludes the verdicts on what the windows saw."""
+"""Runs a test inside its windows, and concludes the verdicts on their measurements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .traced_runs import TracedRuns
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
-    """A test broke its budget: a failure of its own, with no traceback to read."""
+    """A test exceeded its budget: a failure without a traceback."""
 
     __module__ = "builtins"  # so that the summary says "BudgetExceeded: peak …"
 
@@ -43,7 +43,7 @@ class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ign
 
 
 class CallPhase:
-    """One test, measured and judged."""
+    """Measures and judges one test."""
 
     def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter, settings: Settings) -> None:
         self._item = item
@@ -56,10 +56,10 @@ class CallPhase:
         self._regions = Regions(plan.memory, rows)
 
     def run(self) -> Generator[None, object, object]:
-        """Run the test's body, at the ``yield``, inside a window for each of its budgets.
+        """Runs the test's body, at the ``yield``, inside a window for each of its budgets.
 
         Raises:
-            BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit look for it.
+            BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit expect it.
         """
         self._plan.memory.add_symbols(arguments(self._item))
         result: object = None
@@ -74,15 +74,15 @@ class CallPhase:
         return result
 
     def conclude(self, error: BaseException | None) -> None:
-        """Write the rows of the test, and raise the error that ends it.
+        """Writes the rows of the test, and raises the error that ends it.
 
         Raises:
-            BudgetExceeded: a budget was exceeded, and no error of the test says so.
+            BudgetExceeded: a budget was exceeded, and the test did not raise its error.
         """
-        if again := self._body.again(error):
-            error = self._body.run_again(again)
+        if why := self._body.why_again(error):
+            error = self._body.run_again(why)
         cause = error or kept_by_unittest(self._item)
-        if isinstance(cause, STOPS):  # nothing is to run again
+        if isinstance(cause, STOPS):  # nothing may run again
             self._conclusions.explain = "off"
         measurements = [self._measurement(opened, cause) for opened in self._body.windows]
         if cause is None:
@@ -109,11 +109,11 @@ class CallPhase:
     def _with_completed(
         self, error: BaseException | None, cause: BaseException | None
     ) -> tuple[BaseException | None, BaseException | None]:
-        """Returns the error and the cause; a region's error says by now who held the memory."""
+        """Returns the error and the cause, where a region's error lists the tensors."""
         for exceeded in self._conclusions.exceeded:
             if exceeded.raised is None or not (exceeded.reported or exceeded.explains(cause)):
                 continue
-            if cause is not exceeded.raised:  # a subtest's, or one that the cause was raised from
+            if cause is not exceeded.raised:  # a subtest's error, or the origin of the cause
                 self._item.add_report_section("call", "memory budget", str(exceeded.error))
                 continue
             complete = exceeded.error.with_traceback(exceeded.raised.__traceback__)
@@ -130,11 +130,11 @@ class CallPhase:
         *,
         in_place: bool,
     ) -> None:
-        """Fail the test with ``text``, or with its own error unless ``text`` is in its place."""
+        """Fails the test with its own error; with ``text`` if it has none, or if ``in_place``."""
         if text and (error is None or in_place) and not isinstance(error, STOPS):
             if cause is not error and in_place:
                 self._item._excinfo = None  # type: ignore[attr-defined]
-            elif cause is not error:  # what unittest keeps will be reported in place of ours
+            elif cause is not error:  # pytest reports the error that unittest keeps, not ours
                 self._item.add_report_section("call", "memory budget", text)
             if self._over:
                 raise BudgetExceeded(text) from None
@@ -142,7 +142,7 @@ class CallPhase:
         if error is not None:
             if text:
                 self._item.add_report_section("call", "memory budget", text)
-            if isinstance(error, CannotSimulate):  # the line it names says more than its frames
+            if isinstance(error, CannotSimulate):  # the line in its text tells more than its frames
                 raise pytest.fail.Exception(str(error), pytrace=False) from None
             raise error
 
@@ -152,7 +152,7 @@ class CallPhase:
         cause: BaseException | None,
         runs: TracedRuns,
     ) -> list[str]:
-        """Write a row for each budget; returns the texts of those that fail the test."""
+        """Writes a row for each budget; returns the texts of the budgets that fail the test."""
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
             self._conclusions.conclude(Part("", AttentionShape({})), verdict, None)
@@ -164,22 +164,22 @@ class CallPhase:
         for place, (spec, primed) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
             if self._plan.default and measurement is not None and not measurement.allocations:
-                continue  # a limit for whatever allocates says nothing of a test that does not
+                continue  # the default limit is for tests that allocate
             shape = self._shape(spec, measurement)
             part = Part(
                 "",
                 shape,
                 primed,
                 partial(runs.whole, primed),
-                partial(self._grown, primed=primed, cause=cause, shape=shape),
+                partial(self._with_growth, primed=primed, cause=cause, shape=shape),
                 ending_of(cause),
             )
             try:
                 verdict = self._judge(spec, measurement, shape, cause, primed)
-            except AttnMemError as wrong:
-                verdict = _not_enforced(spec, measurement, str(wrong), cause)
+            except AttnMemError as error:
+                verdict = _not_enforced(spec, measurement, str(error), cause)
                 if not self._plan.default and cause is None:
-                    failures.append(f"{MARKER}: {wrong}   {spec.where}")
+                    failures.append(f"{MARKER}: {error}   {spec.where}")
             verdict = self._conclusions.conclude(part, verdict, measurement) or verdict
             over = verdict.outcome is Outcome.OVER
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
@@ -188,7 +188,7 @@ class CallPhase:
                 failures.append(explain(verdict, shape, listed=listed))
         return failures
 
-    def _grown(
+    def _with_growth(
         self,
         verdict: Verdict,
         *,
@@ -220,14 +220,14 @@ class CallPhase:
             return judge_growth(measurement, budget, self._item, self._plan.memory, primed)
         if cause is None:
             return judge(measurement, budget)
-        # The body did not come to its end: it may be over by now, but never within.
+        # The body did not reach its end: it can be over, but never within.
         verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
             return replace(verdict, budget=budget)
         return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason_of(cause), absent=False)
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
-        """Returns what the window saw, and that memory ran out if unittest caught the error."""
+        """Returns the measurement; out of memory if unittest caught that error."""
         measurement = opened.measurement
         if measurement is None or cause is None or opened.out_of_memory is not None:
             return measurement
@@ -239,18 +239,18 @@ class CallPhase:
         return measurement
 
     def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
-        """Returns the measurements; where an import pinned tensors, ``retained`` of a second run.
+        """Returns the measurements; ``retained`` of a second run where an import pinned tensors.
 
-        Tensors that no import pinned are retained: a collection does not free them.
+        Tensors that no import pinned stay retained: a collection does not free them.
         """
         again = TracedRerun(self._item, self._plan.memory, failed=False)
-        settled = [*measurements]
-        for place, seen in enumerate(measurements):
+        unpinned = [*measurements]
+        for place, measured in enumerate(measurements):
             spec, primed = self._plan.budgets[place]
-            if spec.metric == "retained" and seen is not None and seen.pinned_bytes:
+            if spec.metric == "retained" and measured is not None and measured.pinned_bytes:
                 with suppress(AttnMemError):
-                    settled[place] = again.unpinned(seen, primed)
-        return settled
+                    unpinned[place] = again.unpinned(measured, primed)
+        return unpinned
 
     def _shape(self, spec: BudgetSpec, measurement: Measurement | None) -> AttentionShape:
         if measurement is None:
@@ -259,7 +259,7 @@ class CallPhase:
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
 
     def _derive(self, runs: TracedRuns) -> None:
-        """Find the closed forms of what the baseline is going to have."""
+        """Adds closed forms to the baseline entries to write."""
         regions = self._plan.memory.regions
         used = [primed for _, primed in self._plan.budgets]
         used += [region.primed for region in regions]

@@ -1,4 +1,4 @@
-"""How the body of a test ended, and why a budget of it is then not enforced."""
+"""The ending of a test's body, and the reason why its budgets are then not enforced."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .row_writer import STOPS, stopped
 
 
 def ending_of(cause: BaseException | None) -> Ending:
-    """Returns how a body ended that raised ``cause``; None is a body that finished."""
+    """Returns the ending of a body that raised ``cause``; None if the body finished."""
     if cause is None:
         return Ending.FINISHED
     return Ending.SKIPPED if isinstance(cause, pytest.skip.Exception) else Ending.FAILED
 
 
 def reason_of(cause: BaseException) -> str:
-    """Returns why nothing is enforced in a body that raised ``cause``."""
+    """Returns why budgets are not enforced if the body raised ``cause``."""
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))

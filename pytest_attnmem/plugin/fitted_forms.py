@@ -1,4 +1,4 @@
-"""The closed forms of what a test needs, from runs of it at other sizes of its arguments."""
+"""Fits closed forms to the memory of a test, from runs at other sizes of its arguments."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
 
-#: A region of a test, or "" for all of it, and a metric.
+#: A region of a test, or "" for its body, and a metric.
 Row = tuple[str, str]
 
-#: As many other sizes are tried of one that is small, some of them larger.
+#: The number of other sizes to run a small size at, some of them larger.
 _OTHERS = 4
 
 
@@ -36,30 +36,31 @@ class _Axis(NamedTuple):
 
     runs: Mapping[int, Mapping[Row, int]]
     terms: int
-    """The number of terms of a form along the symbol; 0 where it has no form."""
+    """The most terms of a form along the symbol; 0 if there is no form."""
 
 
 class FormFitter:
-    """Runs a test at other sizes, and fits each of its rows exactly, the test's own sizes among
-    them. Where tensors have values no run is larger than the test's own.
+    """Runs a test at other sizes, and fits each of its rows exactly.
+
+    If tensors have values, no run is larger than the test itself.
     """
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: PrimedBackend) -> None:
-        self._probe = SizeSweep(item, memory, instrument)
-        self._upward = not instrument.backend.computes
+    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
+        self._sweep = SizeSweep(item, memory, primed)
+        self._upward = not primed.backend.computes
         self._names = sized_arguments(item)
         self._own = {symbol: item.funcargs[name] for symbol, name in self._names.items()}  # type: ignore[attr-defined]
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The test's own, of what can be varied."""
+        """The sizes of the test, of the arguments that can be varied."""
         return self._own
 
     def fit(self, rows: Mapping[Row, int]) -> dict[Row, Polynomial]:
-        """The form of each row that has one; ``rows`` are the bytes at the test's own sizes."""
+        """Returns the form of each row that has one; ``rows`` has the bytes at the test's sizes."""
         axes = {symbol: axis for symbol in self._own if (axis := self._axis(symbol, rows))}
         if not axes or not all(axis.terms for axis in axes.values()):
-            return {}  # a form in the other symbols would hold at this one's size alone
+            return {}  # a form in the other symbols would hold only at this symbol's size
         base = tuple(self._own[symbol] for symbol in axes)
         lines = tuple(
             tuple((*base[:place], size, *base[place + 1 :]) for size in axis.runs)
@@ -76,16 +77,16 @@ class FormFitter:
         except AttnMemError:
             return {}
         where = Sample((*axes,), base, lines, (*beside,))
-        found = {}
+        forms = {}
         for row in rows:
             values = {point: run[row] for point, run in (runs | beside).items() if row in run}
             form = fit(where, values) if len(values) == len(where.points) else None
             if form is not None and _is_sum(form):
-                found[row] = form
-        return found
+                forms[row] = form
+        return forms
 
     def _axis(self, symbol: str, rows: Mapping[Row, int]) -> _Axis | None:
-        """Returns the rows at each size of that symbol; ``None`` where it cannot be varied."""
+        """Returns the rows at each size of a symbol; None if the test does not run at others."""
         own = self._own[symbol]
         runs = {own: dict(rows)}
         try:
@@ -104,7 +105,7 @@ class FormFitter:
         return _Axis(dict(sorted(runs.items())), terms)
 
     def _sizes(self, own: int) -> tuple[int, ...]:
-        try:  # and never 1, for which many an operator finds a shorter way
+        try:  # never 1, for which many operators have a special path
             return tuple(size for size in smaller(own) if size > 1)
         except BudgetError:
             if not self._upward:
@@ -115,9 +116,9 @@ class FormFitter:
     def _beside(
         self, axes: Mapping[str, _Axis], rows: Mapping[Row, int]
     ) -> dict[Point, dict[Row, int]]:
-        """Runs at sizes that differ from the test's in more than one symbol; always the same.
+        """Runs the test at sizes that differ in more than one symbol; the choice is deterministic.
 
-        A grid of as many sizes of each as its form has terms determines every product of them.
+        A grid with as many sizes of a symbol as its form has terms determines every product.
         """
         own = tuple(self._own[symbol] for symbol in axes)
         enough = [
@@ -126,14 +127,14 @@ class FormFitter:
         ]
         random = Random(0)
         more = (tuple(random.choice([*axis.runs]) for axis in axes.values()) for _ in range(99))
-        news = (p for p in more if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
+        mixed = (p for p in more if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
         grid = (p for p in product(*enough) if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
         chosen = dict.fromkeys(grid)
-        chosen |= dict.fromkeys(islice((p for p in news if p not in chosen), 2 * CONFIRMING))
+        chosen |= dict.fromkeys(islice((p for p in mixed if p not in chosen), 2 * CONFIRMING))
         return {p: self._run(dict(zip(axes, p, strict=True)), rows) for p in chosen}
 
     def _run(self, sizes: Mapping[str, int], rows: Mapping[Row, int]) -> dict[Row, int]:
-        measured = self._probe.at({self._names[symbol]: size for symbol, size in sizes.items()})
+        measured = self._sweep.run_at({self._names[symbol]: size for symbol, size in sizes.items()})
         return {
             (region, metric): known(measured[region], metric)
             for region, metric in rows
@@ -142,7 +143,7 @@ class FormFitter:
 
 
 def _is_sum(form: Polynomial) -> bool:
-    """Whether what is padded adds to it: a form that takes it away went through by chance."""
+    """Returns True if no padded term is negative: such a form fits only by chance."""
     return all(
         value > 0 or all(atom.isidentifier() for atom, _ in monomial)
         for monomial, value in form.terms.items()
@@ -150,7 +151,7 @@ def _is_sum(form: Polynomial) -> bool:
 
 
 def sized_arguments(item: pytest.Item) -> dict[str, str]:
-    """Symbol → the argument of the test that is its size, and goes to the test alone."""
+    """Returns symbol → the argument of the test that has its size, if no fixture takes it."""
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
     values = getattr(item, "funcargs", {})
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def attnmem(request: pytest.FixtureRequest) -> AttnMem:
     """Measure parts of a test: measure, region, check and compare."""
     item = request.node
-    if PLAN not in item.stash:  # asked for by name, while the test was running
+    if PLAN not in item.stash:  # requested by name while the test runs
         from .planner import make_plan
         from .row_writer import RowWriter
 

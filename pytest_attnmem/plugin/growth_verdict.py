@@ -1,4 +1,4 @@
-"""Holding a test to a growth contract, and telling how a test grows that is over a formula."""
+"""Judges a test by a growth contract, and explains the growth of a test that is over a formula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..budgets.growth_contract import Contract
 from ..budgets.verdict import Outcome, Verdict, judge
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
-from .growth_check import Growing, Unclear
+from .growth_check import GrowthCheck
+from .growth_runs import Unclear
 from .size_argument import variable
 from .size_sweep import SizeSweep
 
@@ -27,9 +28,9 @@ def judge_growth(
     budget: Budget,
     item: pytest.Item,
     memory: AttnMem,
-    instrument: PrimedBackend,
+    primed: PrimedBackend,
 ) -> Verdict:
-    """Returns the verdict on a budget that has a contract.
+    """Returns the verdict on a budget with a contract.
 
     Raises:
         AttnMemError: the test does not run at other sizes.
@@ -38,14 +39,14 @@ def judge_growth(
     contract, value = budget.contract, measured.value(budget.metric)
     certain = value is not None and not measured.doubt(budget.metric)
     if contract is None or bare.outcome is Outcome.OVER or not certain:
-        return bare  # out of memory, or not known: there is nothing to vary
-    probe = SizeSweep(item, memory, instrument)
+        return bare  # out of memory, or unknown: nothing to compare with
+    sweep = SizeSweep(item, memory, primed)
     try:
-        growing = Growing(probe, variable(item, contract), budget.metric, measured)
-        grown = growing.judged_by(contract)
-    except Unclear as doubt:
-        return replace(bare, outcome=Outcome.NOT_ENFORCED, reason=str(doubt))
-    return judge(measured, budget, grown.growths, grown.notes)
+        check = GrowthCheck(sweep, variable(item, contract), budget.metric, measured)
+        findings = check.findings(contract)
+    except Unclear as error:
+        return replace(bare, outcome=Outcome.NOT_ENFORCED, reason=str(error))
+    return judge(measured, budget, findings.growths, findings.notes)
 
 
 def with_growth(
@@ -53,17 +54,17 @@ def with_growth(
     symbols: Iterable[str],
     item: pytest.Item,
     memory: AttnMem,
-    instrument: PrimedBackend,
+    primed: PrimedBackend,
 ) -> Verdict:
-    """Returns the verdict with how the test grows in *symbols* of its budget, where it varies."""
+    """Returns the verdict with the growth of the test in *symbols* of its budget, if known."""
     measured, budget = verdict.measurement, verdict.budget
     symbols = sorted(symbols)
     if measured is None or budget is None or not symbols:
         return verdict
     named = Contract("", tuple(((symbol, 1),) for symbol in symbols))
-    probe = SizeSweep(item, memory, instrument)
+    sweep = SizeSweep(item, memory, primed)
     try:
-        growing = Growing(probe, variable(item, named), budget.metric, measured)
-        return replace(verdict, growths=growing.explaining(symbols))
-    except AttnMemError:  # an explanation must not be what fails a test
+        check = GrowthCheck(sweep, variable(item, named), budget.metric, measured)
+        return replace(verdict, growths=check.explanation(symbols))
+    except AttnMemError:  # an explanation must not fail a test
         return verdict

@@ -1,4 +1,4 @@
-"""The plugin: pytest's hooks, each a line or two to where the work is done."""
+"""The hooks of pytest; each calls the module that does the work."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["attnmem", "qkv"]
 
-#: How many markers a test had when it was planned.
+#: The number of markers of a test when it was planned.
 MARKS = pytest.StashKey[int]()
 
-#: As in the signature of ``budgets.parsing.memory_budget``, which is not imported before a test
-#: has the marker.
+#: Repeats the signature of ``budgets.parsing.memory_budget``, which is imported only if a test has
+#: the marker.
 MARKER_LINES = (
     "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
     " device=None, warmup=0, **symbols): hold the test's peak memory to limit: a size, a formula,"
@@ -47,18 +47,18 @@ MARKER_LINES = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, from their table."""
+    """Adds the options of this plugin."""
     add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hooks of this plugin."""
+    """Adds the hooks of this plugin."""
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # while the terminal is still the process's own
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before output is captured
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Start again on the null device, where that is asked for."""
+    """Restarts the process on the null device if ``null:…`` is the backend."""
     wanted = asked_backend(early_config)
     if wanted.partition(":")[0] == "null":
         from .null_device import start_again
@@ -67,9 +67,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     return (yield)
 
 
-@pytest.hookimpl(trylast=True)  # a conftest may register backends by now
+@pytest.hookimpl(trylast=True)  # after conftest files have registered backends
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker and see that the options make sense."""
+    """Registers the markers, and checks the options."""
     for line in MARKER_LINES:
         config.addinivalue_line("markers", line)
     try:
@@ -92,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist starts workers
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a missing device at the start, once, instead of in every test."""
+    """Stops the session if the device is missing, instead of failing every test."""
     try:
         check_device(session.config, session.config.stash[SESSION].openers)
     except AttnMemError as error:
@@ -101,7 +101,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test that is measured, so that ``-m attnmem`` selects the test."""
+    """Marks every measured test, so that ``-m attnmem`` selects it."""
     settings = config.stash[SESSION].settings
     for item in items:
         if is_measured(item, settings):
@@ -109,17 +109,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Undo what was done to the process."""
+    """Restores the garbage collector."""
     if SESSION in config.stash:
         config.stash[SESSION].collector.thaw()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Plan what to measure, before fixtures are made and after skips were decided."""
+    """Plans the measurements, before fixtures are made and after skips are decided."""
     session = item.config.stash[SESSION]
     if not wants_measuring(item, session.settings):
         return
-    session.forget()
+    session.begin_test()
     plan = _plan(item, session)
     if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
         from .row_writer import RowWriter
@@ -132,7 +132,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """Take note of the arguments of a test that a fixture reads: they are not varied for it."""
+    """Records the arguments of the test that a fixture reads: these cannot be varied."""
     item = getattr(request, "_pyfuncitem", request.node)
     if PLAN not in item.stash:
         return (yield)
@@ -142,9 +142,9 @@ def pytest_fixture_setup(
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)  # innermost: the body, and nobody's bookkeeping
+@pytest.hookimpl(wrapper=True, trylast=True)  # innermost: only the body, no other plugin
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure the body and judge it."""
+    """Measures and judges the body."""
     session = item.config.stash[SESSION]
     plan = item.stash.get(PLAN, None)
     if item.stash.get(MARKS, 0) != _marks(item):  # a fixture added one
@@ -158,7 +158,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
-    """Run a body without a budget; it may ask for a fixture of ours by name, and measure."""
+    """Runs a body without a budget, which may still request our fixtures by name and measure."""
     result: object = None
     error: BaseException | None = None
     try:
@@ -177,7 +177,7 @@ def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, o
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Send the rows of a test in which the session is stopped."""
+    """Sends the rows of a test if the session is stopped in it."""
     try:
         return (yield)
     except (KeyboardInterrupt, pytest.exit.Exception) as stop:
@@ -194,7 +194,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, None, None]:
-    """Let go of the test's inputs, and of what was frozen unless the next test is measured too."""
+    """Frees the test's inputs, and thaws the collector unless the next test is measured too."""
     session = item.config.stash[SESSION]
     try:
         return (yield)
@@ -207,7 +207,7 @@ def pytest_runtest_teardown(
 
 
 def _plan(item: pytest.Item, session: Session) -> Plan | None:
-    """Make the test's plan, or fail it in one line."""
+    """Returns the test's plan, or fails the test in one line."""
     from .planner import make_plan
     from .row_writer import RowWriter
 
@@ -220,7 +220,7 @@ def _plan(item: pytest.Item, session: Session) -> Plan | None:
     except AttnMemError as error:
         problem = str(error)
     if problem:
-        rows.keep_unmeasured(problem)
+        rows.write_unmeasured(problem)
         pytest.fail(problem, pytrace=False)
     item.stash[MARKS] = _marks(item)
     if plan is not None:
@@ -236,7 +236,7 @@ def _marks(item: pytest.Item) -> int:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep a row for a marked test that never came to its body, and know expected failures."""
+    """Writes a row for a marked test that did not reach its body, and marks expected failures."""
     report = yield
     marked = item.get_closest_marker(MARKER) is not None
     disabled = item.config.stash[SESSION].settings.disable
@@ -246,12 +246,12 @@ def pytest_runtest_makereport(
         why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
-        RowWriter(item).keep_unmeasured(reason)
+        RowWriter(item).write_unmeasured(reason)
     if PLAN in item.stash and report.failed and call.excinfo is not None:
         for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
             exceeded.reported |= exceeded.explains(call.excinfo.value)
     if has_rows(item.user_properties):
         from .row_writer import RowWriter
 
-        RowWriter(item).expect(report)
+        RowWriter(item).mark_expected(report)
     return report

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_attnmem_register_backends() -> Mapping[str, Opener]:  # type: ignore[empty-body]
-    """Return backends by name: callables that take what stands after the colon, or ``""``."""
+    """Return backends by name: callables that take the text after the colon, or ``""``."""
 
 
 @pytest.hookspec
 def pytest_attnmem_device_profiles() -> Iterable[DeviceProfile]:  # type: ignore[empty-body]
-    """Return more devices, each a ``pytest_attnmem.profiles.DeviceProfile``, to be asked for by
-    name: ``simulated:NAME``, ``null:NAME``. A name that exists is refused. The null device is there
-    before conftest files are, so for it a plugin that is installed or given with ``-p`` is needed.
+    """Return more devices, each a ``pytest_attnmem.profiles.DeviceProfile``, for
+    ``simulated:NAME`` and ``null:NAME``. A name that is taken is an error. The null device starts
+    before conftest files are loaded, so it needs an installed plugin or one given with ``-p``.
     """
 
 
 @pytest.hookspec
 def pytest_attnmem_record(item: pytest.Item, record: Record) -> None:
-    """Called for each row as it is made, in the process that runs the test.
+    """Called for each row when it is written, in the process that runs the test.
 
-    ``record.expected`` is still false: an expected failure is known only after the test.
+    ``record.expected`` is still False: an expected failure is known only after the test.
     """

@@ -25,7 +25,7 @@ _METRIC = re.compile(r"metric\s*=\s*[\"'](\w+)")
 
 
 class MarkerLine:
-    """The file and line of a marker, found when it is shown: reading the source takes time."""
+    """The file and line of a marker, found when they are shown: reading the source takes time."""
 
     def __init__(self, item: pytest.Item, node: Any, metric: str) -> None:
         self._item, self._node, self._metric = item, node, metric
@@ -42,7 +42,7 @@ def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, 
     Raises:
         AttnMemError: a marker cannot be read; the text says where it is.
     """
-    found: dict[str, BudgetSpec] = {}
+    specs: dict[str, BudgetSpec] = {}
     places: dict[tuple[str, object], BudgetSpec] = {}
     for node, mark, place in _markers(item):
         where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
@@ -51,7 +51,7 @@ def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, 
             spec = replace(spec, where=where, backend=backend_name(spec, running))
         except AttnMemError as error:
             raise type(error)(f"{MARKER}: {error}   {where}") from error
-        closest = found.setdefault(spec.metric, spec)
+        closest = specs.setdefault(spec.metric, spec)
         if spec.limits and not closest.limits:
             given = ", ".join(closest.symbols)
             raise BudgetError(
@@ -66,14 +66,14 @@ def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, 
                 f" {other.text or 'no limit'!r} and {spec.text or 'no limit'!r}; keep one"
                 f"   {where}"
             )
-    return tuple(found.values())
+    return tuple(specs.values())
 
 
 def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
-    """Yields node, marker and the place that the marker is written in, the closest first.
+    """Yields node, marker and the place of the marker in the source, the closest first.
 
-    Pytest lists the markers of one function or class in the order of writing, a base class's before
-    its subclass's, and a function's before those of its parameter set.
+    Pytest lists the markers of a function or class in source order, the markers of a base class
+    before its subclass, and the markers of a function before its parameter set.
     """
     own = [*getattr(getattr(item, "callspec", None), "marks", ())]
     for node, group in groupby(item.iter_markers_with_node(MARKER), key=itemgetter(0)):
@@ -88,17 +88,19 @@ def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
 
 
 def _written_on(owner: object) -> Iterator[Any]:
-    """Yields the markers of a function, a class or a module itself."""
+    """Yields the markers on a function, a class or a module itself."""
     marks = getattr(owner, "__dict__", {}).get("pytestmark", ())
     for mark in marks if isinstance(marks, (list, tuple)) else [marks]:
         yield getattr(mark, "mark", mark)
 
 
 def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
-    """The backend that a marker asks for, by name or by device, in a session on ``running``.
+    """Returns the backend that a marker names, or that measures its device.
+
+    ``running`` is the backend of the session.
 
     Raises:
-        BudgetError: it names a device that its backend does not measure.
+        BudgetError: the marker's backend does not measure the marker's device.
     """
     if spec.device is None:
         return spec.backend
@@ -124,9 +126,9 @@ def _line_of(item: pytest.Item, node: Any, metric: str) -> str:
 
 
 def _line(lines: list[str], metric: str) -> int:
-    """The place of the marker of that metric; of the first marker, where none names its own."""
+    """Returns the index of the marker with that metric; of the first marker if none has it."""
     listed = (place for place, line in enumerate(lines) if line.lstrip().startswith("pytestmark"))
-    first = next(listed, 0)  # a module's or a class's, and what is above it belongs to others
+    first = next(listed, 0)  # of a module or a class; lines above it belong to others
     starts = [
         place for place, line in enumerate(lines) if place >= first and f"mark.{MARKER}" in line
     ]

@@ -1,4 +1,4 @@
-"""A test's body, run in the windows of its budgets."""
+"""Runs a test's body in the windows of its budgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MeasuredBody:
-    """The body of one test; ``windows`` has a window for each budget, of the run that counts."""
+    """The body of one test. ``windows`` has the windows of the run that counts, by budget."""
 
     def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter) -> None:
         self.windows: list[Window] = []
@@ -32,11 +32,11 @@ class MeasuredBody:
         self._looked_ahead = False
 
     def warm_up(self) -> None:
-        """Run the body as often as its budgets ask for, outside any window."""
+        """Runs the body outside any window, as often as ``warmup`` says."""
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
             with self._plan.memory.dry_run(), ExitStack() as worlds:
-                for _, instrument in self._plan.budgets:
-                    worlds.enter_context(simulation_context(instrument.backend))
+                for _, primed in self._plan.budgets:
+                    worlds.enter_context(simulation_context(primed.backend))
                 try:
                     self._item.runtest()
                 except StartAgain:
@@ -46,34 +46,35 @@ class MeasuredBody:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """Open the windows; close them, and every window that the body leaves open."""
-        # The outermost window alone can tell what an import pinned from what the body retains.
+        """Opens the windows; closes them, and every window that the body leaves open."""
+        # Only the outermost window can separate bytes that an import pinned from retained bytes.
         outermost_first = sorted(self._plan.budgets, key=lambda one: one[0].metric != "retained")
         with nothing_left_open(), ExitStack() as stack:
             opened = {
-                spec.metric: stack.enter_context(instrument.window(spec.metric))
-                for spec, instrument in outermost_first
+                spec.metric: stack.enter_context(primed.window(spec.metric))
+                for spec, primed in outermost_first
             }
             self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
             yield
 
-    def again(self, error: BaseException | None) -> str:
-        """Returns why the body, which ended with ``error``, must run again; "" where it need not.
+    def why_again(self, error: BaseException | None) -> str:
+        """Returns why the body, which ended with ``error``, must run again; "" if it need not.
 
-        A body that a limit ended may have gone on to name a device, on which its tensors are not.
+        A body that a limit ended is run to its end: it might name a device that its tensors are
+        not on.
         """
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):
             return ""
         backends = self._backends()
-        found = _restart(cause, backends)
+        why = _why_restart(cause, backends)
         worlds = [ahead for backend in backends if (ahead := lookahead(backend)) is not None]
-        if found or cause is None or not worlds or not self._limited():
-            return found
+        if why or cause is None or not worlds or not self._limited():
+            return why
         return self._look_ahead(worlds, backends)
 
     def run_again(self, why: str) -> BaseException | None:
-        """Run the body as if for the first time; returns the error that ended it."""
+        """Runs the body as if for the first time; returns the error that ended it."""
         self.windows.clear()
         self._rows.take_back()
         self._plan.memory.begin_again()
@@ -86,19 +87,19 @@ class MeasuredBody:
         except BaseException as raised:
             error = raised
         cause = error or kept_by_unittest(self._item)
-        if cause is not None and not isinstance(cause, AttnMemError):  # the first run's, it may be
+        if cause is not None and not isinstance(cause, AttnMemError):  # perhaps of the first run
             times = "three times" if self._looked_ahead else "twice"
-            told = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
-            self._item.add_report_section("call", "memory budget", told)
+            text = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
+            self._item.add_report_section("call", "memory budget", text)
         return error
 
     def _backends(self) -> list[Backend]:
-        instruments = [instrument for _, instrument in self._plan.budgets]
-        instruments += [region.primed for region in self._plan.memory.regions]
-        return [*{id(used.backend): used.backend for used in instruments}.values()]
+        used = [primed for _, primed in self._plan.budgets]
+        used += [region.primed for region in self._plan.memory.regions]
+        return [*{id(primed.backend): primed.backend for primed in used}.values()]
 
     def _limited(self) -> bool:
-        """Returns whether a limit was exceeded: of a region, a check, or the device."""
+        """Returns True if a limit was exceeded: of a region, a check, or the device."""
         measured = [opened.measurement for opened in self.windows]
         measured += [region.measurement for region in self._plan.memory.regions]
         ran_out = any(seen is not None and seen.out_of_memory is not None for seen in measured)
@@ -107,7 +108,7 @@ class MeasuredBody:
     def _look_ahead(
         self, worlds: list[AbstractContextManager[None]], backends: list[Backend]
     ) -> str:
-        """Run the body where no limit ends it; returns why its verdicts do not count, or ""."""
+        """Runs the body without limits; returns why its verdicts do not count, or ""."""
         self._looked_ahead = True
         error = None
         with (
@@ -125,11 +126,11 @@ class MeasuredBody:
                 raise
             except BaseException as raised:
                 error = raised
-            return _restart(error or kept_by_unittest(self._item), backends)
+            return _why_restart(error or kept_by_unittest(self._item), backends)
 
 
-def _restart(cause: BaseException | None, backends: list[Backend]) -> str:
-    """Returns why a run must start again; one that caught the error has told its backend."""
+def _why_restart(cause: BaseException | None, backends: list[Backend]) -> str:
+    """Returns why a run must start again; if the run caught the error, its backend knows."""
     if isinstance(cause, StartAgain):
         return str(cause)
     return next(filter(None, map(starts_again, backends)), "")

@@ -1,4 +1,4 @@
-"""A session on the null device: how it starts, and what it says of what is not true there."""
+"""Starts a session on the null device, and explains failures that only the null device causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..errors import BackendUnavailable
-from ..nulldevice import counts as observe
+from ..nulldevice import counts
 from ..nulldevice.launch import become, devices, present
 from ..profiles import offered_profiles
 from .session import SESSION
@@ -16,18 +16,17 @@ from .session import SESSION
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-#: How the text of an error begins that the null device is the cause of.
+#: The prefix of torch's errors for a missing cuDNN.
 _NO_CUDNN = "cuDNN error"
 
 
 def start_again(config: pytest.Config, wanted: str) -> None:
-    """See that this process runs on the device that ``null:…`` asks for; if not, become one.
+    """Replaces this process by one on the device ``null:…``, unless it runs there already.
 
-    Arguments, environment and exit code stay as they are, and workers of xdist are started from
-    here. Does not return where it starts another.
+    Arguments, environment and exit code stay the same; workers of pytest-xdist inherit the device.
 
     Raises:
-        pytest.UsageError: it cannot be had here; the text says why in one line.
+        pytest.UsageError: the device is not available.
     """
     try:
         more = offered_profiles(config.hook.pytest_attnmem_device_profiles())
@@ -46,7 +45,7 @@ def start_again(config: pytest.Config, wanted: str) -> None:
 
 
 class NullSession:
-    """Hooks of a session that runs on the null device."""
+    """The hooks of a session on the null device."""
 
     def __init__(self, config: pytest.Config) -> None:
         from ..nulldevice.program import prepare
@@ -56,14 +55,14 @@ class NullSession:
         self._name = f"null:{present()}"
 
     def pytest_report_header(self) -> str:
-        """Say what the results are of."""
+        """Returns a line that names the device."""
         return f"attnmem: on {self._name}, where memory is as on CUDA and nothing is computed"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Tell a test that failed on a value, or for want of cuDNN, where it ran."""
+        """Adds a note to a failure that a value or a missing cuDNN may have caused."""
         error = call.excinfo.value if call.excinfo else None
         note = self._note(error) if error else ""
         add = getattr(error, "add_note", None)
@@ -84,16 +83,16 @@ class NullSession:
             return f"on {self._name} there is no cuDNN: its scratch is known on a GPU alone"
         return ""
 
-    @pytest.hookimpl(trylast=True)  # under the line that counts
+    @pytest.hookimpl(trylast=True)  # after the line with the totals
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Name the calls that had no answer."""
+        """Prints the calls that the null device could not answer."""
         environment = self._config.stash[SESSION].environment or {}
-        for line in observe.unanswered(environment.get("null_device") or observe.counted()):
+        for line in counts.unanswered(environment.get("null_device") or counts.counted()):
             terminalreporter.write_line(line)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Leave no thread of autograd at work when the process ends."""
+        """Stops the threads of autograd before the process ends."""
         from ..nulldevice.program import settle
 
         settle()

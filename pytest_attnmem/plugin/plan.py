@@ -1,4 +1,4 @@
-"""The budgets of one test, known before its fixtures are made."""
+"""The plan of one test: its budgets, made before its fixtures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The budgets of one test, of different metrics, and what they are measured with."""
+    """The budgets of one test, each of another metric, and their backends."""
 
     budgets: tuple[tuple[BudgetSpec, PrimedBackend], ...]
     memory: AttnMem
     blocked: str = ""
-    """Why nothing can be measured here, though nobody asked for the impossible."""
+    """The reason why nothing can be measured here, if no backend was named."""
     default: bool = False
-    """The budget is the session's, not the test's own."""
+    """True if the budget is from ``--attnmem-default``, not from a marker."""
 
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()

@@ -50,7 +50,7 @@ def make_plan(
         return None
     names = [spec.backend or settings.backend for spec in specs]
     memory = memory or AttnMem(
-        lambda name: session.instrument(name or (names or [settings.backend])[0]),
+        lambda name: session.primed(name or (names or [settings.backend])[0]),
         tuple(Source("the marker", spec.symbols) for spec in specs),
         None if settings.disable else rows,
         strict=settings.strict,
@@ -60,7 +60,7 @@ def make_plan(
     budgets = []
     for spec, name in zip(specs, names, strict=True):
         try:
-            budgets.append((spec, session.instrument(name)))
+            budgets.append((spec, session.primed(name)))
         except BackendUnavailable as error:
             if {*names} == {"auto"}:
                 return Plan((), memory, str(error), default is not None)
@@ -86,7 +86,11 @@ def arguments(item: pytest.Item) -> Source:
 
 
 def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:
-    """Fail before the fixtures run, if it is clear by now that a symbol will be missing."""
+    """Fails before the fixtures run if a symbol cannot get a value.
+
+    Raises:
+        AttnMemError: the budget cannot be resolved.
+    """
     try:
         for contract in spec.contracts:
             _check_contract(item, spec, contract)
@@ -110,7 +114,7 @@ def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> 
     alone = len(spec.contracts) == len(spec.limits)
     if alone and (spec.exact or spec.tolerance != NONE):
         raise BudgetError(
-            f"contract {contract} takes no exact and no tolerance: it says how memory grows, and"
-            " not how much it is"
+            f"contract {contract} takes no exact and no tolerance: it bounds the growth of"
+            " memory, not its amount"
         )
     variable(item, contract)

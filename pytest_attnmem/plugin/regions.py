@@ -1,4 +1,4 @@
-"""The regions, checks and compares of a test, once its body has ended."""
+"""The regions, checks and comparisons of a test whose body has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .traced_runs import TracedRuns
 
 
 class Regions:
-    """The regions, checks and comparisons of one test: rows and texts that they still need."""
+    """Writes the missing rows of a test's regions, checks and comparisons."""
 
     def __init__(self, memory: AttnMem, rows: RowWriter) -> None:
         self._memory = memory
@@ -36,10 +36,10 @@ class Regions:
         ]
 
     def unentered(self) -> list[str]:
-        """Writes a row for each region that was never entered; returns the texts."""
+        """Writes a row for each region that was never entered; returns texts."""
         names = [region.name for region in self._memory.regions if not region.entered]
         for name in names:
-            self._keep_unmeasured(name, "the region was never entered")
+            self._write_unmeasured(name, "the region was never entered")
         return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
 
     def abandoned(self) -> list[str]:
@@ -47,17 +47,17 @@ class Regions:
         reason = "the test ended inside the region"
         names = [region.name for region in self._memory.regions if region.abandon()]
         for name in names:
-            self._keep_unmeasured(name, reason)
+            self._write_unmeasured(name, reason)
         return [f"{name}: not enforced: {reason}" for name in names]
 
     def explain_the_rest(self, runs: TracedRuns) -> None:
-        """Add to the rows of regions within their limits the tensors that were held."""
+        """Adds the held tensors to the rows of regions within their limits."""
         for region in [*self._memory.regions]:
-            seen = region.measurement
-            if seen is not None and not seen.held and seen.unmeasured is None:
+            measured = region.measurement
+            if measured is not None and not measured.held and measured.unmeasured is None:
                 with suppress(AttnMemError):
                     traced = runs.region(region.name, region.primed)
                     self._rows.attach_held(region.name, of_second_run(traced))
 
-    def _keep_unmeasured(self, name: str, reason: str) -> None:
-        self._rows.keep(Part(name, AttentionShape({})), not_enforced(reason), None)
+    def _write_unmeasured(self, name: str, reason: str) -> None:
+        self._rows.write(Part(name, AttentionShape({})), not_enforced(reason), None)

@@ -1,6 +1,6 @@
-"""Collecting every row of a session, and reporting them: on the controller alone.
+"""Collects and reports the rows of a session, in the controller.
 
-Imported by the plugin in every session, so nothing heavy is imported before there is a row.
+Every session imports this module, so heavy imports wait until there is a row.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-#: The most tests that a line names.
+#: The number of tests that a line names.
 _NAMED = 3
 
 
 class Worker:
-    """In a process that only runs tests: tell the controller where they ran."""
+    """The reporter of a worker, which sends its environment to the controller."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
-    @pytest.hookimpl(tryfirst=True)  # pytest-xdist sends what it has when its turn comes
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends the output
     def pytest_sessionfinish(self) -> None:
-        """Hand over the environment."""
+        """Sends the environment and the problems."""
         from ..measurement.environment import describe
 
         output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
@@ -40,21 +40,21 @@ class Worker:
 
 
 class Reporter:
-    """In the process that pytest was started as."""
+    """The reporter of the controller, or of a session without workers."""
 
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
-        self._received = RowCollector(session)
+        self._collector = RowCollector(session)
         self._problems: list[str] = []
-        """The reasons for which the session fails although no test failed."""
+        """The reasons why the session fails although no test failed."""
 
-    @pytest.hookimpl(tryfirst=True)  # before JUnit's file takes over what is for a page
+    @pytest.hookimpl(tryfirst=True)  # before the JUnit file copies the properties
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take in a test's rows."""
+        """Collects the rows of a test."""
         if report.failed:
             self._session.failed.add(report.nodeid)
-        self._received.take(report)
+        self._collector.add_report(report)
         if has_rows(report.user_properties):
             from .row_transport import without_timelines
 
@@ -62,7 +62,7 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take in where a worker's tests ran, and what it could not write."""
+        """Collects the environment and the problems of a worker."""
         output = getattr(node, "workeroutput", {})
         self._session.problems |= dict.fromkeys(output.get("attnmem_problems", ()))
         environment = output.get("attnmem_environment")
@@ -73,7 +73,7 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Fail the session for tests that passed though over, or under strict not enforced."""
+        """Fails the session for tests that passed but were over, or not enforced under strict."""
         try:
             return (yield)
         finally:  # also when the session is stopped
@@ -88,13 +88,13 @@ class Reporter:
                 if self._session.settings.strict and (tests := unproven(rows, failed)):
                     self._fail(session, tests, "not enforced (--attnmem-strict)")
 
-    def _fail(self, session: pytest.Session, tests: list[str], told: str) -> None:
+    def _fail(self, session: pytest.Session, tests: list[str], problem: str) -> None:
         session.testsfailed += len(tests)
         count = "1 test was" if len(tests) == 1 else f"{len(tests)} tests were"
-        self._problems.append(f"{count} {told}")
+        self._problems.append(f"{count} {problem}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the files that were asked for."""
+        """Writes the requested files."""
         self._session.write_traces()
         self._session.write_reports()
         passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -102,7 +102,7 @@ class Reporter:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the line or the table, where there is anything to tell."""
+        """Prints the totals or the table, and the problems."""
         if self._session.records:
             self._print(terminalreporter)
         for problem in [*self._session.problems, *self._problems]:

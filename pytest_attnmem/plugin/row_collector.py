@@ -1,4 +1,4 @@
-"""Rows as they come in with the reports of tests, which may have run in other processes."""
+"""Collects rows from the reports of tests, which may run in other processes."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ if TYPE_CHECKING:
 
 
 def has_rows(properties: list[tuple[str, object]]) -> bool:
-    """Returns whether the user properties of a report or a test have a row."""
+    """Returns True if the user properties of a report or a test have a row."""
     return any(name == PROPERTY for name, _ in properties)
 
 
 class RowCollector:
-    """Keeps the rows of each test once it can have no more, or its process has died in it."""
+    """Collects the rows of each test when it has ended, or when its process has died."""
 
     def __init__(self, session: Session) -> None:
         self._rows = session.rows
         self._texts = session.row_texts
         self._begun: dict[tuple[str, str], list[tuple[str, object]]] = {}
-        """By process and test: what it told before its body."""
+        """By process and test: the properties that it sent before its body."""
         self._died: dict[str, tuple[str, str]] = {}
-        """By test: where its rows are of which a process has died."""
+        """By test whose process has died: the process and test of its rows."""
 
-    def take(self, report: pytest.TestReport) -> None:
-        """Take in what a report tells of its test."""
+    def add_report(self, report: pytest.TestReport) -> None:
+        """Adds the rows of a report."""
         key = (getattr(report, "worker_id", ""), report.nodeid)
-        told = report.user_properties
-        if report.when == "setup" and any(name == CRASH_PROPERTY for name, _ in told):
-            self._begun[key] = told
+        properties = report.user_properties
+        if report.when == "setup" and any(name == CRASH_PROPERTY for name, _ in properties):
+            self._begun[key] = properties
         elif report.when == "teardown":
             self._begun.pop(key, None)
-            if has_rows(told):
-                self._rows[key] = self._after_death(report.nodeid, self._read(told))
-        elif str(report.when) == "???":  # as pytest-xdist tells that a worker has died
+            if has_rows(properties):
+                self._rows[key] = self._after_death(report.nodeid, self._read(properties))
+        elif str(report.when) == "???":  # the report of pytest-xdist for a worker that died
             node: Any = getattr(report, "node", None)
             key = (node.gateway.id if node else "", report.nodeid)
-            if told := self._begun.pop(key, []):
-                rows = _over(self._read(told)) or self._read(told, CRASH_PROPERTY)
+            if begun := self._begun.pop(key, []):
+                rows = _over(self._read(begun)) or self._read(begun, CRASH_PROPERTY)
                 self._rows[key] = self._after_death(report.nodeid, rows)
                 self._died[report.nodeid] = key
 
     def _after_death(self, nodeid: str, rows: list[Record]) -> list[Record]:
-        """The rows of another attempt; one that was over counts for good."""
+        """Returns the rows of another attempt; a row of an earlier attempt that was over stays."""
         earlier = self._rows.pop(self._died.pop(nodeid, ("", "")), [])
         over = {(row.region, row.metric): row for row in _over(earlier)}
         return [over.get((row.region, row.metric), row) for row in rows]

@@ -1,4 +1,4 @@
-"""How rows travel with the reports of tests."""
+"""Sends rows as text with the reports of tests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 PROPERTY = "attnmem"
 
 
-#: The name of a row that counts if it is the last that is heard of its test.
+#: The name of a row that counts only if the process dies in the test.
 CRASH_PROPERTY = "attnmem_if_it_dies"
 
 
 def own_nodeid(item: pytest.Item) -> str:
-    """The test's own, without the group that pytest-xdist writes behind it to share tests out."""
+    """Returns the test's node ID without the group that pytest-xdist appends to it."""
     own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
     return own if item.nodeid.startswith(f"{own}@") else item.nodeid
 
 
 class RowTexts:
-    """Rows as JSON text; a row that this process wrote is read without parsing the text."""
+    """Converts rows to JSON text and back; a row of this process is not parsed again."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Record] = {}
@@ -43,7 +43,7 @@ class RowTexts:
         return text
 
     def forget(self) -> None:
-        """Forget the rows of earlier tests."""
+        """Forgets the rows of earlier tests."""
         self._rows.clear()
 
     def read(
@@ -59,12 +59,12 @@ class RowTexts:
                     yield (
                         self._rows.pop(text) if text in self._rows else from_dict(json.loads(text))
                     )
-                except (AttnMemError, ValueError):  # somebody else's, of the same name
+                except (AttnMemError, ValueError):  # of another plugin, by the same name
                     continue
 
 
 def without_timelines(properties: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """The same for those who do not draw: JUnit's file, and the like."""
+    """Returns the properties without timelines, for reports that do not draw them, as JUnit."""
     return [
         (name, _without_timeline(value) if name == PROPERTY else value)
         for name, value in properties
@@ -75,6 +75,6 @@ def _without_timeline(text: Any) -> Any:
     try:
         data = json.loads(text)
         ours = data["nodeid"] and data["timeline"]
-    except (KeyError, TypeError, ValueError):  # somebody else's, of the same name
+    except (KeyError, TypeError, ValueError):  # of another plugin, by the same name
         return text
     return json.dumps({**data, "timeline": None}) if ours else text

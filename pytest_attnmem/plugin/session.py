@@ -1,6 +1,6 @@
-"""What a pytest session knows: its settings, opened backends and collected rows.
+"""The state of a pytest session: its settings, open backends and collected rows.
 
-Imported by the plugin in every session, so nothing heavy is imported before a budget needs it.
+Every session imports this module, so heavy imports wait until a budget needs them.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One pytest session, in the process that runs tests or in the one that reports."""
+    """The state of one pytest session, in a worker or in the controller."""
 
     def __init__(self, settings: Settings, openers: Mapping[str, Opener]) -> None:
         self.settings = settings
         self.collector = GarbageFreezer()
         self.row_texts = RowTexts()
         self.rows: dict[tuple[str, str], list[Record]] = {}
-        """By process and test, so that another attempt's replace those of the one before."""
+        """By process and test: another attempt replaces the rows of an earlier one."""
         self.failed: set[str] = set()
-        """Tests that failed for whatever reason; strict need not fail them again."""
+        """The tests that failed for any reason; strict does not fail them again."""
         self.environment: dict[str, Any] | None = None
-        """The measuring process's, where that is another one."""
+        """The environment of the workers; None if there are no workers."""
         self.problems: dict[str, None] = {}
-        """What could not be written, in its order; it fails the session."""
+        """The files that could not be written, in order; they fail the session."""
         self.baseline: Baseline | None = None
-        """What is to be compared with, where there is something."""
+        """The baseline, if the session has one."""
         self.openers = openers
         """The openers of backends that plugins add."""
-        self._instruments: dict[str, PrimedBackend | BackendUnavailable] = {}
+        self._backends: dict[str, PrimedBackend | BackendUnavailable] = {}
 
     @property
     def records(self) -> list[Record]:
-        """Every row there is."""
+        """All rows."""
         return [row for rows in self.rows.values() for row in rows]
 
-    def keep_snapshots(self, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
-        """Write what the allocator told of a test that failed, where that is asked for."""
+    def write_snapshots(self, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
+        """Writes the allocator snapshots of a failed test if ``--attnmem-artifacts`` is given."""
         if snapshots and self.settings.artifacts is not None:
             from ..report.artifacts import write_snapshot
 
-            with self._told():
+            with self._collect_problem():
                 write_snapshot(self.settings.artifacts, row, snapshots)
 
     def write_traces(self) -> None:
-        """Write who was alive when in tests that failed, where that is asked for."""
+        """Writes the timelines of failed tests if ``--attnmem-artifacts`` is given."""
         if self.settings.artifacts is not None:
             from ..report.artifacts import write_traces
 
-            with self._told():
+            with self._collect_problem():
                 write_traces(self.settings.artifacts, self.records)
 
     def write_reports(self) -> None:
-        """Write the session as each kind of file that was asked for."""
+        """Writes the requested report files."""
         paths = {kind: path for kind in KINDS if (path := getattr(self.settings, kind)) is not None}
         if not paths and not self.settings.github:
             return
@@ -78,50 +78,48 @@ class Session:
 
         summary, environment = summarise(self.records), self.environment or describe()
         for kind, path in paths.items():
-            with self._told():
+            with self._collect_problem():
                 write(path, render(kind, summary, environment))
         if self.settings.github:
             from ..report.github import add_to_step_summary
 
-            with self._told():
+            with self._collect_problem():
                 add_to_step_summary(summary, os.environ)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _collect_problem(self) -> Iterator[None]:
         try:
             yield
         except AttnMemError as error:
             self.problems[str(error)] = None
 
-    def forget(self) -> None:
-        """Begin another test: nothing of an earlier test is on a device or kept as text."""
+    def begin_test(self) -> None:
+        """Forgets the tensors and rows of earlier tests."""
         self.row_texts.forget()
-        for found in self._instruments.values():
-            if not isinstance(found, BackendUnavailable):
-                found.backend.forget()
+        for primed in self._backends.values():
+            if not isinstance(primed, BackendUnavailable):
+                primed.backend.forget()
 
-    def instrument(self, name: str) -> PrimedBackend:
-        """The backend of that name, opened and primed on first use.
+    def primed(self, name: str) -> PrimedBackend:
+        """Returns the backend of that name, opened and primed on first use.
 
         Raises:
-            BackendUnavailable: it cannot measure here.
+            BackendUnavailable: the backend cannot measure here.
         """
         __tracebackhide__ = True
         from ..backends.primed_backend import open_primed
         from ..backends.registry import BACKENDS
 
-        if name not in self._instruments:
+        if name not in self._backends:
             try:
                 openers = {**BACKENDS, **self.openers}
-                self._instruments[name] = open_primed(
-                    name, openers, evidence=self.settings.evidence
-                )
+                self._backends[name] = open_primed(name, openers, evidence=self.settings.evidence)
             except BackendUnavailable as error:
-                self._instruments[name] = BackendUnavailable(str(error))  # and no frames
-        found = self._instruments[name]
-        if isinstance(found, BackendUnavailable):
-            raise BackendUnavailable(str(found))
-        return found
+                self._backends[name] = BackendUnavailable(str(error))  # without the frames
+        primed = self._backends[name]
+        if isinstance(primed, BackendUnavailable):
+            raise BackendUnavailable(str(primed))
+        return primed
 
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()

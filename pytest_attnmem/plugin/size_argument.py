@@ -1,4 +1,4 @@
-"""The arguments of a test that can be given other sizes."""
+"""Finds the arguments of a test that can take other sizes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Variable(NamedTuple):
     """The symbols of a test that can be varied."""
 
     arguments: Mapping[str, str]
-    """Symbol → the argument of the test that has its size."""
+    """Symbol → the name of the argument with its size."""
     notes: tuple[str, ...]
-    """The symbols that cannot be varied though the test takes them, and why."""
+    """The symbols that the test takes but that cannot be varied, with the reasons."""
 
 
 def variable(item: pytest.Item, contract: Contract) -> Variable:
-    """Returns the symbols that the test takes: those that *contract* names, and the usual ones.
+    """Returns the symbols that the test takes: the symbols of *contract*, then the usual symbols.
 
     Raises:
-        BudgetError: no symbol of the contract can be varied; the text says why, and what could be.
+        BudgetError: no symbol of the contract can be varied.
     """
     info = getattr(item, "_fixtureinfo", None)
     taken = {ALIASES.get(name, name): name for name in (info.argnames if info is not None else ())}
@@ -54,8 +54,8 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
     if all(symbol in shared for symbol in wanted):
         symbol = wanted[0]
         raise BudgetError(
-            f"contract {contract} varies {symbol}, which goes to the fixture {shared[symbol]!r} as"
-            " well, and that is made once; take it in the test alone"
+            f"contract {contract} varies {symbol}, which the fixture {shared[symbol]!r} takes"
+            " too, and a fixture is made once; take it only in the test"
         )
     return Variable(
         {symbol: taken[symbol] for symbol in (*named, *usual) if symbol not in shared},

@@ -1,4 +1,4 @@
-"""The ways in which a test and its fixtures read an argument of the test."""
+"""Replaces arguments of a test, and records which of them its fixtures read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .plan import PLAN
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: By fixture: the names that it read while it was made, which is once.
+#: By fixture: the arguments that it read while it was made.
 _READ = pytest.StashKey[dict[str, frozenset[str]]]()
 
 
 @contextmanager
 def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
-    """With other values for arguments of the test, whichever way its body reads them."""
+    """Gives other values to arguments of the test, however its body reads them."""
     params = getattr(getattr(item, "callspec", None), "params", {})
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
@@ -28,20 +28,20 @@ def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
             if name in params:
                 patch.setitem(params, name, size)
             for definition in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
-                if definition.cached_result is not None:  # what request.getfixturevalue returns
+                if definition.cached_result is not None:  # the value of request.getfixturevalue
                     kept = (size, *definition.cached_result[1:])
                     patch.setattr(definition, "cached_result", kept)
         yield
 
 
 def reads(item: pytest.Item) -> Mapping[str, frozenset[str]]:
-    """Returns the names that the fixtures of the test read while they were made, by fixture."""
+    """Returns, by fixture, the arguments that it read while it was made."""
     return item.stash.get(_READ, {})
 
 
 @contextmanager
 def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
-    """Take note of what a fixture reads while it is made, where a contract varies arguments."""
+    """Records the arguments that a fixture reads while it is made, if a contract varies any."""
     if not _has_contract(item.stash.get(PLAN, None)):
         yield
         return
@@ -59,12 +59,12 @@ def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
             patch.setattr(item, "callspec", watched)
         try:
             yield
-        finally:  # what the body reads later is varied
+        finally:  # later reads, by the body, may be varied
             item.stash.setdefault(_READ, {})[fixture] = frozenset(read)
 
 
 class _Watched(Mapping[str, object]):
-    """The parameters of a test; takes note of those that are read."""
+    """The parameters of a test; records the parameters that are read."""
 
     def __init__(self, params: Mapping[str, object], read: set[str]) -> None:
         self._params = params

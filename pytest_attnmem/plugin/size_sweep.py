@@ -1,4 +1,4 @@
-"""A test at other sizes of its arguments."""
+"""Runs a test at other sizes of its arguments."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 class SizeSweep:
     """Runs a test's body at other sizes; regions and checks in it do not raise."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, instrument: PrimedBackend) -> None:
+    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
         self._item = item
         self._memory = memory
-        self._instrument = instrument
+        self._primed = primed
 
     @property
     def upward(self) -> bool:
-        """Returns whether larger sizes cost nothing, because no tensor has data."""
-        backend = self._instrument.backend
+        """True if larger sizes are free, because no tensor has data."""
+        backend = self._primed.backend
         return not backend.computes and not backend.name.startswith("null")
 
     def argument(self, name: str) -> object:
@@ -40,23 +40,25 @@ class SizeSweep:
         arguments: Mapping[str, object] = getattr(self._item, "funcargs", {})
         return arguments.get(name)
 
-    def at(
+    def run_at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
     ) -> dict[str, Measurement]:
-        """Returns the measurements of the test, as ``""``, and of its regions at *sizes*.
+        """Returns the measurements of the test, by ``""``, and of its regions, by name, at *sizes*.
 
-        With ``evidence``, measurements have a timeline of every tensor where the gauge tells of
-        tensors; with ``trace``, a tracker takes the place of the gauge.
+        ``evidence`` adds a timeline of every tensor if the gauge sees tensors; ``trace`` measures
+        with a tracker instead of the gauge.
 
         Raises:
-            AttnMemError: the test does not run with them.
+            AttnMemError: the test does not run at these sizes.
         """
         try:
-            return self._at(sizes, evidence, trace)
+            return self._run_at(sizes, evidence, trace)
         except StartAgain:
-            return self._at(sizes, evidence, trace)
+            return self._run_at(sizes, evidence, trace)
 
-    def _at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> dict[str, Measurement]:
+    def _run_at(
+        self, sizes: Mapping[str, int], evidence: bool, trace: bool
+    ) -> dict[str, Measurement]:
         opened = None
         with (
             suppress_reporting(self._item) as swallowed,
@@ -65,16 +67,16 @@ class SizeSweep:
         ):
             try:
                 reset_item(self._item)
-                # Reserved bytes count from an emptied cache; the other metrics do not mind.
+                # Reserved bytes need an empty cache; for other metrics it makes no difference.
                 with window(
-                    self._instrument.backend,
+                    self._primed.backend,
                     "reserved",
                     trace=trace,
                     evidence=evidence,
                     most=sys.maxsize,
                 ) as opened:
                     self._item.runtest()
-                if swallowed:  # a subtest that ended early says nothing of this size
+                if swallowed:  # a subtest ended early, so the bytes are not of a whole run
                     raise swallowed[0]
             except stops():
                 raise
@@ -83,7 +85,7 @@ class SizeSweep:
             except BaseException as error:
                 raise BudgetError(
                     f"the test raised {shown(error, 160)} at {listed(sizes)}, where its growth is"
-                    " looked at; let it take other sizes"
+                    " measured; let it take other sizes"
                 ) from error
         if opened.measurement is None:
             raise BudgetError(f"nothing was measured at {listed(sizes)}")
@@ -91,5 +93,5 @@ class SizeSweep:
 
 
 def listed(sizes: Mapping[str, int]) -> str:
-    """Returns sizes as messages show them: ``N=512 d=64``."""
+    """Returns sizes for messages, such as ``N=512 d=64``."""
     return " ".join(f"{ALIASES.get(name, name)}={size}" for name, size in sizes.items())

@@ -1,4 +1,4 @@
-"""Whether a session ran the whole suite: only then can it be told that a test is gone."""
+"""Checks that a session ran the whole suite: only then is a missing test known to be deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..baselines.entries import Key
 
-#: Options of pytest that leave tests out before anybody can count them, or run none.
+#: Options of pytest that leave tests out before they are collected, or run none.
 _PARTIAL = (
     ("lf", "--lf was given"),
     ("stepwise", "--stepwise was given"),
@@ -23,42 +23,42 @@ _PARTIAL = (
 
 
 class SuiteCompleteness:
-    """What was collected, what was left out of it, and what ran."""
+    """The tests that were collected, and those that were left out or finished."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.coming: dict[str, str] = {}
-        """Tests that were to run, as reports name them → as they are named without xdist."""
-        self.done: set[str] = set()
-        """Those that ran, or were skipped, as reports name them."""
-        self.unknown: set[str] = set()
-        """What could not be looked into, such as a file that does not import."""
+        self.collected: dict[str, str] = {}
+        """The tests to run: node ID in reports → node ID without xdist."""
+        self.finished: set[str] = set()
+        """The tests that ran or were skipped, by node ID in reports."""
+        self.uncollected: set[str] = set()
+        """The node IDs that could not be collected, such as a file that does not import."""
         self.problems: dict[str, None] = {
             why: None for option, why in _PARTIAL if config.getoption(option, False)
         }
-        """Why not all of it ran."""
+        """The reasons why not all tests ran, in order."""
 
-    def selected(self, before: Iterable[str], after: Iterable[str]) -> None:
-        """Take in that of the tests that were found some were chosen."""
-        if left := len({*before} - {*after}):
-            self.problems["tests were left out" if left > 1 else "a test was left out"] = None
+    def select(self, collected: Iterable[str], selected: Iterable[str]) -> None:
+        """Records that only some of the collected tests were selected."""
+        if left_out := len({*collected} - {*selected}):
+            self.problems["tests were left out" if left_out > 1 else "a test was left out"] = None
 
-    def told(self) -> dict[str, Any]:
-        """What a worker knows, for the controller."""
+    def to_worker_output(self) -> dict[str, Any]:
+        """Returns the data that a worker sends to the controller."""
         return {
-            "coming": self.coming,
-            "unknown": sorted(self.unknown),
+            "collected": self.collected,
+            "uncollected": sorted(self.uncollected),
             "problems": [*self.problems],
         }
 
-    def take(self, told: Mapping[str, Any]) -> None:
-        """Take in what a worker knows."""
-        self.coming |= told["coming"]
-        self.unknown |= {*told["unknown"]}
-        self.problems |= dict.fromkeys(told["problems"])
+    def merge(self, output: Mapping[str, Any]) -> None:
+        """Adds the data of a worker."""
+        self.collected |= output["collected"]
+        self.uncollected |= {*output["uncollected"]}
+        self.problems |= dict.fromkeys(output["problems"])
 
-    def gap(self, entries: Iterable[Key]) -> str:
-        """Why this was not the whole suite, as far as ``entries`` go; empty if it was."""
+    def why_partial(self, entries: Iterable[Key]) -> str:
+        """Returns why the session did not run all tests of ``entries``; empty if it did."""
         if self.problems:
             return next(iter(self.problems))
         given = self._given()
@@ -68,23 +68,23 @@ class SuiteCompleteness:
             file = Path(os.path.realpath(self._config.rootpath / name))
             if file.exists() and not any(file.is_relative_to(path) for path in given):
                 return f"{name} is not among the paths that were given"
-        if {*self.coming} - self.done:
+        if {*self.collected} - self.finished:
             return "not all tests ran"
         return ""
 
-    def gone(self, tests: Iterable[str]) -> set[str]:
-        """Those of which it is known that there are no such tests any more."""
-        missing = {*tests} - {*self.coming.values()}
-        collected = {_file(test) for test in self.coming.values()}
+    def vanished(self, tests: Iterable[str]) -> set[str]:
+        """Returns the tests that are known to exist no longer."""
+        missing = {*tests} - {*self.collected.values()}
+        files = {_file(test) for test in self.collected.values()}
         return {
             test
             for test in missing
-            if not test.startswith((*self.unknown,))
-            and (_file(test) in collected or not (self._config.rootpath / _file(test)).exists())
+            if not test.startswith((*self.uncollected,))
+            and (_file(test) in files or not (self._config.rootpath / _file(test)).exists())
         }
 
     def _given(self) -> list[str]:
-        """The paths on the command line, each absolute."""
+        """Returns the paths on the command line, made absolute."""
         config = self._config
         if config.args_source is not config.ArgsSource.ARGS:
             return []

@@ -1,4 +1,4 @@
-"""A test once more, under a tracker, to see who held memory."""
+"""Runs a test once more, under a tracker, to list the tensors that hold memory."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 
 
 def reset_item(item: pytest.Item) -> None:
-    """Make a test that ran able to run again."""
+    """Resets a test so that it can run again."""
     instance = getattr(item, "instance", None)
     postponed = getattr(item, "_explicit_tearDown", None)
-    if postponed is not None:  # under --pdb, to when the debugger has been left
+    if postponed is not None:  # under --pdb, until the debugger ends
         item._explicit_tearDown = None  # type: ignore[attr-defined]
         vars(instance).pop("tearDown", None)
         postponed()
-    if isinstance(instance, IsolatedAsyncioTestCase):  # makes one each time it runs
+    if isinstance(instance, IsolatedAsyncioTestCase):  # each run makes a new one
         instance._asyncioRunner = None  # type: ignore[attr-defined]
 
 
 def kept_by_unittest(item: pytest.Item) -> BaseException | None:
-    """Returns the error of a ``unittest`` test, which pytest keeps until the report is made."""
+    """Returns the error of a ``unittest`` test, which pytest keeps until it makes the report."""
     kept = getattr(item, "_excinfo", None)
     return kept[-1].value if kept else None
 
 
 def keep_for_unittest(item: pytest.Item, error: BaseException) -> None:
-    """Report ``error`` in the place of the error that a ``unittest`` test keeps."""
+    """Replaces the error that a ``unittest`` test keeps by ``error``."""
     kept = item._excinfo  # type: ignore[attr-defined]
     kept[-1] = pytest.ExceptionInfo.from_exception(error)
 
 
-#: Fixtures from which a test reads what it printed; it will look for it again.
+#: The fixtures through which a test reads its output, also when it runs again.
 _READERS = ("capsys", "capfd", "capteesys")
 
 
 class TracedRerun:
-    """Made when first asked for, and once; regions and checks in it do not raise.
+    """A second run, made on first use; its regions and checks do not raise.
 
-    ``sizes`` are other sizes for inputs: symbol → own and other.
+    ``sizes`` replaces sizes of inputs: symbol → own size and other size.
     """
 
     def __init__(
@@ -73,80 +73,80 @@ class TracedRerun:
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
 
-    def whole(self, instrument: PrimedBackend) -> Measurement:
-        """The test's body.
+    def whole(self, primed: PrimedBackend) -> Measurement:
+        """Returns the measurement of the test's body.
 
         Raises:
-            AttnMemError: this run failed where the first did not; the text says how.
+            AttnMemError: this run failed, but the first did not.
         """
-        device = instrument.backend.device
+        device = primed.backend.device
         if device not in self._whole:
-            self._run(instrument)
+            self._run(primed)
         if self._error is not None and not (self._failed and device in self._whole):
             raise AttnMemError(raised(self._error)) from self._error
         return self._whole[device]
 
-    def region(self, name: str, instrument: PrimedBackend) -> Measurement:
-        """A region of it.
+    def region(self, name: str, primed: PrimedBackend) -> Measurement:
+        """Returns the measurement of a region.
 
         Raises:
-            AttnMemError: the second run did not get there.
+            AttnMemError: the second run did not reach the region.
         """
-        if instrument.backend.device not in self._whole:
-            self._run(instrument)
+        if primed.backend.device not in self._whole:
+            self._run(primed)
         if name not in self._regions:
-            raise AttnMemError(f"the second run did not come to region {name!r}")
+            raise AttnMemError(f"the second run did not reach region {name!r}")
         return self._regions[name]
 
-    def unpinned(self, seen: Measurement, instrument: PrimedBackend) -> Measurement:
-        """Returns ``seen`` with the retained bytes of this run, which imports nothing any more.
+    def unpinned(self, first: Measurement, primed: PrimedBackend) -> Measurement:
+        """Returns ``first`` with the retained bytes of this run, in which nothing is imported.
 
         Raises:
-            AttnMemError: this run failed where the first did not; the text says how.
+            AttnMemError: this run failed, but the first did not.
         """
-        self._run(instrument, trace=False)
-        again = self.whole(instrument).retained_bytes
-        if again is None or seen.retained_bytes is None:
-            return seen
-        kept = max(again, seen.retained_bytes - seen.pinned_bytes)
-        return replace(seen, retained_bytes=kept, pinned_bytes=0)
+        self._run(primed, trace=False)
+        again = self.whole(primed).retained_bytes
+        if again is None or first.retained_bytes is None:
+            return first
+        kept = max(again, first.retained_bytes - first.pinned_bytes)
+        return replace(first, retained_bytes=kept, pinned_bytes=0)
 
-    def _run(self, instrument: PrimedBackend, *, trace: bool = True) -> None:
-        self._run_once(instrument, trace=trace)
+    def _run(self, primed: PrimedBackend, *, trace: bool = True) -> None:
+        self._run_once(primed, trace=trace)
         if isinstance(self._error, StartAgain):
             self._error = None
-            self._run_once(instrument, trace=trace)
+            self._run_once(primed, trace=trace)
 
-    def _run_once(self, instrument: PrimedBackend, *, trace: bool) -> None:
+    def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
         opened = None
         with suppress_reporting(self._item), self._memory.dry_run(self._sizes) as regions:
             try:
                 reset_item(self._item)
-                with instrument.window(trace=trace) as opened:
+                with primed.window(trace=trace) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
             except stops():
                 raise
-            except BaseException as error:  # sys.exit and a task's cancelling are no verdict either
+            except BaseException as error:  # also sys.exit and the cancelling of a task
                 self._error = error
             finally:
                 self._regions |= regions
         if opened is not None and opened.measurement is not None:
-            self._whole[instrument.backend.device] = opened.measurement
+            self._whole[primed.backend.device] = opened.measurement
 
 
 @contextmanager
 def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
-    """Keep what the test tells pytest, which it told before, out of the reports.
+    """Keeps properties, output and subtests of another run out of the reports.
 
-    Yields the errors of subtests, after which the test goes on.
+    Yields the errors of subtests, which do not end the test.
     """
     swallowed: list[BaseException] = []
     properties = [*item.user_properties]
     with pytest.MonkeyPatch.context() as patch, _quiet(item):
         if hasattr(item, "addSubTest"):
             patch.setitem(vars(item), "addSubTest", lambda *_: None)
-            patch.setitem(vars(item), "_excinfo", [])  # the failures that pytest will report
+            patch.setitem(vars(item), "_excinfo", [])  # errors, which would be reported
         if subtests := getattr(item, "funcargs", {}).get("subtests"):
             patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
         try:
@@ -157,7 +157,7 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
 
 @contextmanager
 def _quiet(item: pytest.Item) -> Iterator[None]:
-    """Swallow warnings, and output unless the test itself looks at it."""
+    """Swallows warnings, and output unless the test reads its output."""
     nowhere = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace")  # has a .buffer, as stdout does
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings(record=True))
@@ -171,7 +171,7 @@ def _quiet(item: pytest.Item) -> Iterator[None]:
 def _subtest(
     swallowed: list[BaseException], msg: str | None = None, **kwargs: object
 ) -> Iterator[None]:
-    """Take the place of pytest's: a failure is kept, and reported to nobody."""
+    """Replaces ``subtests.test``: a failure is kept, but not reported."""
     try:
         yield
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:

@@ -1,4 +1,4 @@
-"""Runs of a test under a tracker, at its own sizes and at others: who held memory, in symbols."""
+"""Runs a test under a tracker, at its own and at other sizes: tensors with symbolic shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TracedRuns:
-    """Runs that are made when first asked for; one other size of each symbol proves the shapes."""
+    """Traced runs of a test, made on first use; one other size of each symbol proves the shapes."""
 
     def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
         self._item = item
@@ -33,27 +33,27 @@ class TracedRuns:
         """Returns the measurement of the body, or of a region.
 
         Raises:
-            AttnMemError: the second run did not get there, or failed.
+            AttnMemError: the second run failed, or did not reach the region.
         """
         if part.primed is None:
             raise AttnMemError(f"{part.name} does not run again with its test")
         return self.region(part.name, part.primed) if part.name else self.whole(part.primed)
 
-    def whole(self, instrument: PrimedBackend) -> Measurement:
+    def whole(self, primed: PrimedBackend) -> Measurement:
         """Returns the measurement of the test's body.
 
         Raises:
-            AttnMemError: this run failed where the first did not; the text says how.
+            AttnMemError: this run failed, but the first did not.
         """
-        return self._proved("", self._own.whole(instrument), instrument)
+        return self._proved("", self._own.whole(primed), primed)
 
-    def region(self, name: str, instrument: PrimedBackend) -> Measurement:
+    def region(self, name: str, primed: PrimedBackend) -> Measurement:
         """Returns the measurement of a region.
 
         Raises:
-            AttnMemError: the second run did not get there.
+            AttnMemError: the second run did not reach the region.
         """
-        return self._proved(name, self._own.region(name, instrument), instrument)
+        return self._proved(name, self._own.region(name, primed), primed)
 
     @property
     def _arguments(self) -> Mapping[str, str]:
@@ -61,47 +61,47 @@ class TracedRuns:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The sizes that can be others: of the test's arguments, and of the inputs it makes."""
+        """The sizes that can be varied: of the test's arguments and of its inputs."""
         values = getattr(self._item, "funcargs", {})
         named = {symbol: values[name] for symbol, name in self._arguments.items()}
         return {**self._memory.input_sizes, **named}
 
-    def _proved(self, name: str, own: Measurement, instrument: PrimedBackend) -> Measurement:
-        device = instrument.backend.device
+    def _proved(self, name: str, own: Measurement, primed: PrimedBackend) -> Measurement:
+        device = primed.backend.device
         if device not in self._elsewhere:
-            self._elsewhere[device] = [*self._runs(instrument)]
-        seen = []
+            self._elsewhere[device] = [*self._runs(primed)]
+        elsewhere = []
         for symbol, size, run in self._elsewhere[device]:
             try:
-                there = run.region(name, instrument) if name else run.whole(instrument)
+                there = run.region(name, primed) if name else run.whole(primed)
             except AttnMemError:
                 continue
             if there.lives is not None:
-                seen.append(Elsewhere(symbol, size, there.lives))
-        return proved(own, self.sizes, seen)
+                elsewhere.append(Elsewhere(symbol, size, there.lives))
+        return proved(own, self.sizes, elsewhere)
 
-    def _runs(self, instrument: PrimedBackend) -> Iterator[tuple[str, int, TracedRerun]]:
+    def _runs(self, primed: PrimedBackend) -> Iterator[tuple[str, int, TracedRerun]]:
         for symbol, own in self.sizes.items():
-            other = _other(own, instrument)
+            other = _other(own, primed)
             if other is None:
                 continue
             arguments = {self._arguments[symbol]: other} if symbol in self._arguments else {}
             run = TracedRerun(self._item, self._memory, False, {symbol: (own, other)})
             with given(self._item, arguments):
                 try:
-                    run.whole(instrument)
+                    run.whole(primed)
                 except AttnMemError:
                     continue
             yield symbol, other, run
 
 
-def _other(own: int, instrument: PrimedBackend) -> int | None:
-    """Returns a smaller size; a larger one only where nothing is computed.
+def _other(own: int, primed: PrimedBackend) -> int | None:
+    """Returns a smaller size, or a larger size if nothing is computed.
 
-    A size of 1 is the last resort: many operators take a shorter way there.
+    A size of 1 is the last resort: many operators have a special path for it.
     """
     if own > 3:
         return own // 2
-    if not instrument.backend.computes:
+    if not primed.backend.computes:
         return own + 1
     return own - 1 if own > 1 else None

@@ -74,8 +74,8 @@ def rose(high: int, net: int = 0, **others: Any) -> Interval:
 
 
 def scripted(*stretches: Interval, **options: Any) -> AttnMem:
-    instrument = PrimedBackend(Scripted(*stretches), 7)
-    return AttnMem(lambda name: instrument, **options)
+    primed = PrimedBackend(Scripted(*stretches), 7)
+    return AttnMem(lambda name: primed, **options)
 
 
 @pytest.fixture(scope="module")
@@ -157,17 +157,17 @@ class TestMeasure:
         assert memory.measure(caching, warmup=2).peak_bytes == 4
         assert len(calls) == 3
 
-    def test_the_workspace_is_the_instruments(self) -> None:
+    def test_the_workspace_is_of_the_primed_backend(self) -> None:
         assert scripted(rose(10)).measure(int).workspace_bytes == 7
 
     def test_the_backend_that_is_asked_for_is_used(self, cpu: PrimedBackend) -> None:
         asked: list[str | None] = []
 
-        def instrument(name: str | None) -> PrimedBackend:
+        def primed(name: str | None) -> PrimedBackend:
             asked.append(name)
             return cpu
 
-        memory = AttnMem(instrument)
+        memory = AttnMem(primed)
         memory.measure(int)
         memory.measure(int, backend="cuda:1")
         assert asked == [None, "cuda:1"]
@@ -623,7 +623,7 @@ class TestRows:
         def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
             return None
 
-        def keep(
+        def write(
             self,
             part: Part,
             verdict: Verdict | None,

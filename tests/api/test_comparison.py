@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_attnmem.api.comparison import Comparison, hold
+from pytest_attnmem.api.comparison import Comparison, judge_comparison
 from pytest_attnmem.budgets.verdict import Outcome, Verdict
 from pytest_attnmem.errors import AttnMemError, BudgetError
 from pytest_attnmem.measurement.measurement import Measurement
@@ -28,7 +28,7 @@ def compared(
     metric: str = "peak",
     shape: AttentionShape = SHAPE,
 ) -> Verdict:
-    return hold(new, base, (max_ratio, min_saving), metric, "test_a.py:3", shape)
+    return judge_comparison(new, base, (max_ratio, min_saving), metric, "test_a.py:3", shape)
 
 
 @pytest.mark.parametrize(

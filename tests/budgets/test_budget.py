@@ -186,12 +186,12 @@ def test_a_limit_can_be_given_by_name() -> None:
         ),
         (
             "O(log2(N))",
-            "cannot read contract 'O(log2(N))': log2(N) is no power; a growth contract is a sum of"
-            " products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)",
+            "cannot read contract 'O(log2(N))': log2(N) is not a power; a growth contract is a sum"
+            " of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)",
         ),
         (
             {},
-            "an empty dict is no budget; write {'cuda': …, 'default': …}",
+            "an empty dict is not a budget; write {'cuda': …, 'default': …}",
         ),
         (
             {"gpu": 1},

@@ -117,11 +117,11 @@ def test_a_symbol_that_was_not_varied_has_no_degree():
         ({"N": [1, 2, 0, 4]}, "growth needs whole numbers >= 1 for N, got 0"),
         (
             {"N": [8, 16, 8, 32]},
-            "growth needs 4 sizes of N or more, got 3: two tell a line, and 2 confirm it",
+            "growth needs 4 sizes of N or more, got 3: two determine a line, and 2 confirm it",
         ),
         (
             {"N": 8},
-            "growth needs 4 sizes of N or more, got 1: two tell a line, and 2 confirm it",
+            "growth needs 4 sizes of N or more, got 1: two determine a line, and 2 confirm it",
         ),
     ],
 )

@@ -86,7 +86,10 @@ def test_a_number_without_a_unit_is_refused(written: object, hint: str) -> None:
 def test_two_of_a_kind_are_refused(text: str) -> None:
     with pytest.raises(BudgetError) as error:
         parse_tolerance(text)
-    assert str(error.value) == f"cannot read tolerance {text!r}: it has two of a kind; {ACCEPTED}"
+    assert (
+        str(error.value)
+        == f"cannot read tolerance {text!r}: it has two shares or two sizes; {ACCEPTED}"
+    )
 
 
 def test_a_refusal_of_overlong_text_is_short() -> None:

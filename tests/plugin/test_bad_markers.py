@@ -58,7 +58,7 @@ BAD = {
     ),
     "a growth contract": (
         "'O(log2(N))', N=4",
-        "cannot read contract 'O(log2(N))': log2(N) is no power; a growth contract is a sum of"
+        "cannot read contract 'O(log2(N))': log2(N) is not a power; a growth contract is a sum of"
         " products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)",
     ),
     "two limits": (

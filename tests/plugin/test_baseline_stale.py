@@ -172,7 +172,7 @@ def test_where_nothing_was_measured_it_is_not_known_whose_entries_they_are(scrip
     assert "stale, measured no more" not in scripted.run("--attnmem-strict").text
     ran = scripted.run("--attnmem-update=prune")
     assert (
-        "prune needs the whole suite: nothing was measured, so it is not known which entries are of"
-        " this machine"
+        "prune needs the whole suite: nothing was measured, so the entries of this machine are not"
+        " known"
     ) in ran.text
     assert len(json.loads((scripted.path / "attnmem-baseline.json").read_text())["entries"]) == 1

@@ -242,7 +242,7 @@ def test_it(attnmem):
 """)
     ran = suite.run()
     assert ran.report("test_it")[-3] == (
-        "E             what was held is not known: the second run did not come to region 'first'"
+        "E             what was held is not known: the second run did not reach region 'first'"
     )
 
 

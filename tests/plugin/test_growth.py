@@ -80,8 +80,8 @@ REFUSED = {
     ),
     "a fixture's": (
         "@marked\n@sizes('N', [64])\ndef test_it(x, N): pass",
-        "contract O(N*d) varies N, which goes to the fixture 'x' as well, and that is made once;"
-        " take it in the test alone",
+        "contract O(N*d) varies N, which the fixture 'x' takes too, and a fixture is made once;"
+        " take it only in the test",
     ),
     "no size": (
         "@marked\n@sizes('N', ['64'])\ndef test_it(N): torch.ones(4)",
@@ -90,7 +90,7 @@ REFUSED = {
     "rejected sizes": (
         "@marked\n@sizes('N', [1024])\ndef test_it(N): torch.ones(N).view(1024)",
         "the test raised RuntimeError: shape '[1024]' is invalid for input of size 128 at N=128,"
-        " where its growth is looked at; let it take other sizes",
+        " where its growth is measured; let it take other sizes",
     ),
 }
 
@@ -191,6 +191,6 @@ def test_rejected(attnmem):
     assert "BudgetError: growth needs sizes to vary: growth(fn, N=[256, 512, 1024, 2048])" in (
         ran.text
     )
-    assert "BudgetError: growth needs 4 sizes of N or more, got 2: two tell a line" in ran.text
+    assert "BudgetError: growth needs 4 sizes of N or more, got 2: two determine a line" in ran.text
     assert "unknown metric 'x'; expected one of peak, allocated, reserved, retained" in ran.text
     assert "growth: the function raised RuntimeError: shape '[64]' is invalid for input" in ran.text

@@ -22,7 +22,7 @@ def test_it(attnmem):
     with region: pass
 """)
     ran = suite.run()
-    assert "region 'forward' was entered before; make one for each 'with'" in ran.text
+    assert "region 'forward' was entered before; make a region for each 'with'" in ran.text
 
 
 def test_a_size_in_the_place_of_a_regions_name(suite):
@@ -73,7 +73,7 @@ def test_check(attnmem): attnmem.check(12, "1 KiB")
 """)
     text = suite.run().text
     assert "measure takes a function and its arguments, measure(fn, q, k, v); got a Tensor" in text
-    assert "check takes what measure returned, a Measurement; got a int" in text
+    assert "check takes the Measurement that measure returned; got a int" in text
 
 
 def test_inputs_take_the_name_of_a_dtype(suite):

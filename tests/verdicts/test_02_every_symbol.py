@@ -132,7 +132,7 @@ def test_no_size(M, N):
     )
     assert ran.outcome("test_rejected[7-64]") == (
         "within: H was not varied: the test raised AssertionError: assert 14 == 7 at H=14, where"
-        " its growth is looked at; let it take other sizes"
+        " its growth is measured; let it take other sizes"
     )
     assert ran.outcome("test_no_size[None-64]") == "within"
 

@@ -122,8 +122,8 @@ def test_a_size_that_a_fixture_reads_is_not_varied_and_said_so(suite):
     for name in ("value", "params", "copy", "get", "called", "asked"):
         fixture = {"asked": "declared"}.get(name, name)
         said = (
-            f"contract O(N) varies N, which goes to the fixture {fixture!r} as well, and that is"
-            " made once; take it in the test alone"
+            f"contract O(N) varies N, which the fixture {fixture!r} takes too, and a fixture is"
+            " made once; take it only in the test"
         )
         assert ran.outcome(f"test_{name}[64]") == f"not enforced: {said}"
         assert ran.short(f"test_{name}[64]") == (

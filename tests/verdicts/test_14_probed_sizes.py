@@ -46,8 +46,8 @@ def test_tolerance(N):
 """)
     ran = suite.run()
     text = (
-        "memory_budget: contract O(N) takes no exact and no tolerance: it says how memory grows,"
-        " and not how much it is   test_suite.py:{}"
+        "memory_budget: contract O(N) takes no exact and no tolerance: it bounds the growth"
+        " of memory, not its amount   test_suite.py:{}"
     )
     assert ran.outcome("test_exact[64]") == f"not enforced: {text.format(5)}"
     assert ran.outcome("test_tolerance[64]") == f"not enforced: {text.format(10)}"

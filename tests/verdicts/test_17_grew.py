@@ -46,7 +46,7 @@ def test_a_size_that_happens_to_be_n_is_no_n(suite, monkeypatch, backend):
         "  held at the peak besides (21 tensors):",
         "      1000.0 KiB  [256, 1000] float32  empty  test_g.py:10  in test_g      ← N·1000",
         "    20 × 1.0 KiB  [256] float32        empty  test_g.py:9   in <listcomp>",
-        "  if it is meant to be so: --attnmem-update all",
+        "  if this is intended: --attnmem-update all",
     ]
 
 

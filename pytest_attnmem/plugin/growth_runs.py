@@ -1,0 +1,78 @@
+"""Runs a test at other sizes, to measure the growth of one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..budgets.growth_fit import Growth, known
+from ..errors import AttnMemError, BudgetError
+from ..measurement.below_peak import beneath
+from ..measurement.measurement import Measurement
+from .size_sweep import SizeSweep, listed
+
+
+class Unclear(AttnMemError):
+    """Runs at other sizes do not show how memory grows: the budget is not enforced."""
+
+
+class Run(NamedTuple):
+    """The memory of a test at one size."""
+
+    nbytes: int
+    allocations: int
+    traced: Measurement | None = None
+    """The measurement with every tensor in its timeline; None if the gauge sees no tensors."""
+
+
+class GrowthRuns:
+    """Runs of a test, measured by one metric; ``own`` is the run at the test's own sizes."""
+
+    def __init__(self, sweep: SizeSweep, metric: str, own: Measurement) -> None:
+        self.sweep = sweep
+        self.metric = metric
+        self.own = Run(known(own, metric), own.allocations)
+
+    def run(self, sizes: Mapping[str, int]) -> Run:
+        """Returns the memory of the test at *sizes* of its arguments.
+
+        Raises:
+            Unclear: the memory of this run is not known.
+            AttnMemError: the test does not run at these sizes.
+        """
+        measured = self.sweep.run_at(sizes, evidence=True)[""]
+        try:
+            nbytes = known(measured, self.metric)
+        except BudgetError as error:
+            raise Unclear(f"at {listed(sizes)} {error}") from None
+        traced = None if measured.timeline is None else measured
+        return Run(nbytes, measured.allocations, traced)
+
+    def with_parts_below_peak(
+        self,
+        growth: Growth,
+        names: Mapping[str, str],
+        runs: Mapping[tuple[int, ...], Run],
+        *,
+        unclear: bool,
+    ) -> Growth:
+        """Returns *growth* with the tensors beneath its peak.
+
+        *names* has the argument of each symbol. If *runs* are not traced, the test runs again under
+        a tracker; then scratch inside kernels is a part too, if the peak's answer is ``unclear``.
+        """
+        tracked = any(run.traced is None for run in runs.values())
+        try:
+            traced = {at: run.traced or self._tracked(names, at) for at, run in runs.items()}
+        except AttnMemError:
+            return growth
+        axes = zip(names, zip(*traced, strict=True), strict=True)
+        sizes = {symbol: tuple(sorted({*axis})) for symbol, axis in axes}
+        peaks = {at: run.nbytes for at, run in runs.items()}
+        below = beneath(sizes, traced, peaks, self.metric, whole=tracked and unclear)
+        return replace(growth, beneath=below)
+
+    def _tracked(self, names: Mapping[str, str], at: tuple[int, ...]) -> Measurement:
+        sizes = dict(zip(names.values(), at, strict=True))
+        return self.sweep.run_at(sizes, evidence=True, trace=True)[""]
