@@ -8,7 +8,7 @@ import torch
 
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Interval, Recorder
-from ..nulldevice import counts as observe
+from ..nulldevice import counts
 from ..nulldevice.launch import Devices, devices, present
 from .cuda import Cuda
 from .tracing.dispatch_tracker import caller
@@ -36,20 +36,20 @@ class Null(Cuda):
 class _Gauge:
     def __init__(self, counters: Recorder) -> None:
         self._counters = counters
-        self._next_read = observe.NextRead(self._locate)
+        self._next_read = counts.NextRead(self._locate)
 
     def start(self) -> None:
         self._counters.start()
         self._first_read = ""
-        self._calls, self._reads = observe.unknown_calls(), observe.device_reads()
+        self._calls, self._reads = counts.unknown_calls(), counts.device_reads()
         self._next_read.start()
 
     def stop(self) -> Interval:
         self._next_read.stop()
-        reads = observe.device_reads() - self._reads
+        reads = counts.device_reads() - self._reads
         calls = {
             name: count - self._calls.get(name, 0)
-            for name, count in observe.unknown_calls().items()
+            for name, count in counts.unknown_calls().items()
             if count > self._calls.get(name, 0)
         }
         stretch = self._counters.stop()

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import AttnMemError
 from ..plot import save
 from ..plot.sweep_figure import draw, draw_growth
-from ..sweep import results as rows
+from ..sweep import results
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,14 +29,14 @@ def execute(arguments: Namespace) -> int:
     """
     path = Path(arguments.file)
     growth = _growth(path)
-    drawn = draw(rows.load(path)) if growth is None else draw_growth(growth)
+    drawn = draw(results.load(path)) if growth is None else draw_growth(growth)
     save(drawn, Path(arguments.output))
     return 0
 
 
 def _growth(path: Path) -> list[dict[str, Any]] | None:
     """What a session measured of growth; ``None`` of a file that is no session's."""
-    data = rows.parsed(path)
+    data = results.parsed(path)
     if not isinstance(data, dict) or not {"kind", "results"} & data.keys():
         raise AttnMemError(
             f"cannot read {path}: it is no JSON file of attnmem sweep or of pytest --attnmem-json"

@@ -15,9 +15,7 @@ from ..errors import AttnMemError, BudgetError
 from ..measurement.environment import describe
 from ..measurement.garbage import settled
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
-from ..sweep import markdown_report as report
-from ..sweep import results as rows
-from ..sweep import text_table as table
+from ..sweep import markdown_report, results, text_table
 from ..units import parse_size, shown
 from .kernel_workload import size_of
 from .max_length import longest
@@ -35,7 +33,7 @@ INTERRUPTED: Final = 130
 
 #: What is written to files, and how.
 _FILES: Final = MappingProxyType(
-    {"csv": table.to_csv, "markdown": report.render, "json": rows.render}
+    {"csv": text_table.to_csv, "markdown": markdown_report.render, "json": results.render}
 )
 
 _D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
@@ -89,11 +87,11 @@ def execute(arguments: Namespace) -> int:
     bench = Bench(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
     with settled():
         found = _run(bench, asked, known, with_longest=arguments.longest)
-    sweep = rows.Sweep(parameters, describe(), *found)
+    sweep = results.Sweep(parameters, describe(), *found)
     _write(arguments, sweep)
     if not sweep.complete:
         return INTERRUPTED
-    return 0 if any(row.status in (rows.OK, rows.OOM) for row in sweep.rows) else 1
+    return 0 if any(row.status in (results.OK, results.OOM) for row in sweep.rows) else 1
 
 
 def _look(option: str, path: str | None) -> None:
@@ -184,23 +182,23 @@ def _parameters(arguments: Namespace, primed: PrimedBackend) -> dict[str, Any]:
     }
 
 
-def _known(path: str | None, parameters: dict[str, Any]) -> dict[Any, rows.Row]:
+def _known(path: str | None, parameters: dict[str, Any]) -> dict[Any, results.Row]:
     """The rows of an earlier sweep of the same parameters, but for errors."""
     if path is None:
         return {}
-    earlier = rows.load(Path(path))
+    earlier = results.load(Path(path))
     for name, value in parameters.items():
         if earlier.parameters.get(name) != value:
             was = shown(earlier.parameters.get(name))
             raise BudgetError(f"--resume {path}: its {name} was {was}, and now is {shown(value)}")
-    return {row.key: row for row in earlier.rows if row.status != rows.ERROR}
+    return {row.key: row for row in earlier.rows if row.status != results.ERROR}
 
 
 def _run(
-    bench: Bench, asked: Sequence[Case], known: dict[Any, rows.Row], *, with_longest: bool
-) -> tuple[tuple[rows.Row, ...], bool, tuple[dict[str, Any], ...]]:
+    bench: Bench, asked: Sequence[Case], known: dict[Any, results.Row], *, with_longest: bool
+) -> tuple[tuple[results.Row, ...], bool, tuple[dict[str, Any], ...]]:
     """The rows, whether that is all of them, and the longest lengths."""
-    done: list[rows.Row] = []
+    done: list[results.Row] = []
     edges: list[dict[str, Any]] = []
     tell = _teller()
     try:
@@ -255,13 +253,13 @@ def _teller() -> Callable[[str], None]:
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _write(arguments: Namespace, sweep: rows.Sweep) -> None:
+def _write(arguments: Namespace, sweep: results.Sweep) -> None:
     if arguments.json == "-":
-        print(rows.render(sweep), end="")
+        print(results.render(sweep), end="")
     else:
-        print("\n".join(table.render(sweep)))
+        print("\n".join(text_table.render(sweep)))
         if arguments.decompose:
-            print("\n".join(table.decompositions(sweep)))
+            print("\n".join(text_table.decompositions(sweep)))
     for option, rendered in _FILES.items():
         path = getattr(arguments, option)
         if path and path != "-":

@@ -14,8 +14,7 @@ from typing import Final, NoReturn
 
 from ..errors import FormulaError, SizeError
 from ..units import excerpt, parse_size
-from . import exact_arithmetic as arithmetic
-from . import syntax_tree as expression
+from . import exact_arithmetic, syntax_tree
 from .syntax_tree import FUNCTIONS, PREFIX_RANK, RANKS, Binary, Call, Negation, Node, Number, Symbol
 from .tokens import Token, side_by_side, tokens, with_products, without_exponent
 
@@ -45,7 +44,7 @@ class Formula:
     @property
     def symbols(self) -> frozenset[str]:
         """The names that the formula needs values for."""
-        return expression.symbols(self.tree)
+        return syntax_tree.symbols(self.tree)
 
     def value(self, symbols: Mapping[str, int | Fraction]) -> Fraction:
         """Return the formula's value in bytes, as exact as a rational can be.
@@ -60,8 +59,8 @@ class Formula:
         values: dict[str, Fraction] = {}
         try:
             for name in sorted(self.symbols):
-                values[name] = expression.evaluate(Symbol(name), symbols)
-            return expression.evaluate(self.tree, values)
+                values[name] = syntax_tree.evaluate(Symbol(name), symbols)
+            return syntax_tree.evaluate(self.tree, values)
         except ArithmeticError as error:
             raise FormulaError(
                 f"{self._quoted()} has no value{_given(values)}: {error}; change the formula"
@@ -91,7 +90,7 @@ class Formula:
         an exponent varies.
         """
         try:
-            degree = expression.degree(self.tree, symbol)
+            degree = syntax_tree.degree(self.tree, symbol)
         except ArithmeticError as error:
             raise FormulaError(
                 f"{self._quoted()} has no degree in {excerpt(symbol)}: {error}; "
@@ -101,7 +100,7 @@ class Formula:
 
     def __str__(self) -> str:
         """Return the canonical text, which parses to the same value if it is not overlong."""
-        return expression.render(self.tree)
+        return syntax_tree.render(self.tree)
 
     def _quoted(self) -> str:
         return f'formula "{excerpt(self.text, _SHOWN)}"'
@@ -139,7 +138,7 @@ class _Parser:
         if self._token.kind != "end":
             self._refuse_token(self._token, self._operator_expected())
         # Chains such as 1+1+1 deepen the tree without nesting the parser.
-        if expression.height(tree) > MAX_DEPTH:
+        if syntax_tree.height(tree) > MAX_DEPTH:
             self._refuse_depth()
         return tree
 
@@ -197,7 +196,7 @@ class _Parser:
     def _number(self, token: Token) -> Node:
         try:
             if token.kind == "number":
-                return Number(arithmetic.bounded(Fraction(token.text.replace("_", ""))))
+                return Number(exact_arithmetic.bounded(Fraction(token.text.replace("_", ""))))
             return Number(Fraction(parse_size(re.sub(r"[ \t\r\n]+", " ", token.text))))
         except SizeError as error:
             self._refuse(token, str(error))

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import comb
 from types import MappingProxyType
 
-from . import syntax_tree as expression
+from . import syntax_tree
 from .formula import Formula, parse_formula
 from .syntax_tree import Binary, Call, Negation, Node, Number, Symbol
 
@@ -151,7 +151,7 @@ def expand(formula: Formula | str, known: Mapping[str, int | Fraction] = _NOTHIN
         ValueError: an exponent is no whole number, so it is none.
     """
     tree = parse_formula(formula).tree if isinstance(formula, str) else formula.tree
-    return _expand(expression.substitute(tree, known))
+    return _expand(syntax_tree.substitute(tree, known))
 
 
 def largest(candidates: Iterable[Polynomial]) -> tuple[Polynomial, ...]:
@@ -183,10 +183,10 @@ def _expand(node: Node) -> Polynomial:
         case Binary("^", base, Number(value)) if value.denominator == 1 and value >= 0:
             return _expand(base).power(int(value))
         case Binary("^"):
-            raise ValueError(f"{expression.render(node)} has no whole number for an exponent")
-        case Call() | Binary() if not expression.symbols(node):
-            return Polynomial.constant(expression.evaluate(node, {}))
-    return Polynomial.atom(expression.render(node))
+            raise ValueError(f"{syntax_tree.render(node)} has no whole number for an exponent")
+        case Call() | Binary() if not syntax_tree.symbols(node):
+            return Polynomial.constant(syntax_tree.evaluate(node, {}))
+    return Polynomial.atom(syntax_tree.render(node))
 
 
 def _sum(pairs: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:

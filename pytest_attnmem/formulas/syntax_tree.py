@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from pytest_attnmem.formulas import exact_arithmetic as arithmetic
+from pytest_attnmem.formulas import exact_arithmetic
 
 from ..units import excerpt
 
@@ -128,7 +128,7 @@ def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
     """Return the value of *node*; raises ArithmeticError naming the part that has none."""
     numbers = [evaluate(operand, values) for operand in operands(node)]
     try:
-        return arithmetic.bounded(_combine(node, numbers, values))
+        return exact_arithmetic.bounded(_combine(node, numbers, values))
     except ArithmeticError as error:
         raise ArithmeticError(f"{excerpt(render(node))} {error}") from None
 
@@ -150,11 +150,11 @@ def _combine(
         case Binary("*"), [a, b]:
             return a * b
         case Binary("/"), [a, b]:
-            return arithmetic.divide(a, b)
+            return exact_arithmetic.divide(a, b)
         case Binary("//"), [a, b]:
-            return Fraction(math.floor(arithmetic.divide(a, b)))
+            return Fraction(math.floor(exact_arithmetic.divide(a, b)))
         case Binary("^"), [a, b]:
-            return arithmetic.power(a, b)
+            return exact_arithmetic.power(a, b)
         case Call("min"), _:
             return min(numbers)
         case Call("max"), _:
@@ -162,7 +162,7 @@ def _combine(
         case Call("ceil"), [a]:
             return Fraction(math.ceil(a))
         case Call("log2"), [a]:
-            return arithmetic.log2(a)
+            return exact_arithmetic.log2(a)
         case _:
             raise ArithmeticError("is not an operation of a formula")
 

@@ -16,8 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from ..units import format_size
-from . import counts as observe
-from . import cudnn
+from . import counts, cudnn
 from .autotune import keep_first
 
 #: Seconds that autograd's thread is given to let go of a graph: PyTorch aborts a process that ends
@@ -49,7 +48,7 @@ def peaks() -> dict[str, Any]:
                     f"{kind}_bytes": statistics[f"{kind}_bytes.all.peak"]
                     for kind in ("requested", "allocated", "reserved")
                 }
-    return {"null_device": observe.counted(), "peaks": devices}
+    return {"null_device": counts.counted(), "peaks": devices}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +85,7 @@ def render(found: Mapping[str, Any]) -> Iterator[str]:
             for kind in ("requested", "allocated", "reserved")
         )
         yield f"{where}: {device} at its peak {sizes}"
-    yield from observe.remarks(found["null_device"])
+    yield from counts.remarks(found["null_device"])
 
 
 def _run(program: Sequence[str]) -> None:

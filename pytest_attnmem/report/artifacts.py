@@ -13,8 +13,7 @@ from typing import Any
 
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
-from . import perfetto as trace
-from . import write
+from . import perfetto, write
 from .record import Record
 
 #: How much of a test's name is in that of a file; its end says more than its beginning.
@@ -32,7 +31,7 @@ def write_traces(directory: Path, rows: Iterable[Record]) -> None:
     for row in rows:
         failed = row.outcome is Outcome.OVER or row.baseline_state == "regressed"
         if failed and row.timeline is not None:
-            text = trace.render(row, row.timeline)
+            text = perfetto.render(row, row.timeline)
             write(directory / f"{stem(row)}.trace.json", text)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ..budgets import held_table as tensors
+from ..budgets import held_table
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
 from ..units import excerpt
@@ -92,7 +92,7 @@ def _message(row: Record) -> str:
     if not row.fails:
         return f"expected failure of a memory budget: {excerpt(row.reason, _LONGEST)}"
     moment = "end" if row.metric == "retained" else "peak"
-    held = tensors.lines(row.held, moment)[1 : 1 + _HELD]
+    held = held_table.lines(row.held, moment)[1 : 1 + _HELD]
     return "\n".join([excerpt(row.reason, _LONGEST), *(excerpt(line, _LONGEST) for line in held)])
 
 

@@ -19,8 +19,7 @@ from ..measurement.peak_components import Component
 from ..measurement.symbolic_shapes import product
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
-from . import cells
-from . import growth_curves as curves
+from . import cells, growth_curves
 from .record import Record
 from .row_components import components
 from .summary import Summary
@@ -96,7 +95,7 @@ def _as_json(data: object) -> str:
 
 def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
     texts: Texts = {}
-    alike = curves.series(summary.records)
+    alike = growth_curves.series(summary.records)
     drawn: dict[tuple[Any, ...], Any] = {}
     highest = summary.highest
     return {
@@ -114,14 +113,16 @@ def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _charts(
-    row: Record, alike: Mapping[tuple[Any, ...], curves.Series], drawn: dict[tuple[Any, ...], Any]
+    row: Record,
+    alike: Mapping[tuple[Any, ...], growth_curves.Series],
+    drawn: dict[tuple[Any, ...], Any],
 ) -> Any:
     """How it grows; drawn once for all rows of a sweep that have it in common."""
-    key = curves.shared(row, alike)
+    key = growth_curves.shared(row, alike)
     if key is None:
-        return _exactly(curves.growths(row, alike))
+        return _exactly(growth_curves.growths(row, alike))
     if key not in drawn:
-        drawn[key] = _exactly(curves.growths(row, alike))
+        drawn[key] = _exactly(growth_curves.growths(row, alike))
     return drawn[key]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
-from ..budgets import held_table as tensors
+from ..budgets import held_table
 from ..budgets.verdict import Outcome
 from ..units import excerpt, format_size
 from . import cells
@@ -113,7 +113,7 @@ def _folded(row: Record) -> str:
     lines = ["  budget    " + "   ".join(filter(None, (row.budget, shape, row.where)))]
     lines += [f"  grows     as {growth['formula']}" for growth in row.growth if growth["formula"]]
     moment = "end" if row.metric == "retained" else "peak"
-    lines += tensors.lines(row.held, moment)
+    lines += held_table.lines(row.held, moment)
     inside = "\n".join(html.escape(excerpt(line, _NAME)) for line in lines)
     title = f"<code>{html.escape(excerpt(row.name, _NAME))}</code>"
     reason = f"<code>{html.escape(excerpt(row.reason, _NAME))}</code>"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..budgets.memory_model import KernelModel
 from ..errors import BudgetError
 from ..units import shown
-from . import eager_attention as textbook
+from . import eager_attention
 
 if TYPE_CHECKING:
     from ..kernels import Kernel
@@ -64,7 +64,7 @@ def _bundled(name: str, kernel: Kernel) -> Attention:
 
 
 def _textbook(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:
-    return textbook.attention(q, k, v, mask)
+    return eager_attention.attention(q, k, v, mask)
 
 
 def _run(attention: Callable[..., Any], q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import BudgetError
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from . import eager_attention as textbook
+from . import eager_attention
 from .candidates import Attention
 
 #: The parts of the program, in order. What is alive at the peak is told apart by them.
@@ -144,7 +144,7 @@ def passes(case: Case, device: str) -> tuple[Callable[[], Any], Callable[[], Cal
 
 def _mask(case: Case, device: str) -> Any:
     masked = case.causal and case.attention.masked
-    return textbook.causal_mask(case.N, device) if masked else None
+    return eager_attention.causal_mask(case.N, device) if masked else None
 
 
 def _attend(case: Case, tensors: Sequence[Any], mask: Any) -> Any:

@@ -9,7 +9,7 @@ from _thread import allocate_lock, start_new_thread
 
 import pytest
 
-from pytest_attnmem.backends import cpu_threads as threads
+from pytest_attnmem.backends import cpu_threads
 from pytest_attnmem.backends.cpu_threads import ThreadWatch
 
 
@@ -83,7 +83,7 @@ def test_a_thread_from_before_that_runs_and_ends():
 def test_a_raw_thread_that_was_started_before_and_begins_meanwhile(serving, monkeypatch):
     watch = ThreadWatch()
     with monkeypatch.context() as patch:
-        patch.setattr(threads, "_unknown", dict)  # it is in no Python code yet
+        patch.setattr(cpu_threads, "_unknown", dict)  # it is in no Python code yet
         serve = serving(Server())
         watch.start()
     serve()
@@ -97,7 +97,7 @@ def test_the_thread_that_feeds_a_worker_of_xdist_may_run(serving):
 
 
 def test_a_system_without_clocks_of_threads(serving, monkeypatch):
-    monkeypatch.setattr(threads.sys, "platform", "darwin")
+    monkeypatch.setattr(cpu_threads.sys, "platform", "darwin")
     assert watched(serving(Server())) is None
 
 

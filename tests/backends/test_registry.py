@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_attnmem.backends import registry as backends
+from pytest_attnmem.backends import registry
 from pytest_attnmem.backends.registry import (
     BACKENDS,
     backend_of,
@@ -134,4 +134,4 @@ def test_a_device_has_its_backend(device, backend):
 
 
 def test_auto_tries_what_there_is():
-    assert {*backends.AUTO} == {*BACKENDS} - {"simulated"}  # which is nowhere, and anywhere
+    assert {*registry.AUTO} == {*BACKENDS} - {"simulated"}  # which is nowhere, and anywhere

@@ -9,7 +9,7 @@ import torch
 from pytest_attnmem.api.attnmem import AttnMem
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.measurement import qkv_inputs as inputs
+from pytest_attnmem.measurement import qkv_inputs
 from pytest_attnmem.measurement.qkv_inputs import qkv, shape_of
 
 pytestmark = pytest.mark.usefixtures("frozen")
@@ -132,7 +132,7 @@ def test_a_window_is_told_of_every_storage_and_of_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[torch.UntypedStorage] = []
-    monkeypatch.setattr(inputs, "pause", lambda: nullcontext(told.append))
+    monkeypatch.setattr(qkv_inputs, "pause", lambda: nullcontext(told.append))
     tensors = qkv(1, 2, 3, 4, dtype=torch.float16)
     assert [storage.data_ptr() for storage in told] == [tensor.data_ptr() for tensor in tensors]
 

@@ -14,10 +14,10 @@ from pytest_attnmem.kernels import reference
 from pytest_attnmem.profiling import (
     estimate_attention_memory,
     measure_attention_memory,
+    numpy_attention,
     profile_memory_scaling,
     standard_attention,
 )
-from pytest_attnmem.profiling import numpy_attention as quadratic
 
 RANDOM = np.random.default_rng(0)
 TABLE = {512: "1 MiB", 1024: "4 MiB", 2048: "16 MiB", 4096: "64 MiB", 8192: "256 MiB"}
@@ -177,7 +177,7 @@ class TestMeasure:
             tracing.append(tracemalloc.is_tracing())
             return reference.standard_attention
 
-        monkeypatch.setattr(quadratic, "_reference", first_use)
+        monkeypatch.setattr(numpy_attention, "_reference", first_use)
         measure_attention_memory(8, 8)
         assert tracing[0] is False
 

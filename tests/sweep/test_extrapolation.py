@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.sweep import extrapolation as beyond
+from pytest_attnmem.sweep import extrapolation
 from pytest_attnmem.sweep.extrapolation import allocations, by_growth, by_model
 from pytest_attnmem.sweep.memory import Seen, observe
 
@@ -53,7 +53,9 @@ def test_what_shorter_lengths_do_not_tell_is_not_told(case):
 
 
 def test_allocations_grow_as_between_two_short_lengths(case):
-    assert allocations(case("standard", beyond.SHORT), lambda at: pytest.fail("too short")) == 0
+    assert (
+        allocations(case("standard", extrapolation.SHORT), lambda at: pytest.fail("too short")) == 0
+    )
     quadratic = allocations(case("standard", 16384), lambda at: Seen(0, 0, at.N**2 // 128**2))
     assert quadratic == 128**2
     assert allocations(case("standard", 16384), lambda at: Seen(0, 0, 69)) == 69

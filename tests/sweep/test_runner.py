@@ -9,7 +9,7 @@ from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.backends.registry import BACKENDS, with_profiles
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.sweep import runner as benches
+from pytest_attnmem.sweep import runner
 from pytest_attnmem.sweep.memory import Seen
 from pytest_attnmem.sweep.runner import Bench
 
@@ -72,7 +72,7 @@ def test_an_interrupt_is_none(bench, case):
 
 def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
     seen = Seen(1, 2, 3, unmeasured="no model of aten.mystery")
-    monkeypatch.setattr(benches, "observe", lambda case, primed: seen)
+    monkeypatch.setattr(runner, "observe", lambda case, primed: seen)
     row = bench.row(case("standard", 64))
     assert (row.status, row.reason) == ("unmeasured", "no model of aten.mystery")
     assert (row.before_bytes, row.peak_bytes, row.components) == (None, None, ())
@@ -85,7 +85,7 @@ def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypat
         asked.append(point.N)
         return Seen(point.N, 2 * point.N * MIB, point.N**2)
 
-    monkeypatch.setattr(benches, "observe", short)
+    monkeypatch.setattr(runner, "observe", short)
     workspaces = 2 * 8_519_680
     for N in (2048, 3072):
         row = bench.row(case("flash", N))
@@ -132,7 +132,7 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
         asked.append((point.attention.name, point.N))
         return Seen(1, 2, 3)
 
-    monkeypatch.setattr(benches, "observe", seen)
+    monkeypatch.setattr(runner, "observe", seen)
     bench = Bench(open_primed("cpu"))
     for name, N in (("standard", 512), ("standard", 256), ("checkpointed", 64)):
         assert bench.fits(case(name, N))

@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from . import efficient_ops as efficient
-from . import flash_ops as flash
-from . import safe_softmax as softmax
+from . import efficient_ops, flash_ops, safe_softmax
 from .arguments import AttentionRule
 from .sdpa import scaled_dot_product_attention
 
 #: What each operator allocates. A rule gives None for a call that it has no answer to.
 RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
-    {**flash.RULES, **efficient.RULES, **softmax.RULES}
+    {**flash_ops.RULES, **efficient_ops.RULES, **safe_softmax.RULES}
 )
 _CUDNN: Final = "cuDNN alone knows its workspace"
 UNKNOWN: Final[Mapping[str, str]] = MappingProxyType(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from . import constraints as the
+from . import constraints
 from .constraints import Constraint
 from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, SdpParams
 
@@ -80,13 +80,15 @@ def _at_least_ampere(asked: SdpParams) -> str | None:
 
 def _half_precision(asked: SdpParams) -> str | None:
     """``check_dtypes_low_precision``."""
-    return the.of_dtype(asked, the.HALVES if asked.capability >= (8, 0) else the.HALVES[:1])
+    return constraints.of_dtype(
+        asked, constraints.HALVES if asked.capability >= (8, 0) else constraints.HALVES[:1]
+    )
 
 
 def _single_or_half_precision(asked: SdpParams) -> str | None:
     """The end of ``can_use_mem_efficient_attention``."""
     newer = ("float16", "float32", "bfloat16")
-    return the.of_dtype(asked, newer if asked.capability >= (8, 0) else newer[:2])
+    return constraints.of_dtype(asked, newer if asked.capability >= (8, 0) else newer[:2])
 
 
 def _no_mask(asked: SdpParams) -> str | None:
@@ -150,40 +152,40 @@ def _cudnn_shapes(asked: SdpParams) -> str | None:
 _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
     {
         FLASH: (
-            the.dense,
-            the.four_dimensional,
+            constraints.dense,
+            constraints.four_dimensional,
             _no_mask,
             _flash_head_dim,
             _at_least_ampere,
             _flash_backward_fits,
             _square_if_causal,
             _half_precision,
-            the.batch_and_groups,
-            the.sequences_not_empty,
-            the.rows_contiguous_or_one_column,
+            constraints.batch_and_groups,
+            constraints.sequences_not_empty,
+            constraints.rows_contiguous_or_one_column,
         ),
         EFFICIENT: (
-            the.dense,
-            the.four_dimensional,
-            the.elements_aligned,
-            the.pointers_aligned,
-            the.sequences_not_empty,
-            the.rows_contiguous,
-            the.same_batch_and_heads,
+            constraints.dense,
+            constraints.four_dimensional,
+            constraints.elements_aligned,
+            constraints.pointers_aligned,
+            constraints.sequences_not_empty,
+            constraints.rows_contiguous,
+            constraints.same_batch_and_heads,
             _single_or_half_precision,
         ),
         CUDNN: (
             _cudnn_is_there,
-            the.dense,
-            the.four_dimensional,
+            constraints.dense,
+            constraints.four_dimensional,
             _cudnn_may_vary,
             _half_precision,
-            the.mask_broadcasts,
+            constraints.mask_broadcasts,
             _at_least_ampere,
             _cudnn_dropout,
-            the.sequences_not_empty,
-            the.rows_contiguous_or_one_column,
-            the.batch_and_any_groups,
+            constraints.sequences_not_empty,
+            constraints.rows_contiguous_or_one_column,
+            constraints.batch_and_any_groups,
             _cudnn_shapes,
         ),
     }

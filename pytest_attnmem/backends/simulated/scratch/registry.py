@@ -18,11 +18,11 @@ from . import (
     matmul,
     normalization,
     pointwise,
+    reduction_ops,
     scan,
     softmax,
     sorting,
 )
-from . import reduction_ops as reducing
 
 #: Rules for tensors of any type.
 MOVING: Final = MappingProxyType[str, Rule]({**pointwise.RULES, **copying.RULES})
@@ -33,7 +33,7 @@ COMPUTING: Final = MappingProxyType[str, Rule](
         **matmul.RULES,
         **softmax.RULES,
         **normalization.RULES,
-        **reducing.RULES,
+        **reduction_ops.RULES,
         **scan.RULES,
         **sorting.RULES,
         **embedding.RULES,
