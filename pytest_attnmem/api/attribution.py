@@ -50,7 +50,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         difference = _difference(measured, traced, at_end)
         traced = of_second_run(traced, difference.run)
         return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
-    note = " ".join(f"what was held is not known: {why}".split())
+    note = " ".join(f"held tensors are unknown: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
 
 

@@ -98,7 +98,7 @@ def parse_contract(text: str) -> Contract:
     if other:
         raise BudgetError(f"cannot read contract {shown(text)}: {other} is not a power; {_GRAMMAR}")
     if any(value < 0 for value in inside.terms.values()):
-        raise BudgetError(f"cannot read contract {shown(text)}: nothing is subtracted; {_GRAMMAR}")
+        raise BudgetError(f"cannot read contract {shown(text)}: a term is subtracted; {_GRAMMAR}")
     if not allowed:
         raise BudgetError(f"cannot read contract {shown(text)}: it allows nothing; {_GRAMMAR}")
     return Contract(f"O({' '.join(written[1].split())})", allowed)

@@ -10,7 +10,7 @@ from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, Group, apart
 from ..units import format_size
 
-#: The largest groups tell enough.
+#: The number of groups to show.
 _SHOWN = 10
 
 #: The bytes of a line, the number of its tensors, and its cells.

@@ -103,7 +103,7 @@ class CallPhase:
         if self._conclusions.explain != "off" and cause is None:
             self._derive(runs)
         skipped = bool(caught) and isinstance(cause, pytest.skip.Exception)
-        ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
+        ran_out = any(one and one.out_of_memory is not None for one in measurements)
         self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
 
     def _with_completed(

@@ -102,7 +102,7 @@ class MeasuredBody:
         """Returns True if a limit was exceeded: of a region, a check, or the device."""
         measured = [opened.measurement for opened in self.windows]
         measured += [region.measurement for region in self._plan.memory.regions]
-        ran_out = any(seen is not None and seen.out_of_memory is not None for seen in measured)
+        ran_out = any(one is not None and one.out_of_memory is not None for one in measured)
         return ran_out or bool(self._plan.memory.conclusions.exceeded)
 
     def _look_ahead(

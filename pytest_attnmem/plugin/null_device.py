@@ -56,7 +56,7 @@ class NullSession:
 
     def pytest_report_header(self) -> str:
         """Returns a line that names the device."""
-        return f"attnmem: on {self._name}, where memory is as on CUDA and nothing is computed"
+        return f"attnmem: on {self._name}, which allocates like CUDA and computes nothing"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -76,11 +76,11 @@ class NullSession:
     def _note(self, error: BaseException) -> str:
         if isinstance(error, AssertionError):
             return (
-                f"on {self._name} nothing is computed, and what is read from the device is zero;"
-                " skip what a test says of values where attnmem.computes is False"
+                f"on {self._name} nothing is computed: every value read from the device is zero;"
+                " skip checks of values where attnmem.computes is False"
             )
         if str(error).startswith(_NO_CUDNN):
-            return f"on {self._name} there is no cuDNN: its scratch is known on a GPU alone"
+            return f"on {self._name} there is no cuDNN: its scratch is known only on a GPU"
         return ""
 
     @pytest.hookimpl(trylast=True)  # after the line with the totals

@@ -103,7 +103,7 @@ class RowWriter:
     def send_placeholder(self, budgets: Iterable[BudgetSpec]) -> None:
         """Sends rows before a test begins, in case its process dies in the test."""
         item, properties = self._item, [*self._item.user_properties]
-        verdict = not_enforced("the process that ran it died")
+        verdict = not_enforced("the process died in the test")
         for spec in budgets:
             died = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
             row = record(own_nodeid(item), "", died, None, {}, _where(item))

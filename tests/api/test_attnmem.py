@@ -32,7 +32,7 @@ IMPOSSIBLE = 2**50
 ASKED = "tried to allocate 1024.0 TiB at test_attnmem.py:N"
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 #: Of a region, where there is no test to run again.
-UNTRACED = "  what was held is not known: a region runs again only with its test"
+UNTRACED = "  held tensors are unknown: a region runs again only with its test"
 
 
 class Scripted:
@@ -431,7 +431,7 @@ class TestCheck:
         assert exceeded(lambda: memory.check(measured, 1)) == [
             "check: peak 16 B exceeds budget 1 B (16.0x) on cpu",
             "  budget    1 B   test_attnmem.py:N",
-            "  what was held is not known: the second run raised RuntimeError: the buffer is gone",
+            "  held tensors are unknown: the second run raised RuntimeError: the buffer is gone",
         ]
 
     def test_a_regions_measurement_can_be_checked_and_not_explained(self, memory: AttnMem) -> None:

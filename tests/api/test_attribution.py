@@ -70,7 +70,7 @@ def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, wh
     verdict = judge(seen, Budget(1))
     told = attributed(verdict, lambda: fail(error))
     assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
-    assert told.measurement.held_note == f"what was held is not known: {why}"
+    assert told.measurement.held_note == f"held tensors are unknown: {why}"
 
 
 def test_an_interrupted_second_run_interrupts(seen):
@@ -81,7 +81,7 @@ def test_an_interrupted_second_run_interrupts(seen):
 def test_what_nothing_can_run_again_says_so(seen):
     told = attributed(judge(seen, Budget(1)), None)
     assert told.measurement.held_note == (
-        "what was held is not known: a region runs again only with its test"
+        "held tensors are unknown: a region runs again only with its test"
     )
 
 

@@ -86,9 +86,9 @@ def test_a_note_follows_what_was_held(over: Measurement) -> None:
 
 
 def test_a_note_stands_for_what_was_not_found_out(over: Measurement) -> None:
-    noted = replace(over, held=(), held_note="what was held is not known: no second run")
+    noted = replace(over, held=(), held_note="held tensors are unknown: no second run")
     assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
-        "  what was held is not known: no second run"
+        "  held tensors are unknown: no second run"
     ]
 
 

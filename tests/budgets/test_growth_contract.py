@@ -72,7 +72,7 @@ GRAMMAR = (
         ("O(N", f"cannot read contract 'O(N'; {GRAMMAR}"),
         ("O(N) + 1", f"cannot read contract 'O(N) + 1'; {GRAMMAR}"),
         ("O(log2(N))", f"cannot read contract 'O(log2(N))': log2(N) is not a power; {GRAMMAR}"),
-        ("O(N - d)", f"cannot read contract 'O(N - d)': nothing is subtracted; {GRAMMAR}"),
+        ("O(N - d)", f"cannot read contract 'O(N - d)': a term is subtracted; {GRAMMAR}"),
         ("O(0)", f"cannot read contract 'O(0)': it allows nothing; {GRAMMAR}"),
         (
             "O(N^d)",

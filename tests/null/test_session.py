@@ -171,7 +171,7 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         "test_unknown_call": "the null device does not know cudaIpcGetMemHandle",
         "test_values_unless_computed": "within",
     }
-    assert "attnmem: on null:H100, where memory is as on CUDA and nothing is computed" in ran.out
+    assert "attnmem: on null:H100, which allocates like CUDA and computes nothing" in ran.out
     assert re.search(r"attnmem: the null device has no answer to .*cudnnCreate \(\d\)", ran.out)
     environment = ran.data["environment"]
     assert environment["device"] == "NVIDIA H100 (attnmem null device)"
@@ -182,9 +182,9 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
 def test_failures_say_where_they_ran_and_who_held_memory(session):
     ran = session(FAILING, ini="attnmem_backend = null")
     assert ran.code == 1
-    nothing = "on null:A100-80GB nothing is computed, and what is read from the device is zero;"
+    nothing = "on null:A100-80GB nothing is computed: every value read from the device is zero;"
     assert ran.out.count(nothing) == 2
-    assert "on null:A100-80GB there is no cuDNN: its scratch is known on a GPU alone" in ran.out
+    assert "on null:A100-80GB there is no cuDNN: its scratch is known only on a GPU" in ran.out
     assert "peak 64.0 MiB exceeds budget 2.0 MiB (32.0x) on null:A100-80GB" in ran.out
     assert "32.0 MiB  [1, 8, 1024, 1024] float32  softmax  test_it.py:18  in attention" in ran.out
     assert "out of memory on null:A100-80GB: tried to allocate 1024.00 MiB" in ran.out

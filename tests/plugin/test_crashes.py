@@ -22,7 +22,7 @@ def test_over(): memory.use(17)
 @pytest.mark.memory_budget(100)
 def test_also_within(): memory.use(9)
 """
-DIED = "not enforced: the process that ran it died"
+DIED = "not enforced: the process died in the test"
 
 
 @pytest.mark.parametrize("workers", ["-n2", "-n4"])

@@ -194,7 +194,7 @@ def test_it():
     assert ran.report("test_it") == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:7",
-        "  what was held is not known: the second run raised AssertionError: the server is running"
+        "  held tensors are unknown: the second run raised AssertionError: the server is running"
         " assert not [1]",
     ]
 
@@ -224,7 +224,7 @@ def test_it():
     ran = suite.run()
     assert ran.outcomes == {"failed": 1}
     assert ran.report("test_it")[-1] == (
-        f"  what was held is not known: the second run raised {shown}"
+        f"  held tensors are unknown: the second run raised {shown}"
     )
 
 
@@ -242,7 +242,7 @@ def test_it(attnmem):
 """)
     ran = suite.run()
     assert ran.report("test_it")[-3] == (
-        "E             what was held is not known: the second run did not reach region 'first'"
+        "E             held tensors are unknown: the second run did not reach region 'first'"
     )
 
 

@@ -42,7 +42,7 @@ def test_after(): pass
     assert ran.outcome(f"test_{how}", region) == (
         "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
     )
-    assert f"what was held is not known: the second run raised {shown}\n" in ran.text
+    assert f"held tensors are unknown: the second run raised {shown}\n" in ran.text
 
 
 @pytest.mark.parametrize("how", ["marker", "check"])
@@ -92,7 +92,7 @@ class TestIt(unittest.TestCase):
     ran = suite.run()
     assert ran.outcomes == {"failed": 1}
     assert ran.report("TestIt.test_it")[-1] == (
-        "  what was held is not known: the second run raised AssertionError: 2 != 1"
+        "  held tensors are unknown: the second run raised AssertionError: 2 != 1"
     )
 
 
