@@ -31,7 +31,7 @@ MIB = 1024**2
 IMPOSSIBLE = 2**50
 ASKED = "tried to allocate 1024.0 TiB at test_attnmem.py:N"
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
-#: Of a region, where there is no test to run again.
+#: The note of a region outside pytest: there is no test to run again.
 UNTRACED = "  held tensors are unknown: a region runs again only with its test"
 
 
@@ -263,7 +263,7 @@ class TestRegion:
         assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (528, 0)
 
     def test_regions_of_different_windows_nest(self) -> None:
-        # The backends are two objects, which only stand for one device.
+        # Two backend objects for one device.
         with pytest_attnmem.region("outer", backend="cpu") as outer:
             with pytest_attnmem.region("inner", backend="cpu") as inner:
                 squares()

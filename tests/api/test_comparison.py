@@ -1,4 +1,4 @@
-"""One measurement held to another: ratios, savings, and a base that is nothing to hold to."""
+"""Comparisons: ratios, savings, and a base without a measurement."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -130,7 +130,7 @@ def test_a_bound_that_means_nothing_is_refused(
     with pytest.raises(AttnMemError) as error:
         compared(seen, seen, **bound)
     assert str(error.value) == text
-    assert error.value.__context__ is None  # nothing else is told before it
+    assert error.value.__context__ is None  # no other error is shown before it
 
 
 def test_a_saving_names_the_symbol_that_it_lacks(seen: Measurement) -> None:

@@ -1,4 +1,4 @@
-"""Closed forms derived from code: what they are, and that programs need just that."""
+"""Closed forms derived from code, checked against measurements of the same programs."""
 
 import random
 
@@ -143,7 +143,7 @@ def test_a_loop_over_blocks_is_interpolated():
     found = derive(tiles, *QKV, sizes={"d": [16, 32, 48, 64]})
     assert found.how == "interpolated"
     assert str(found) == "4*B*H*N*d + 32768*B*H"
-    with pytest.raises(BudgetError) as error:  # from d=65 on another phase is the largest
+    with pytest.raises(BudgetError) as error:  # another phase is the largest from d=65
         derive(tiles, *QKV)
     assert "no polynomial goes through the peak at B=2/3/4/5/6" in str(error.value)
 

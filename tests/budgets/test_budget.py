@@ -1,4 +1,4 @@
-"""Budgets: what a marker may say, what it is in bytes, and how bad input is refused."""
+"""Budgets: the arguments of a marker, their bytes, and the errors for bad input."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gathe
 MIB = 1024**2
 SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})])
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
-HUGE = 10**5000  # of more digits than Python writes
+HUGE = 10**5000  # more digits than Python converts to text
 WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
 OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup"
 

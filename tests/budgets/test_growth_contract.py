@@ -1,4 +1,4 @@
-"""Growth contracts: how they are read, and what breaks them."""
+"""Growth contracts: parsing, and the terms that break them."""
 
 import pytest
 
@@ -22,10 +22,14 @@ from pytest_attnmem.formulas.polynomial import expand
         ("O(seq_len)", "N", []),
         ("O(N)", "ceil(N/32)", []),
         ("O(N)", "N*ceil(N/32)", ["N*ceil(N/32)"]),
-        ("O(d)", "ceil(N/32)*d", ["ceil(N/32)*d"]),  # N is varied, and has no name
+        (
+            "O(d)",
+            "ceil(N/32)*d",
+            ["ceil(N/32)*d"],
+        ),  # N is varied, but the contract does not name it
         ("O(1)", "N + 8", ["N"]),
         ("O(1)", "8 - N", []),
-        ("O(N)", "N - N^2", []),  # what is taken away does not grow
+        ("O(N)", "N - N^2", []),  # a negative term is allowed
         (" O ( N ) ", "N^3 + N^2", ["N^3", "N^2"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Growth: what measured points say of a contract."""
+"""Growth: measured points, judged by a contract."""
 
 import math
 from itertools import product
@@ -38,7 +38,7 @@ def answer(growth, contract):
         (lambda N: 4 * N + 4096 * math.isqrt(N), "O(N)", Answer.KEPT),  # bends the other way
         (lambda N: 4 * N + (N * 37 % 1000), "O(N)", Answer.UNKNOWN),
         (lambda N: max(8 * N, 3000), "O(N)", Answer.KEPT),  # the four largest sizes show a line
-        (lambda N: max(8 * N, 6000), "O(N)", Answer.UNKNOWN),  # and three of them nothing
+        (lambda N: max(8 * N, 6000), "O(N)", Answer.UNKNOWN),  # three sizes show nothing
         (lambda N: 4096, "O(1)", Answer.KEPT),
         (lambda N: 4096 + 4 * N, "O(1)", Answer.BROKEN),
     ],

@@ -1,4 +1,4 @@
-"""Tolerances: what is read, what is refused, and how many bytes they allow."""
+"""Tolerances: accepted and refused texts, and the bytes that they allow."""
 
 from fractions import Fraction
 

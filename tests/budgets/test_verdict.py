@@ -1,4 +1,4 @@
-"""Verdicts: what passes, what does not, and what is not enforced."""
+"""Verdicts: within, over and not enforced."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,8 +1,8 @@
-"""Baselines of suites, as the tests of them write and read them."""
+"""Baseline files of suites: the tests write and read them here."""
 
 import json
 
-#: A test of each kind that has a number.
+#: A test of each kind that is measured.
 SUITE = """
 import pytest
 from scripted import memory
@@ -20,18 +20,18 @@ def test_region(attnmem):
 
 
 def needing(nbytes):
-    """That suite, where each test needs so much."""
+    """Returns the suite with the given bytes for each test."""
     return SUITE.replace("NEEDED", str(nbytes))
 
 
 def entry(test, nbytes, on="scripted", region="", **more):
-    """An entry as the file has it."""
+    """Returns an entry as in the file."""
     line = {"test": f"test_suite.py::{test}", "metric": "peak", "on": on, "bytes": nbytes, **more}
     return {**line, "region": region} if region else line
 
 
 def everywhere(nbytes, on="scripted"):
-    """An entry for each test of the suite."""
+    """Returns an entry for each test of the suite."""
     return (
         entry("test_bare", nbytes, on),
         entry("test_marked", nbytes, on),
@@ -44,7 +44,7 @@ def write_baseline(suite, *entries, name="attnmem-baseline.json"):
 
 
 def read_baseline(suite, name="attnmem-baseline.json"):
-    """Test, and region where it has one → bytes; of other environments with their name."""
+    """Returns test and region → bytes; entries of other environments have their name."""
     entries = json.loads((suite.path / name).read_text("utf-8"))["entries"]
     return {
         " ".join(filter(None, map(line.get, _NAMED))): line["bytes"]

@@ -1,8 +1,8 @@
-"""Every test here runs a suite, so collecting garbage must cost little."""
+"""Every test here runs a suite, so garbage collection must be cheap."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick(quick_collections):
-    """Freeze what pytest and torch made."""
+    """Freezes the objects of pytest and torch."""

@@ -1,4 +1,4 @@
-"""A backend whose numbers the tests of a suite dictate. Suites import it from their own folder."""
+"""A backend whose numbers a suite sets. Suites import it from their own folder."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from pytest_attnmem.measurement.protocol import Delta, Interval
 
 
 class Memory:
-    """The device: a level that tests move, and what the gauge that is on saw of it."""
+    """The device: a level that tests set, and the peak that the active gauge saw."""
 
     def __init__(self):
         self.level = 0
@@ -29,7 +29,7 @@ class Memory:
         self.alive = [held for held in self.alive if held.nbytes != nbytes]
 
     def use(self, nbytes):
-        """Needed for a moment: the peak rises, and nothing is retained."""
+        """Raises the peak, and retains nothing."""
         self.take(nbytes)
         self.give(nbytes)
 
@@ -54,7 +54,7 @@ class OutOfMemory(Exception):
 
 
 class Untraced:
-    """Numbers alone."""
+    """A backend of numbers, without a device."""
 
     def start(self):
         memory.start()
@@ -67,7 +67,7 @@ class Scripted:
     name = device = "scripted"
     computes = True
     kinds = ("scripted",)
-    symbols = {"lanes": 8}  # noqa: RUF012  # as the protocol has it
+    symbols = {"lanes": 8}  # noqa: RUF012  # a dict, as in the protocol
 
     def forget(self):
         pass

@@ -1,4 +1,4 @@
-"""A marker that makes no sense fails its own test, in one line, and no other test."""
+"""A wrong marker fails its own test in one line, and no other test."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GRAMMAR = (
 SIZES = "write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'"
 OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup"
 
-#: What stands in the marker, and all of what is said of it.
+#: The arguments of a marker, and the whole message about them.
 BAD = {
     "an unknown keyword": (
         "'1 KiB', tolerence='5%'",

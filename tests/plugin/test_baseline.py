@@ -1,4 +1,4 @@
-"""Tests that are held to what they needed before."""
+"""Tests are judged by the bytes of their baseline entries."""
 
 import sys
 

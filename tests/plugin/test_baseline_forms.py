@@ -1,4 +1,4 @@
-"""Closed forms of what tests need: stored with an update, and compared where one regresses."""
+"""Closed forms of tests: an update stores them, and a regression compares them."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from .baselines import entry, write_baseline
 
-#: Two matrices, and a third where the variable says so.
+#: Two matrices, and a third one if the environment variable is set.
 SUITE = """
 import os
 import pytest
@@ -45,7 +45,7 @@ def test_the_form_and_who_held_it_are_stored(suite):
     ran = suite.run("--attnmem-update=all", "--attnmem-backend=cpu")
     assert ran.outcomes == {"passed": 3}
     found = lines(suite)
-    assert found["test_it"]["formula"] == "8*H*N^2 + 4*H*N*d"  # of a single batch
+    assert found["test_it"]["formula"] == "8*H*N^2 + 4*H*N*d"  # for a single batch
     assert found["test_it"]["held"] == [
         "1 × float32 [H, N, N] bmm, test_suite.py in attention",
         "1 × float32 [1, H, N, N] softmax, test_suite.py in attention",
@@ -111,8 +111,8 @@ def test_runs(): assert runs == [64]
         ("memory.use(3 * N + 5)", "3*N + 5"),
         ("memory.use(N * N // 2)", "N^2/2"),
         ("memory.use(100)", "100"),
-        ("memory.use(2 ** (N // 8))", None),  # no polynomial
-        ("assert N == 64; memory.use(100)", None),  # takes no other size
+        ("memory.use(2 ** (N // 8))", None),  # not a polynomial
+        ("assert N == 64; memory.use(100)", None),  # fails at any other size
         ("memory.use(N); memory.problem = 'odd' if N < 64 else None", None),
         ("memory.use(N if N > 40 else 2 * N)", None),  # a branch
     ],
@@ -149,7 +149,7 @@ def test_it({name}{argument}):
     runs.append({name})
     memory.use({name})
 
-def test_runs(): assert runs == [64, 64]  # the second to see who held memory
+def test_runs(): assert runs == [64, 64]  # the second run lists the tensors
 """)
     assert scripted.run("--attnmem-update=all").outcomes == {"passed": 2}
     assert "formula" not in lines(scripted)["test_it"]

@@ -1,4 +1,4 @@
-"""Entries of tests that are gone: told, and taken out, only where the whole suite ran."""
+"""Stale entries are reported and pruned only if the whole suite ran."""
 
 import json
 
@@ -14,7 +14,7 @@ LINE = (
 
 @pytest.fixture
 def gone(scripted):
-    """A suite from which a test has gone."""
+    """A suite without a test of its baseline."""
     scripted.write(needing(100))
     scripted.write("def test_other(): pass", "other/test_other.py")
     write_baseline(scripted, *everywhere(100), entry("test_gone", 7), entry("test_gone", 8, "cpu"))

@@ -1,4 +1,4 @@
-"""``--attnmem-update all|new|prune``: what is written, and what is kept."""
+"""``--attnmem-update all|new|prune``: the entries that are written, and those that stay."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ def test_the_table_has_old_and_new(scripted):
     scripted.write(needing(120))
     write_baseline(scripted, *everywhere(100)[:2], entry("test_gone", 7))
     ran = scripted.run("--attnmem-update=all")
-    assert ran.outcomes == {"passed": 3}  # a regression is what is being written down
+    assert ran.outcomes == {"passed": 3}  # the update accepts a regression
     lines = ran.result.outlines
     start = lines.index(f"{FILE} (--attnmem-update all): 2 changed, 1 added, 1 as before")
     assert [" ".join(line.split()) for line in lines[start + 1 : start + 6]] == [

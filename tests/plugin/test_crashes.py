@@ -67,7 +67,7 @@ def test_a_test_without_a_budget_that_dies_has_no_row(scripted):
     assert ran.rows == []
 
 
-#: Attempts are counted in a file, for no process has seen all of them.
+#: Counts attempts in a file: no process sees all of them.
 RERUN = """
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""``--attnmem-default``: a limit for tests that have none."""
+"""``--attnmem-default``: a limit for tests without a marker."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def test_too_large():
     ran = suite.run("--attnmem-backend=simulated:tiny-1")
     assert ran.outcome("test_fits") == "within"
     assert ran.row("test_fits")["backend"] == "simulated:Tiny 1"
-    assert ran.row("test_fits")["workspace_bytes"] == 2 << 25  # as sm90 has them
+    assert ran.row("test_fits")["workspace_bytes"] == 2 << 25  # as on sm90
     assert ran.outcome("test_large") == "within"
     assert ran.row("test_too_large")["outcome"] == "over"
     assert "1.0 GiB more" in ran.row("test_too_large")["reason"]

@@ -1,4 +1,4 @@
-"""``--attnmem-disable``: the plugin stands aside."""
+"""``--attnmem-disable``: the plugin does nothing."""
 
 SUITE = """
 import gc

@@ -1,4 +1,4 @@
-"""Who was alive when: kept where a file that tells it was asked for, and told by nothing else."""
+"""Timelines are recorded only for files that show them."""
 
 import json
 from xml.etree import ElementTree

@@ -1,8 +1,8 @@
-"""What a broken budget says: the verdict, the formula, where it stands and who holds memory."""
+"""The text of an exceeded budget: the verdict, the formula, its line and the held tensors."""
 
 import pytest
 
-#: A line that every suite has in one place: attention, as one writes it first.
+#: Textbook attention, on the same lines in every suite.
 MODEL = """
 import torch
 
@@ -19,7 +19,7 @@ HELD = [
     "    128.0 KiB  [2, 4, 64, 64] float32  softmax  model.py:6  in attention  ← B·H·N·N",
     "     16.0 KiB  [8, 64, 8] float32      bmm      model.py:6  in attention  ← B·H·N·d",
 ]
-#: The same where no run at other sizes says what the shapes are.
+#: The same without runs at other sizes, which prove the shapes.
 PLAIN = [HELD[0], *(line.partition("  ←")[0] for line in HELD[1:])]
 VERDICT = "peak 272.0 KiB exceeds budget 32.0 KiB (8.5x) on cpu"
 FORMULA = "2*B*H*N*d*itemsize   B=2 H=4 N=64 d=8 itemsize=4"

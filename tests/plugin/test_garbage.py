@@ -1,4 +1,4 @@
-"""Garbage collection: nothing dies by chance in a window, and nothing is kept for good."""
+"""Garbage collection: no object is freed by chance in a window, and none is kept forever."""
 
 import gc
 import json
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _nothing_frozen(quick_collections):
-    """As in a session of one's own; the folder's other tests freeze what is theirs."""
+    """Thaws the objects that the folder's other tests freeze, as in a session of its own."""
     gc.unfreeze()
     yield
     assert gc.get_freeze_count() == 0

@@ -124,7 +124,7 @@ def test_it(N, attnmem, capsys):
         torch.ones(N)
 
 def test_sizes():
-    assert sizes == [1024, *2 * [128, 256, 384, 512]]  # measured, and under a tracker
+    assert sizes == [1024, *2 * [128, 256, 384, 512]]  # measured, then under a tracker
 """)
     ran = suite.run()
     assert ran.outcomes == {"passed": 2}

@@ -1,4 +1,4 @@
-"""Whatever pytest calls a test is measured and held to its budget in the same way."""
+"""Every kind of test is measured and judged in the same way."""
 
 import pytest
 

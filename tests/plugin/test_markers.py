@@ -1,4 +1,4 @@
-"""Where a marker may stand, and which counts where there are several."""
+"""The places of markers, and the marker that counts if there are several."""
 
 import pytest
 

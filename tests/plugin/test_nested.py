@@ -1,4 +1,4 @@
-"""Sessions inside sessions, as plugins' own tests have them, leave nothing behind."""
+"""A session inside a session, as in the tests of plugins, leaves nothing behind."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""``--attnmem-backend null`` where it cannot be had; where it can, see ``tests/null``."""
+"""``--attnmem-backend null`` on machines without it; ``tests/null`` tests it elsewhere."""
 
 import subprocess
 import sys

@@ -8,8 +8,8 @@ from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
 
-#: Option → two texts for its value, and the values in force that they stand for; of a flag, what
-#: the ini file may say. An option that is missing here fails the tests below.
+#: Option → two texts, each with the value that it sets; for a flag, texts of the ini file.
+#: The tests below fail if an option is missing here.
 VALUES = {
     "report": ("true", True, "false", False),
     "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
@@ -32,7 +32,7 @@ VALUES = {
 
 @pytest.fixture
 def suite(suite):
-    """A suite with the baselines that are asked for."""
+    """Returns a suite with the baselines of the options."""
     for name in ("a-baseline", "b-baseline"):
         suite.write('{"schema": 1, "entries": []}', name)
     return suite
@@ -42,7 +42,7 @@ each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: opti
 
 
 def in_force(suite, *arguments):
-    """The settings of a session with that ini file and command line."""
+    """Returns the settings of a session with an ini file and a command line."""
     suite.write(
         """
 import pytest

@@ -16,7 +16,7 @@ def test_over(): memory.use(101)
 def test_within(): memory.use(100)
 """
 
-#: A debugger that asks nobody.
+#: A debugger that needs no input.
 DEBUGGER = """
 import pdb
 

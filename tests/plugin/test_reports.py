@@ -100,7 +100,7 @@ def test_annotations_are_the_last_lines_and_the_summary_is_the_markdown(
     scripted.write(SUITE)
     ran = scripted.run(*everything, "--attnmem-github", shown=("-q",))
     lines = ran.result.outlines
-    place = lines.index(ran.line)  # one reason of what was not enforced is under it
+    place = lines.index(ran.line)  # a reason for a test that was not enforced follows
     folder = scripted.path.name
     assert [line.partition("::")[2].partition(",title=")[0] for line in lines[place + 2 :][:3]] == [
         f"error file={folder}/test_suite.py,line=9",

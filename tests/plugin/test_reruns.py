@@ -113,7 +113,7 @@ def test_an_attempt_over_its_baseline_counts_even_if_it_failed(scripted, cause):
     line = {"test": "test_suite.py::test_it", "metric": "peak", "on": "scripted", "bytes": 70}
     scripted.write(json.dumps({"schema": 1, "entries": [line]}), "attnmem-baseline.json")
     ran = scripted.run("--reruns=2")
-    if "skip" in cause:  # which says nothing of the memory that the test needs
+    if "skip" in cause:  # a skip says nothing about memory
         assert ran.outcomes == {"skipped": 1}
     else:
         assert ran.outcomes == {"rerun": 2, "failed": 1}

@@ -12,7 +12,7 @@ def attention(q, k, v):
     weights = scores.softmax(-1)
     return weights @ v
 """
-#: The weights, their gradient and that of the scores, and what softmax needs for it on CUDA.
+#: The weights, the gradients of weights and scores, and the scratch of softmax on CUDA.
 LIMIT = "4*B*H*N*M*itemsize + 8*B*H*N*d*itemsize + 1 KiB"
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-#: Makes torch look as if nobody had installed it.
+#: Makes torch look as if it were not installed.
 NO_TORCH = """
 import sys
 
