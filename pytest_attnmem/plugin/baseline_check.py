@@ -42,7 +42,7 @@ class Measured:
         return compare(self.made.nbytes, self.entry, self.tolerance)
 
 
-_IF_MEANT = "if this is intended: --attnmem-update all"
+_IF_INTENDED = "if this is intended: --attnmem-update all"
 
 #: By region and metric: the numbers that an attempt at a test measured.
 MEASURED = pytest.StashKey[dict["Row", Measured]]()
@@ -115,7 +115,9 @@ class BaselineCheck:
         value = measurement.value(budget.metric) or 0
         comparison = regression(budget.metric, value, entry, measurement.place, tolerance)
         reason = f"{comparison}   {self._baseline.name if self._baseline else ''}"
-        return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT, regression=True)
+        return Verdict(
+            Outcome.OVER, reason, measurement, budget, hint=_IF_INTENDED, regression=True
+        )
 
     def annotate(self, row: Record) -> Record:
         """Returns the row with the bytes of its baseline entry, and its state."""

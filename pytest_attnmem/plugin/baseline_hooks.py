@@ -66,7 +66,7 @@ class BaselineSession:
         """Records whether tests are left out."""
         collected = {item.nodeid for item in items}
         result = yield
-        self._suite.select(collected, {own_nodeid(item) for item in items})
+        self._suite.record_selection(collected, {own_nodeid(item) for item in items})
         return result
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -87,7 +87,9 @@ class MeasuredBody:
         except BaseException as raised:
             error = raised
         cause = error or kept_by_unittest(self._item)
-        if cause is not None and not isinstance(cause, AttnMemError):  # perhaps of the first run
+        if cause is not None and not isinstance(
+            cause, AttnMemError
+        ):  # the first run may have caused it
             times = "three times" if self._looked_ahead else "twice"
             text = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
             self._item.add_report_section("call", "memory budget", text)

@@ -38,7 +38,7 @@ class SuiteCompleteness:
         }
         """The reasons why not all tests ran, in order."""
 
-    def select(self, collected: Iterable[str], selected: Iterable[str]) -> None:
+    def record_selection(self, collected: Iterable[str], selected: Iterable[str]) -> None:
         """Records that only some of the collected tests were selected."""
         if left_out := len({*collected} - {*selected}):
             self.problems["tests were left out" if left_out > 1 else "a test was left out"] = None

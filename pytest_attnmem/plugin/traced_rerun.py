@@ -146,7 +146,7 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
     with pytest.MonkeyPatch.context() as patch, _quiet(item):
         if hasattr(item, "addSubTest"):
             patch.setitem(vars(item), "addSubTest", lambda *_: None)
-            patch.setitem(vars(item), "_excinfo", [])  # errors, which would be reported
+            patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
         if subtests := getattr(item, "funcargs", {}).get("subtests"):
             patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
         try:

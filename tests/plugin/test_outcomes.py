@@ -1,4 +1,4 @@
-"""What becomes of a budget when the test fails, is skipped, or is expected to fail."""
+"""The outcome of a budget if the test fails, is skipped, or is expected to fail."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A thread has room for one profiler, and the cpu backend is one; a test's own comes first."""
+"""A thread can have one profiler, and the cpu backend uses it; a profiler of the test has priority."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a session prints and writes: the line, ``--attnmem-report`` and ``--attnmem-json``."""
+"""The output of a session: the totals, ``--attnmem-report`` and ``--attnmem-json``."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The files of a session, and what it tells GitHub."""
+"""The report files of a session, and its annotations for GitHub."""
 
 import csv
 import io

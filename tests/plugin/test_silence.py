@@ -1,4 +1,4 @@
-"""Where no test has a budget, nobody can tell that the plugin is there."""
+"""A session without budgets shows no trace of the plugin."""
 
 import re
 import subprocess

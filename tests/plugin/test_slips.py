@@ -1,4 +1,4 @@
-"""Slips that would leave a test green with nothing enforced."""
+"""Mistakes that would let a test pass with nothing enforced."""
 
 
 def test_a_region_that_was_never_entered_fails_its_test(suite):

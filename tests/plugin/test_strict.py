@@ -1,4 +1,4 @@
-"""``--attnmem-strict``: what is not enforced fails."""
+"""``--attnmem-strict``: a test that is not enforced fails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A suite with budgets can be collected and run where torch is not installed."""
+"""A suite with budgets can be collected and run without torch."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""With pytest-xdist the controller reports what the workers measured, as if it had itself."""
+"""With pytest-xdist, the controller reports the measurements of the workers like its own."""
 
 import pytest
 
