@@ -1,4 +1,4 @@
-"""A thread can have one profiler, and the cpu backend uses it; a profiler of the test has priority."""
+"""A thread can have one profiler, and the cpu backend uses it; a test may use its own first."""
 
 import pytest
 
