@@ -198,8 +198,13 @@ def test_without_its_memory_nobody_knows_what_fits():
         (
             {"num_params": 1e9},
             {},
-            "num_params: expected more than the 2,147,483,648 that the projections of attention"
-            " have in 32 layers, got 1,000,000,000",
+            "num_params: expected more than the 2,147,483,648 parameters that the projections of"
+            " attention have in 32 layers, got 1,000,000,000",
+        ),
+        (  # by the key of the configuration
+            {"kv_group_size": 0.5},
+            {},
+            "kv_group_size: expected a whole number from 1 to 1e30, got 0.5",
         ),
     ],
 )
