@@ -12,8 +12,9 @@ from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import AttnMemError
 from ..measurement.qkv_inputs import dtype_of, qkv
 from ..symbols.attention_shape import AttentionShape
+from ..symbols.sizes import as_sizes
 from .memory_tracker import peak_of
-from .sizes import lengths, whole
+from .seq_lengths import lengths
 from .theoretical_memory import NAMES, above_inputs, is_causal, kernel_of, shape_of
 
 if TYPE_CHECKING:
@@ -85,12 +86,12 @@ def memory_scaling(
     CPU may not refuse memory that it has not, and the system end the process: simulate first.
 
     Raises:
-        BudgetError: a size is no whole number of at least 1, or a name is unknown.
+        BudgetError: a size is not a whole number >= 1, or a name is unknown.
         BackendUnavailable: the backend cannot measure here.
         AttnMemError: it did not measure; the text says why.
     """
-    sizes = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
-    B, H, d = whole("memory_scaling", **sizes)
+    given = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
+    B, H, d = as_sizes("memory_scaling", given)
     found = [kernel_of(name) for name in kernels]
     found_dtype = dtype_of(dtype, "memory_scaling")
     shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AttnMemError, BudgetError
+from ..symbols.sizes import as_sizes
 from ..units import shown
-from .sizes import lengths, whole
+from .seq_lengths import lengths
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -55,8 +56,8 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
         BudgetError: a size is no whole number of at least 1.
         AttnMemError: it does not fit in memory, or numpy or torch is not installed.
     """
-    sizes = {"seq_len": seq_len, "d_model": d_model, "batch_size": batch_size}
-    seq_len, d_model, batch_size = whole("measure_attention_memory", **sizes)
+    given = {"seq_len": seq_len, "d_model": d_model, "batch_size": batch_size}
+    seq_len, d_model, batch_size = as_sizes("measure_attention_memory", given)
     _reference()  # before memory is traced: what it imports is no part of this
     import numpy as np
 
@@ -72,7 +73,7 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
     except (MemoryError, ValueError, OverflowError) as error:  # the latter: for numpy, too
         if isinstance(error, AttnMemError):
             raise
-        named = ", ".join(f"{name}={shown(size)}" for name, size in sizes.items())
+        named = ", ".join(f"{name}={shown(size)}" for name, size in given.items())
         raise AttnMemError(
             f"measure_attention_memory({named}) does not fit in memory: {shown(error, 120)};"
             " estimate_attention_memory needs none"
@@ -106,9 +107,8 @@ def estimate_attention_memory(seq_len: int, d_model: int, dtype_bytes: int = 4) 
     Raises:
         BudgetError: a size is no whole number of at least 1; packed dtypes of half a byte are none.
     """
-    N, d, itemsize = whole(
-        "estimate_attention_memory", seq_len=seq_len, d_model=d_model, dtype_bytes=dtype_bytes
-    )
+    given = {"seq_len": seq_len, "d_model": d_model, "dtype_bytes": dtype_bytes}
+    N, d, itemsize = as_sizes("estimate_attention_memory", given)
     return _parts(3 * N * d * itemsize, N * N * itemsize, N * d * itemsize)
 
 

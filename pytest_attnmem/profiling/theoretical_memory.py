@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ..errors import BudgetError
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..symbols.dtypes import itemsize_of
+from ..symbols.sizes import as_sizes
 from ..units import shown
-from .sizes import whole
 
 if TYPE_CHECKING:
     from ..kernels import Kernel
@@ -34,12 +34,12 @@ def theoretical_memory(
     (``B*H*d*d*itemsize``) and ``linear_causal_state`` (``B*H*N*d*d*itemsize``).
 
     Raises:
-        BudgetError: a size is no whole number of at least 1, or the dtype is not known.
+        BudgetError: a size is not a whole number >= 1, or the dtype is not known.
     """
-    sizes = {
+    given = {
         "batch_size": batch_size, "num_heads": num_heads, "seq_len": seq_len, "head_dim": head_dim
     }  # fmt: skip
-    B, H, N, d = whole("theoretical_memory", **sizes)
+    B, H, N, d = as_sizes("theoretical_memory", given)
     shape = shape_of(B, H, N, d, dtype)
     inputs = shape.q_bytes + shape.k_bytes + shape.v_bytes
     state = B * H * d * d * shape.itemsize
