@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError
 from ..profiling import ScalingRow
 from . import figure, style
-from .memory_scaling import label_of
+from .scaling import label_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

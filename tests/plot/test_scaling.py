@@ -6,7 +6,7 @@ import pytest
 
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.plot import save
-from pytest_attnmem.plot.memory_scaling import draw, draw_quadratic
+from pytest_attnmem.plot.scaling import draw, draw_quadratic
 from pytest_attnmem.profiling import (
     Peak,
     ScalingRow,
