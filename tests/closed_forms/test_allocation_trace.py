@@ -111,6 +111,7 @@ def test_no_polynomial_is_told_with_the_sizes_tried():
     with pytest.raises(BudgetError) as error:
         closed_form(lambda sizes: (tensor(draw.randint(1, 999)),), ["x"])
     assert str(error.value) == (
-        "no polynomial goes through the peak at x=16/32/48/64/96: blocks or a branch on a size,"
-        " most likely; give sizes that avoid them, as in sizes={'N': [512, 1024, 1536, 2048]}"
+        "no polynomial goes through the peaks at x=16/32/48/64/96, most likely because of blocks or"
+        " a branch on a size; give sizes that avoid them, as in"
+        " sizes={'N': [512, 1024, 1536, 2048]}"
     )
