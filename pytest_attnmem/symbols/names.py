@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: Batch, query heads, key/value heads, query length, key/value length, head dim of q and k, head dim
-#: of v, bytes of an element.
+#: Batch, query heads, key/value heads, query length, key/value length, width of a head of q and k,
+#: width of a head of v, bytes of an element.
 SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
 
 #: Symbol → the symbol that it is equal to by default.
