@@ -58,7 +58,7 @@ def _row(
 
 ARCHITECTURES: Final[Mapping[tuple[int, int], Architecture]] = MappingProxyType(
     {
-        # Pascal GP104 computes half precision at a 64th of the single rate, so nobody uses it.
+        # Pascal GP104 computes half precision at a 64th of the single rate: left out.
         (6, 1): _row(48, 96, 2048, 32, Rates(256)),
         # Volta GV100
         (7, 0): _row(96, 96, 2048, 32, Rates(128, fp16=1024)),

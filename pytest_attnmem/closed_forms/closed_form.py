@@ -209,13 +209,13 @@ def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
 def _summits(run: Run, sizes: Sequence[Polynomial]) -> dict[Polynomial, tuple[int, ...]]:
     """Returns the live sets before each free and at the end: total bytes → births."""
     total, alive, rising = Polynomial.constant(0), dict[int, None](), False
-    born = 0
+    births = 0
     sets: dict[Polynomial, tuple[int, ...]] = {}
     for event in run:
         if isinstance(event, Alloc):
-            total, rising = total + sizes[born], True
-            alive[born] = None
-            born += 1
+            total, rising = total + sizes[births], True
+            alive[births] = None
+            births += 1
         else:
             if rising:
                 sets.setdefault(total, tuple(alive))
@@ -275,14 +275,14 @@ def _terms(
 def _tensors_alone(run: Run) -> Run:
     """Returns a run without the scratch of kernels; its births are counted anew."""
     numbers: dict[int, int] = {}
-    born = 0
+    births = 0
     kept: list[Alloc | Free] = []
     for event in run:
         if isinstance(event, Alloc):
             if not event.held.op.endswith(_SCRATCH):
-                numbers[born] = len(numbers)
+                numbers[births] = len(numbers)
                 kept.append(event)
-            born += 1
+            births += 1
         elif event.birth in numbers:
             kept.append(event._replace(birth=numbers[event.birth]))
     return tuple(kept)

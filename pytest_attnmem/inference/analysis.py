@@ -226,7 +226,7 @@ def analysis_of(model_config: Mapping[str, Any], gpu_config: Mapping[str, Any]) 
 
 
 def _checked(
-    what: str, given: object, must: tuple[str, ...], may: tuple[str, ...]
+    label: str, given: object, must: tuple[str, ...], may: tuple[str, ...]
 ) -> Mapping[str, Any]:
     """Returns the entries that are not None.
 
@@ -234,13 +234,13 @@ def _checked(
         BudgetError: a key is missing or unknown, or the configuration is not a dict.
     """
     if not isinstance(given, Mapping):
-        raise BudgetError(f"{what}: expected a dict, got {shown(given)}")
+        raise BudgetError(f"{label}: expected a dict, got {shown(given)}")
     for key in given:
         if key not in (*must, *may):
             close = difflib.get_close_matches(str(key), (*must, *may), 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             known = ", ".join((*must, *may))
-            raise BudgetError(f"{what}: unknown key {shown(key)}; {hint}expected {known}")
+            raise BudgetError(f"{label}: unknown key {shown(key)}; {hint}expected {known}")
     if missing := [key for key in must if given.get(key) is None]:
-        raise BudgetError(f"{what}: {', '.join(missing)} missing; it needs {', '.join(must)}")
+        raise BudgetError(f"{label}: {', '.join(missing)} missing; it needs {', '.join(must)}")
     return {key: value for key, value in given.items() if value is not None}

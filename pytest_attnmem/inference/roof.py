@@ -110,7 +110,7 @@ def dtype_named(name: str, label: str) -> str:
     """Returns the short name of a dtype; torch's names are accepted too.
 
     Raises:
-        BudgetError: there is no dtype of that name; ``label`` is the option that asks for it.
+        BudgetError: no dtype has the name; ``label`` is the option that has it as value.
     """
     found = _LONG.get(name, name)
     if found not in DTYPES:

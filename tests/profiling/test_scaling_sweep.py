@@ -18,7 +18,7 @@ from pytest_attnmem.profiling import (
     save_csv,
     theoretical_memory,
 )
-from pytest_attnmem.profiling import memory_scaling as scaling
+from pytest_attnmem.profiling import scaling_sweep as scaling
 
 ROW = ScalingRow(
     512,
@@ -145,7 +145,7 @@ def test_the_csv_reads_back(tmp_path, rows):
     ("given", "name", "why"),
     [
         ([], "rows.csv", "there is no row"),
-        ([ROW, replace(ROW, peaks={})], "rows.csv", "its rows are of different kernels"),
+        ([ROW, replace(ROW, peaks={})], "rows.csv", "the rows have different kernels"),
         ([ROW], "none/rows.csv", "No such file or directory"),
     ],
 )
