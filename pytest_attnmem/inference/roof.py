@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
@@ -17,17 +16,8 @@ from ..profiles import DeviceProfile
 from ..units import shown
 
 #: Bytes of an element of each dtype. TF32 is float32 in memory.
-DTYPES: Final[Mapping[str, Fraction]] = MappingProxyType(
-    {
-        "fp32": Fraction(4),
-        "tf32": Fraction(4),
-        "fp16": Fraction(2),
-        "bf16": Fraction(2),
-        "fp8": Fraction(1),
-        "int8": Fraction(1),
-        "fp4": Fraction(1, 2),
-        "int4": Fraction(1, 2),
-    }
+DTYPES: Final[Mapping[str, float]] = MappingProxyType(
+    {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "fp4": 0.5, "int4": 0.5}
 )
 _LONG: Final = MappingProxyType(
     {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8", "float4": "fp4"}

@@ -1,4 +1,4 @@
-"""PYTORCH_ALLOC_CONF: what is read, and in one line what is wrong with what is not."""
+"""PYTORCH_ALLOC_CONF: the settings read from it, and the one-line errors."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Runs of one program laid side by side, and what is fitted to them."""
+"""Runs of one program at several sizes, and the closed form that fits them."""
 
 import random
 
@@ -68,7 +68,7 @@ def test_runs_are_aligned_that_make_the_same_tensors():
 
 
 def run_of(sizes):
-    """Two N x N matrices at once, then a long thin one; and scratch meanwhile."""
+    """Two N x N matrices at once, then a long thin one, with scratch in between."""
     N, d = sizes["N"], sizes["d"]
     return (
         tensor(4 * N * N, "bmm", (N, N)),

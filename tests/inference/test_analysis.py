@@ -1,4 +1,4 @@
-"""What limits inference, operation by operation; sums done by hand."""
+"""The limits of inference, operation by operation; sums done by hand."""
 
 import pytest
 from hypothesis import given
@@ -60,10 +60,10 @@ def test_a_latent_is_read_once_for_all_heads():
     found = analysis_of({**DEEPSEEK, "seq_len": 4096}, DEVICE)
     decode, prefill = found.decode.operations[1], found.prefill.operations[1]
     assert found.kv_cache_bytes == 4096 * 70_272
-    # One query works on latents of 512+64, and the sum of what it attends to is one of 512.
+    # One query reads latents of 512+64, and its output is a latent of 512.
     assert decode.flops == 61 * 128 * 4096 * (2 * 576 + 5 + 2 * 512)
     assert decode.nbytes == 4096 * 70_272 + 61 * 128 * (576 + 512) * 2
-    # Many work on the heads' own keys of 128+64 and values of 128.
+    # Many queries read the heads' own keys of 128+64 and values of 128.
     assert prefill.flops == 61 * 128 * 4096**2 * (2 * 192 + 5 + 2 * 128)
     assert prefill.nbytes == 61 * 128 * 4096 * 2 * (192 + 128) * 2
     query, down, up = 7168 * 128 * 192, 7168 * 576, 512 * 2 * 128 * 128
@@ -71,7 +71,7 @@ def test_a_latent_is_read_once_for_all_heads():
 
 
 def test_not_every_decoding_is_memory_bound():
-    # The lab has it that all language models are: a latent's attention is not, on some devices.
+    # The lab says that decoding always is; the attention of a latent is not, on some devices.
     found = analysis_of({**DEEPSEEK, "seq_len": 4096}, DEVICE)
     intensity = found.decode.operations[1].intensity
     bound = {name: roof(PROFILES[name], "bf16").is_memory_bound(intensity) for name in PROFILES}

@@ -1,4 +1,4 @@
-"""The KV cache of real models, and of those that cannot be."""
+"""The KV cache of real models, and of models that are not possible."""
 
 from fractions import Fraction
 
@@ -16,13 +16,13 @@ from pytest_attnmem.roofline import calculate_kv_cache_memory
     ("layers", "d_model", "layout", "nbytes"),
     [
         (32, 4096, {}, 524_288),
-        # As the paper "Insights into DeepSeek-V3" (2025) compares them, table 1.
+        # Table 1 of "Insights into DeepSeek-V3" (2025).
         (61, 7168, {"latent_dim": 512, "rope_dim": 64}, 70_272),
         (80, 8192, {"num_heads": 64, "num_kv_heads": 8}, 327_680),
         (126, 16384, {"num_heads": 128, "num_kv_heads": 8}, 516_096),
         (126, 16384, {"num_kv_heads": 8, "head_dim": 128}, 516_096),
         (61, 7168, {"latent_dim": 512}, 62_464),
-        # Heads that are wider than their share of the model: Gemma 7B.
+        # Gemma 7B has heads wider than d_model / num_heads.
         (28, 3072, {"num_heads": 16, "head_dim": 256}, 458_752),
     ],
 )

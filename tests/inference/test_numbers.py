@@ -1,4 +1,4 @@
-"""Numbers of the user's: taken exactly, or refused."""
+"""Numbers that a user gives: read exactly, or refused."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +19,7 @@ NONE = (0, -1, 0.0, -0.5, float("nan"), float("inf"), True, None, "7e9", 1j, Dec
     [
         (7e9, 7 * 10**9),
         (0.5, Fraction(1, 2)),
-        (0.1, Fraction(1, 10)),  # what was meant, not its binary
+        (0.1, Fraction(1, 10)),  # the decimal, not the binary fraction
         (Fraction(1, 3), Fraction(1, 3)),
         (2**90 + 1, 2**90 + 1),
         (np.int64(7), 7),

@@ -1,4 +1,4 @@
-"""Peaks of devices, against what their vendor publishes."""
+"""Peaks of devices, against the vendor's published figures."""
 
 from dataclasses import replace
 from itertools import pairwise

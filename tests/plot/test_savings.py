@@ -1,4 +1,4 @@
-"""Bars of memory saved: their heights, and the numbers over them."""
+"""Bars of saved memory: their heights, and the numbers above them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Figures of memory over length: the data drawn, and the words beside them."""
+"""Figures of memory over length: their data and their labels."""
 
 import math
 
