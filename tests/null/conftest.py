@@ -20,7 +20,7 @@ PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
 #: thread still lets go of a graph; so the answer is the last thing a script does.
 PROLOGUE = """
 import json, os, sys
-from pytest_attnmem.nulldevice import observe
+from pytest_attnmem.nulldevice import counts
 MIB, GIB = 2**20, 2**30
 def answer(*values):
     print(json.dumps(values), flush=True)

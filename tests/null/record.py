@@ -22,10 +22,10 @@ DEVICES = ("A100-80GB", "A10G", "H100")
 SCRIPT = """
 import json, os, sys
 import workloads
-from pytest_attnmem.nulldevice import observe, program
+from pytest_attnmem.nulldevice import counts, program
 program.prepare()
 peaks = workloads.peaks(sys.argv[1])
-print(json.dumps([peaks, observe.unknown_calls()]), flush=True)
+print(json.dumps([peaks, counts.unknown_calls()]), flush=True)
 os._exit(0)
 """
 

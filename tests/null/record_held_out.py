@@ -24,7 +24,7 @@ SCRIPT = """
 import json, os, sys, warnings
 warnings.simplefilter("ignore")
 import torch
-from pytest_attnmem.nulldevice import observe, program
+from pytest_attnmem.nulldevice import counts, program
 program.prepare()
 from workloads_held_out import WORKLOADS
 
@@ -38,7 +38,7 @@ except RuntimeError as error:
 peaks = torch.cuda.memory_stats()
 kinds = ("requested", "allocated", "reserved")
 peaks = [peaks[f"{kind}_bytes.all.peak"] for kind in kinds]
-print(json.dumps([peaks, observe.unknown_calls(), refused]), flush=True)
+print(json.dumps([peaks, counts.unknown_calls(), refused]), flush=True)
 os._exit(0)
 """
 
