@@ -30,7 +30,7 @@ def size(nbytes: int | None, unit: str) -> str:
 
 def budget(row: Record, unit: str) -> str:
     """The limit, or the contract."""
-    return row.budget if row.budget.startswith("O(") else size(row.limit_bytes, unit)
+    return row.budget if row.is_contract else size(row.limit_bytes, unit)
 
 
 def peak(row: Record, unit: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..budgets.growth_contract import is_contract, parse_contract
+from ..budgets.growth_contract import parse_contract
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -100,7 +100,7 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
     chart: dict[str, Any] = {"symbol": symbol, "points": points, "formula": formula, "note": note}
     chart["fit"] = _curve(formula, symbol, sizes, {}) if formula else []
     chart["budget"], chart["contract"] = [], None
-    if is_contract(row.budget):
+    if row.is_contract:
         chart["contract"] = _allowed(row.budget, symbol)
     elif row.limit_bytes is not None:
         at_home = _curve(row.budget, symbol, [row.shape.get(symbol, 0)], row.shape)

@@ -94,9 +94,8 @@ _LEFT: Final = ("test", "shape", "backend", "outcome")
 
 
 def _line(row: Record, unit: str, changes: bool) -> str:
-    contract = row.budget.startswith("O(")
     line = [code(row.name), code(cells.shape(row)), code(cells.backend(row))]
-    line.append(code(row.budget) if contract else cells.size(row.limit_bytes, unit))
+    line.append(code(row.budget) if row.is_contract else cells.size(row.limit_bytes, unit))
     line += [cells.peak(row, unit), cells.percent(row)]
     line += [cells.change(row)] if changes else []
     outcome = cells.outcome(row)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from sys import float_info
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final
 
+from ..budgets.growth_contract import is_contract
 from ..budgets.growth_fit import Growth
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
-from ..formulas.exact_arithmetic import MAX_BITS
 from ..measurement.held import Held
 from ..measurement.measurement import METRICS, Measurement
 from ..measurement.timeline import Span, Timeline
 from ..units import excerpt, shown
+from .json_types import checked, json_fields
 
-_Made = TypeVar("_Made", "Record", Held, Span, Timeline)
+#: The fields that have another name in JSON.
+JSON_NAMES: Final[Mapping[str, str]] = MappingProxyType({"nbytes": "bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class Record:
         return self.outcome is Outcome.OVER and self.expected
 
     @property
+    def is_contract(self) -> bool:
+        """Returns True if the budget is a growth contract, which has no limit in bytes."""
+        return is_contract(self.budget)
+
+    @property
     def value(self) -> int | None:
         """The number that its metric names."""
         number: int | None = getattr(self, f"{self.metric}_bytes")
@@ -83,6 +89,10 @@ class Record:
         """The test, and the region in it."""
         return f"{self.nodeid} [{self.region}]" if self.region else self.nodeid
 
+
+_FIELDS: Final = MappingProxyType(
+    {kind: json_fields(kind) for kind in (Record, Held, Span, Timeline)}
+)
 
 _MEASURED = (
     "backend",
@@ -156,86 +166,30 @@ def from_dict(data: Mapping[str, Any]) -> Record:
         known["held"] = tuple(_held_from_dict(held) for held in data["held"])
         lives = data.get("timeline")
         known["timeline"] = None if lives is None else _timeline_from_dict(lives)
-        made = _checked(Record(**known))
+        made = checked(Record(**known), _FIELDS[Record])
         if made.metric not in METRICS:
-            raise ValueError(f"{shown(made.metric)} is no metric")
+            raise ValueError(f"{shown(made.metric)} is not a metric")
         return made
     except (KeyError, TypeError, ValueError) as error:
         why = excerpt(f"{type(error).__name__} {error}", 160)
         raise AttnMemError(f"not a record of attnmem: {why}") from error
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not abs(value) >> MAX_BITS
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, float) or (
-        isinstance(value, int) and _is_int(value) and abs(value) <= float_info.max
-    )
-
-
-#: What a field that is annotated so may be, for a report to print it.
-FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
-    {
-        "str": lambda value: isinstance(value, str),
-        "bool": lambda value: isinstance(value, bool),
-        "int": _is_int,
-        "int | None": lambda value: value is None or _is_int(value),
-        "float": _is_float,
-        "float | None": lambda value: value is None or _is_float(value),
-        "Mapping[str, int]": lambda value: (
-            isinstance(value, dict) and all(map(_is_int, value.values()))
-        ),
-        "tuple[int, ...]": lambda value: all(map(_is_int, value)),
-        "tuple[str, ...]": lambda value: all(isinstance(part, str) for part in value),
-    }
-)
-
-
-#: By class: the names of its fields, what they are annotated as, and what may be in them.
-_FIELDS: Mapping[type, tuple[tuple[str, str, Callable[[Any], bool]], ...]] = MappingProxyType(
-    {
-        kind: tuple(
-            (part.name, str(part.type), FITS[str(part.type)])
-            for part in fields(kind)
-            if part.type in FITS
-        )
-        for kind in (Record, Held, Span, Timeline)
-    }
-)
-
-
-def _checked(made: _Made) -> _Made:
-    """The same, unless a field of it, which came from JSON, is not what it should be."""
-    for name, annotation, fits in _FIELDS[type(made)]:
-        value = getattr(made, name)
-        if not fits(value):
-            raise ValueError(f"{name}={shown(value)} is no {annotation}")
-    return made
-
-
 def _held_to_dict(held: Held) -> dict[str, Any]:
-    data = {name: getattr(held, name) for name in Held.__slots__}
+    data = {JSON_NAMES.get(name, name): getattr(held, name) for name in Held.__slots__}
     traced = {name: data.pop(name) for name in ("module", "role", "dims")}
     known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
-    return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape), **known}
+    return {**data, "shape": list(held.shape), **known}
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
-    return _checked(
-        Held(
-            data["bytes"],
-            tuple(data["shape"]),
-            data["dtype"],
-            data["op"],
-            data["where"],
-            data.get("function", ""),
-            data.get("module", ""),
-            data.get("role", ""),
-            tuple(data.get("dims", ())),
-        )
-    )
+    known: dict[str, Any] = {}
+    for part in fields(Held):
+        name = JSON_NAMES.get(part.name, part.name)
+        if name in data or part.default is MISSING:
+            value = data[name]
+            known[part.name] = tuple(value) if isinstance(value, list) else value
+    return checked(Held(**known), _FIELDS[Held])
 
 
 def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
@@ -248,9 +202,10 @@ def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
 
 def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     spans = tuple(
-        _checked(Span(_held_from_dict(span), span["born"], span["died"])) for span in data["spans"]
+        checked(Span(_held_from_dict(span), span["born"], span["died"]), _FIELDS[Span])
+        for span in data["spans"]
     )
-    made = _checked(Timeline(data["events"], spans, data["note"]))
+    made = checked(Timeline(data["events"], spans, data["note"]), _FIELDS[Timeline])
     if not 0 <= made.events <= 2 * len(spans):
         raise ValueError(f"{made.events} events of {len(spans)} lives")
     for span in spans:

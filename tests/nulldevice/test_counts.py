@@ -20,4 +20,4 @@ from pytest_attnmem.nulldevice.counts import remarks, unanswered
 def test_what_was_counted_is_told_in_a_line_each(calls, reads, lines):
     device = {"devices": "H100", "unknown_calls": calls, "device_reads": reads}
     assert [*remarks(device)] == lines
-    assert [*unanswered(device)] == [line for line in lines if "no answer" in line]
+    assert [*unanswered(device)] == [line for line in lines if "does not know" in line]
