@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.report.formats.trend import render
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.report.trend import render
 
-from .rows import records
+from ..rows import records
 
 #: What github-action-benchmark's README says of ``customSmallerIsBetter``.
 SCHEMA: dict[str, Any] = {
