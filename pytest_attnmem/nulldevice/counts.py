@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import BackendUnavailable
 from .launch import present
 
-_TELL = ctypes.CFUNCTYPE(None)
+_CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 def unknown_calls() -> dict[str, int]:
@@ -38,22 +38,22 @@ def device_reads() -> int:
 class NextRead:
     """Calls a function at the next read of device memory, on the thread that reads."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = _TELL(tell)  # C holds no reference to it
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = _CALLBACK(callback)  # C holds no reference to it
 
     def start(self) -> None:
         """Starts to wait for the next read."""
-        self._listen(self._tell)
+        self._listen(self._callback)
 
     def stop(self) -> None:
         """Stops waiting."""
-        self._listen(_TELL())
+        self._listen(_CALLBACK())
 
-    def _listen(self, tell: Any) -> None:
+    def _listen(self, callback: Any) -> None:
         listen = _runtime().attnmem_null_on_read
-        listen.argtypes = (_TELL,)
+        listen.argtypes = (_CALLBACK,)
         listen.restype = None
-        listen(tell)
+        listen(callback)
 
 
 def counted() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A row of the report, and the one form in which it travels: to the controller, JUnit and JSON."""
+"""A row of the report, and its JSON, which goes to the controller, JUnit and files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ JSON_NAMES: Final[Mapping[str, str]] = MappingProxyType({"nbytes": "bytes"})
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of one budget, or of one region that was only measured."""
+    """The result of one budget, or of one region that was only measured."""
 
     nodeid: str
     region: str = ""
     outcome: Outcome | None = None
-    """``None``: measured, and held to nothing; not even measured, where there is a reason."""
+    """``None``: there is no budget; the row is measured, unless it has a reason."""
     reason: str = ""
     metric: str = "peak"
     backend: str = ""
@@ -42,7 +42,7 @@ class Record:
     retained_bytes: int | None = None
     baseline_bytes: int | None = None
     baseline_state: str = ""
-    """``new``, ``same``, ``regressed`` or ``improved``; empty where there is no baseline."""
+    """A value of :class:`.State`; empty if there is no baseline."""
     workspace_bytes: int = 0
     allocations: int = 0
     duration_s: float = 0.0
@@ -50,22 +50,22 @@ class Record:
     where: str = ""
     """The test: its file from the rootdir, and its line."""
     timeline: Timeline | None = None
-    """Who was alive when, where a report or an artifact was asked for that shows it."""
+    """The lifetimes of tensors, if a requested report or artifact shows them."""
     out_of_memory: str = ""
-    """The bytes asked for when memory ran out; then no size is that of the whole body."""
+    """The bytes requested when memory ran out; then no size covers the whole body."""
     expected: bool = False
-    """True if the test failed as it was expected to (``xfail``); the row then fails nothing."""
+    """True if the test failed as it was expected to (``xfail``); the row then fails no session."""
     growth: tuple[Mapping[str, Any], ...] = ()
-    """What was measured at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
+    """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
 
     @property
     def fails(self) -> bool:
-        """Returns whether the row is over a budget, and not an expected failure."""
+        """Returns True if the row is over a budget, and not an expected failure."""
         return self.outcome is Outcome.OVER and not self.expected
 
     @property
     def is_expected_failure(self) -> bool:
-        """Returns whether the row is over a budget in a test that failed as it was expected to."""
+        """Returns True if the row is over a budget in a test that failed as it was expected to."""
         return self.outcome is Outcome.OVER and self.expected
 
     @property
@@ -75,18 +75,18 @@ class Record:
 
     @property
     def value(self) -> int | None:
-        """The number that its metric names."""
+        """Returns the number of the row's metric."""
         number: int | None = getattr(self, f"{self.metric}_bytes")
         return number
 
     @property
     def place(self) -> str:
-        """Where it was measured: the device, or what stands for one, ``null:H100``."""
+        """Returns the device, or the backend that stands for a device: ``null:H100``."""
         return self.backend if ":" in self.backend else self.device
 
     @property
     def name(self) -> str:
-        """The test, and the region in it."""
+        """Returns the name of the test, and of the region in it."""
         return f"{self.nodeid} [{self.region}]" if self.region else self.nodeid
 
 
@@ -117,10 +117,10 @@ def record(
     shape: Mapping[str, int],
     where: str = "",
 ) -> Record:
-    """The row for a verdict (``None``: measured only) on a measurement (``None``: none made)."""
+    """Returns the row of a verdict and a measurement; each may be missing."""
     made: dict[str, Any] = {}
     if verdict is not None and verdict.measurement is not None:
-        measurement = verdict.measurement  # it may know by now what was held
+        measurement = verdict.measurement  # it may know the held tensors by now
     if measurement is not None:
         made = {name: getattr(measurement, name) for name in _MEASURED}
         made["reason"] = measurement.unmeasured or ""
@@ -132,7 +132,9 @@ def record(
             budget = verdict.budget
             made |= {"metric": budget.metric, "budget": budget.text}
             made |= {"limit_bytes": budget.limit_bytes}
-    facts = measurement.symbols if measurement is not None else {}  # the device's, not the test's
+    facts = (
+        measurement.symbols if measurement is not None else {}
+    )  # facts of the device, not of the test
     own = {name: value for name, value in shape.items() if name not in facts}
     return Record(nodeid, region, shape=own, where=where, **made)
 
@@ -145,7 +147,7 @@ def _growth(growth: Growth) -> dict[str, Any]:
 
 
 def to_dict(row: Record) -> dict[str, Any]:
-    """The record as JSON has it."""
+    """Returns the record as the JSON file has it."""
     data = {name: getattr(row, name) for name in Record.__slots__}
     data["outcome"] = row.outcome.value if row.outcome else None
     data["held"] = [_held_to_dict(held) for held in row.held]
@@ -154,10 +156,10 @@ def to_dict(row: Record) -> dict[str, Any]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Record:
-    """The record that :func:`to_dict` wrote; fields of a newer minor version are passed over.
+    """Returns the record that :func:`to_dict` wrote; fields of newer minor versions are ignored.
 
     Raises:
-        AttnMemError: the data is not a record's.
+        AttnMemError: the data is not a record.
     """
     try:
         known = {name: data[name] for name in Record.__slots__ if name in data}
@@ -207,8 +209,8 @@ def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     )
     made = checked(Timeline(data["events"], spans, data["note"]), _FIELDS[Timeline])
     if not 0 <= made.events <= 2 * len(spans):
-        raise ValueError(f"{made.events} events of {len(spans)} lives")
+        raise ValueError(f"{made.events} events of {len(spans)} spans")
     for span in spans:
         if not 0 <= span.born < (made.events if span.died is None else span.died) <= made.events:
-            raise ValueError(f"a life from {span.born} to {span.died} of {made.events} events")
+            raise ValueError(f"a span from {span.born} to {span.died} of {made.events} events")
     return made

@@ -216,7 +216,7 @@ def test_there_is_never_more_than_the_limit_and_what_is_left_out_is_counted(
     assert sum(counted.values()) == int(number)
     assert counted["measured"] == 300
     folded = sum(line.startswith("<details>") for line in lines)
-    assert f"What {300 - folded} more tests held is left out." in lines
+    assert f"The tensors of {300 - folded} more tests are left out." in lines
     assert len(text.split("</details>")) - 1 == folded
 
 

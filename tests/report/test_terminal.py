@@ -91,8 +91,8 @@ def test_the_table() -> None:
 def test_the_notes_under_the_table() -> None:
     assert notes(SKIPPED, ROW, ONLY_MEASURED) == [
         "session peak  3.0 KiB in a.py::test_a",
-        "workspace     512 B on cpu, primed once and part of no result",
-        "workspace     0 B on cuda:0, primed once and part of no result",
+        "workspace     512 B on cpu, from library warm-up, not counted in any test",
+        "workspace     0 B on cuda:0, from library warm-up, not counted in any test",
         "not enforced  a.py::test_b: skipped: no GPU",
     ]
 

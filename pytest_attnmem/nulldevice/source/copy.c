@@ -16,9 +16,9 @@ void null_copy(void *to, const void *from, size_t size)
     if (null_on_device(from)) {
         __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
         memset(to, 0, size);
-        void (*tell)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
-        if (tell)
-            tell();
+        void (*call)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
+        if (call)
+            call();
     } else {
         memmove(to, from, size);
     }
@@ -31,9 +31,9 @@ VISIBLE unsigned long attnmem_null_reads(void)
 }
 
 /* Calls a function at the next read, on the thread that reads; NULL removes the function. */
-VISIBLE void attnmem_null_on_read(void (*tell)(void))
+VISIBLE void attnmem_null_on_read(void (*call)(void))
 {
-    __atomic_store_n(&listener, tell, __ATOMIC_RELEASE);
+    __atomic_store_n(&listener, call, __ATOMIC_RELEASE);
 }
 
 static void fill(void *at, int value, size_t size)
