@@ -1,7 +1,8 @@
 """Record the held-out workloads: ``python tests/null/record_held_out.py``, with the CUDA build.
 
-As ``record.py`` does with the others: on the null device, one process a workload, into
-``tests/data/cuda/workloads-held-out.json``. What needs cuDNN, or reads the device, is left out.
+Like ``record.py``, on the null device with one process for each workload; the peaks go to
+``tests/data/cuda/workloads-held-out.json``. A workload that needs cuDNN or reads the device is left
+out.
 """
 
 import json
@@ -57,7 +58,7 @@ def main():
 
 
 def recorded(case):
-    """Requested, allocated and reserved bytes; None where they cannot be known here."""
+    """Returns requested, allocated and reserved bytes, or None if they are unknown here."""
     device, workload = case
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, workload],

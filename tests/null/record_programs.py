@@ -1,8 +1,8 @@
 """Record programs: ``python tests/null/record_programs.py``, with the CUDA build of torch.
 
-On the null device, one process a device: the peaks of the programs in
-``tests/backends/simulated/programs.py`` as PyTorch's own allocator counts them, each from an
-emptied allocator on, go to ``tests/data/cuda/programs.json``. What a device refuses is left out.
+Each null device has a process of its own. The peaks of the programs in
+``tests/backends/simulated/programs.py``, as PyTorch's own allocator counts them from an empty
+state, go to ``tests/data/cuda/programs.json``. A program that a device refuses is left out.
 """
 
 import json

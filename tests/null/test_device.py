@@ -1,4 +1,4 @@
-"""What the null runtime lets a program see of its devices."""
+"""The devices of the null runtime, as a program sees them."""
 
 import pytest
 

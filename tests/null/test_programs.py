@@ -1,4 +1,4 @@
-"""Programs that bring code of their own: Triton, compiled code, optimizers, and what is refused."""
+"""Programs with their own kernels: Triton, compiled code, optimizers, and refused calls."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,7 +93,7 @@ answer(*(step(N) for N in sizes), counts.unknown_calls())
 
 @pytest.fixture
 def caches(tmp_path):
-    """Compiled kernels of a test's own, so that none of an earlier one is taken."""
+    """Returns variables that give each test an empty cache of compiled kernels."""
     return {
         "TRITON_CACHE_DIR": str(tmp_path / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
@@ -176,5 +176,5 @@ def test_somebody_elses_triton_kernels_run_forward_and_backward(under, caches):
     assert unknown == {}
     short, middle, long = ((forward, backward) for forward, backward in steps)
     assert middle[0] == 8 * 2**20  # at 2048 tokens
-    for at in (0, 1):  # each is a straight line, by second differences
+    for at in (0, 1):  # second differences are zero: each is a straight line
         assert long[at] - middle[at] == 2 * (middle[at] - short[at])

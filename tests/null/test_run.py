@@ -18,7 +18,7 @@ torch.ones(4, device="cuda").sum().item() + torch.ones(4, device="cuda").long().
 
 @pytest.fixture
 def attnmem(tmp_path):
-    """Run the command in a folder of its own."""
+    """Returns a function that runs the command in a folder of its own."""
 
     def run(*arguments):
         return subprocess.run(

@@ -127,7 +127,7 @@ class Ran:
 
 @pytest.fixture
 def session(tmp_path):
-    """Run pytest on these tests, from an environment that knows nothing of the null device."""
+    """Returns a function that runs pytest in an environment without the null device."""
 
     def run(tests, *arguments, ini="", **variables):
         tmp_path.joinpath("test_it.py").write_text(tests, "utf-8")

@@ -1,4 +1,4 @@
-"""The JSON file: its schema, its way back, and what is refused."""
+"""The JSON file: its schema, reading it back, and refused files."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def written(tmp_path: Path, data: object) -> Path:
 
 
 def file() -> dict[str, Any]:
-    """A file as it is written, as data to change."""
+    """Returns the data of a written file, to change it."""
     data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
     return data
 

@@ -1,4 +1,4 @@
-"""The Markdown: its verdict, its table, what is folded, and how much of it there may be."""
+"""The Markdown: its verdict, its table, its folded parts, and its limit of bytes."""
 
 import html
 from dataclasses import replace
@@ -138,7 +138,7 @@ def test_any_text_is_code_on_one_line(text: str, span: str) -> None:
 
 
 class Cells(HTMLParser):
-    """What a reader sees in the cells of a table, and every element there is."""
+    """Collects the text in the cells of a table, and all elements."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rows: made from verdicts, and carried as dicts without loss."""
+"""Rows are made from verdicts, and become dicts and back without loss."""
 
 import json
 from dataclasses import fields, replace
@@ -154,7 +154,7 @@ def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
 
 
 def lives(**changes: object) -> dict[str, object]:
-    """A timeline that somebody changed, or its first life."""
+    """Returns a timeline with changes to it or to its first span."""
     data = to_dict(Record("test_a", timeline=LIVES))["timeline"]
     for name, value in changes.items():
         (data if name in data else data["spans"][0])[name] = value

@@ -31,7 +31,7 @@ SCHEMA: dict[str, Any] = json.loads(
 
 
 def closed(schema: Any) -> Any:
-    """The schema without room for what a newer version may add: all we write is written down."""
+    """Returns the schema without room for unknown keys, because it lists each key that we write."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -42,7 +42,7 @@ def closed(schema: Any) -> Any:
     return parts
 
 
-#: ``held`` is a part of a timeline's span, and closed only where it stands alone.
+#: ``held`` is also a part of a timeline's span, so it is closed only where it stands alone.
 CLOSED = closed(SCHEMA)
 del CLOSED["$defs"]["held"]["unevaluatedProperties"]
 CLOSED["$defs"]["result"]["properties"]["held"]["items"]["unevaluatedProperties"] = False
@@ -50,7 +50,7 @@ EXACTLY = jsonschema.Draft202012Validator(CLOSED)
 
 
 def file() -> dict[str, Any]:
-    """A file as it is written, as data to change."""
+    """Returns the data of a written file, to change it."""
     data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
     return data
 

@@ -1,4 +1,4 @@
-"""What became of each test, and which of it fails."""
+"""The change of each test, and the changes that fail."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The line and the table, as they are printed."""
+"""The printed summary line and table."""
 
 from dataclasses import replace
 
@@ -29,13 +29,13 @@ ONLY_MEASURED = Record(
 
 
 def table(*rows: Record) -> list[str]:
-    """The lines of the table alone."""
+    """Returns the lines of the table."""
     lines = render_table(summarise(rows))
     return [line.rstrip() for line in lines[: lines.index("")]]
 
 
 def notes(*rows: Record) -> list[str]:
-    """The lines under it."""
+    """Returns the lines under the table."""
     lines = render_table(summarise(rows))
     return lines[lines.index("") + 1 :]
 

@@ -1,4 +1,4 @@
-"""The JSON for trend tools: which rows are points, and of which line."""
+"""The JSON for trend tools: the rows that are points, and their lines."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from pytest_attnmem.report.summary import summarise
 
 from ..rows import records
 
-#: What github-action-benchmark's README says of ``customSmallerIsBetter``.
+#: The format ``customSmallerIsBetter`` in the README of github-action-benchmark.
 SCHEMA: dict[str, Any] = {
     "type": "array",
     "items": {
