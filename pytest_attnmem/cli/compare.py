@@ -14,7 +14,7 @@ from ..report import cells, write
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
-from ..report.session_diff import Change, Differences, Fate, differences
+from ..report.session_diff import Change, ChangeKind, Differences, differences
 from ..units import excerpt
 
 
@@ -65,7 +65,7 @@ def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]
     if changes := [*_told(found)]:
         lines = tabulate(
             [
-                [excerpt(_name(change), 100), *_numbers(change, unit), _fate(change, excerpt)]
+                [excerpt(_name(change), 100), *_numbers(change, unit), _kind(change, excerpt)]
                 for change in changes
             ],
             headers=_headers(unit),
@@ -88,7 +88,7 @@ def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
         lines += [f"| {' | '.join(_headers(unit))} |", "|---|--:|--:|--:|--:|---|"]
         rows = [
             f"| {code(_name(change))} | {' | '.join(_numbers(change, unit))} |"
-            f" {'**' * change.fails}{_fate(change, code)}{'**' * change.fails} |"
+            f" {'**' * change.fails}{_kind(change, code)}{'**' * change.fails} |"
             for change in changes
         ]
         shown = fitting(rows, LIMIT - size([*lines, *environment]) - 100)
@@ -98,13 +98,13 @@ def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
 
 
 def verdict(found: Differences) -> str:
-    """How many fail, and how many of each fate there are."""
+    """How many fail, and how many of each kind there are."""
     tests = f"{found.compared} test{'' if found.compared == 1 else 's'}"
     tolerance = "" if str(found.tolerance) == "0" else f" (beyond {found.tolerance})"
     counts = ", ".join(
-        f"{found.count(fate)} {fate.value}{tolerance if fate is Fate.GREW else ''}"
-        for fate in Fate
-        if found.count(fate)
+        f"{found.count(kind)} {kind.value}{tolerance if kind is ChangeKind.GREW else ''}"
+        for kind in ChangeKind
+        if found.count(kind)
     )
     failing = sum(change.fails for change in found.changes) or "none"
     return f"{failing} of {tests} failed the comparison: {counts or 'there are none'}."
@@ -116,7 +116,7 @@ def to_dict(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> dict[st
         "schema": 1,
         "failed": found.failed,
         "tolerance": str(found.tolerance),
-        "counts": {fate.value: found.count(fate) for fate in Fate},
+        "counts": {kind.value: found.count(kind) for kind in ChangeKind},
         "environment": {name: [*pair] for name, pair in facts.items()},
         "changes": [_to_dict(change) for change in _told(found)],
     }
@@ -128,7 +128,7 @@ def _to_dict(change: Change) -> dict[str, Any]:
         "nodeid": row.nodeid,
         "region": row.region,
         "metric": row.metric,
-        "fate": change.fate.value,
+        "fate": change.kind.value,
         "fails": change.fails,
         "delta_bytes": change.delta,
         "old": _side(change.old),
@@ -144,7 +144,7 @@ def _side(row: Record | None) -> dict[str, Any] | None:
 
 
 def _told(found: Differences) -> Iterator[Change]:
-    return (change for change in found.changes if change.fate is not Fate.SAME)
+    return (change for change in found.changes if change.kind is not ChangeKind.SAME)
 
 
 def _unit(found: Differences) -> str:
@@ -177,14 +177,14 @@ def _percent(change: Change) -> str:
     return f"{float(percent):+.1f}"
 
 
-def _fate(change: Change, quoted: Callable[[str, int], str]) -> str:
+def _kind(change: Change, quoted: Callable[[str, int], str]) -> str:
     """In a word, and why it is so where that is not in the numbers."""
-    fate, why = change.fate.value, ""
-    if change.fate is Fate.ELSEWHERE and change.old is not None and change.new is not None:
+    kind, why = change.kind.value, ""
+    if change.kind is ChangeKind.OTHER_DEVICE and change.old is not None and change.new is not None:
         why = f"{change.old.place} → {change.new.place}"
-    elif change.fate in (Fate.BROKEN, Fate.UNPROVEN):
+    elif change.kind in (ChangeKind.NOW_OVER, ChangeKind.NO_LONGER_MEASURED):
         why = change.row.reason
-    return f"{fate}: {quoted(why, 160)}" if why.strip(" ") else fate
+    return f"{kind}: {quoted(why, 160)}" if why.strip(" ") else kind
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -32,14 +32,14 @@ def execute(arguments: Namespace) -> int:
     Raises:
         BackendUnavailable: there is no program, or no null device to be had here.
     """
-    from ..nulldevice.launch import become, devices
+    from ..nulldevice.launch import devices, reexec
 
     program = _python_program(arguments.program)
     path = os.path.abspath(arguments.json) if arguments.json else ""
     if path and not Path(path).parent.is_dir():
         raise BackendUnavailable(f"--json: there is no directory {Path(path).parent}")
     runner = [sys.executable, "-m", "pytest_attnmem.nulldevice.program", path, *program]
-    become(runner, devices(arguments.device))
+    reexec(runner, devices(arguments.device))
 
 
 def _python_program(words: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """The timeline of one row in the Trace Event Format, which ui.perfetto.dev and Chrome open.
 
-A microsecond stands for an event of the timeline: a birth or a death.
+A microsecond stands for one event of the timeline: an allocation or a free.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .record import Record
 
 
 def render(row: Record, timeline: Timeline) -> str:
-    """The file's text: the bytes alive, and each tensor from its birth to its death."""
+    """Returns the text of the file: the allocated bytes, and a span for each tensor."""
     events = [_named("process_name", 0, row.name)]
     events += _counters(row, timeline)
     rows = lanes(timeline)
@@ -36,17 +36,17 @@ def render(row: Record, timeline: Timeline) -> str:
                 "args": _facts(span),
             }
         )
-    told = {"test": row.name, "where": row.where, "place": row.place, "note": timeline.note}
+    facts = {"test": row.name, "where": row.where, "place": row.place, "note": timeline.note}
     data = {
         "traceEvents": [{"pid": 1, "tid": 0, **event} for event in events],
         "displayTimeUnit": "ns",
-        "otherData": {name: value for name, value in told.items() if value},
+        "otherData": {name: value for name, value in facts.items() if value},
     }
     return json.dumps(data)
 
 
 def lanes(timeline: Timeline) -> list[int]:
-    """A number from 1 for each life, such that no two of a number overlap; as few as can be."""
+    """Returns a lane from 1 for each span: spans of a lane do not overlap, and lanes are few."""
     free: list[int] = []
     ends: list[tuple[int, int]] = []
     given, most = [], 0
@@ -80,13 +80,13 @@ def _named(what: str, lane: int, name: str) -> dict[str, Any]:
 
 
 def _title(held: Held) -> str:
-    """``32.0 MiB softmax [1, 8, 1024, 1024]``."""
+    """Returns a title such as ``32.0 MiB softmax [1, 8, 1024, 1024]``."""
     return f"{format_size(held.nbytes)} {held.op}" + (f" {[*held.shape]}" if held.dtype else "")
 
 
 def _facts(span: Span) -> dict[str, Any]:
     held = span.held
-    told: Iterable[tuple[str, Any]] = (
+    facts: Iterable[tuple[str, Any]] = (
         ("shape", str([*held.shape]) if held.dtype else ""),
         ("dtype", held.dtype),
         ("op", held.op),
@@ -94,4 +94,4 @@ def _facts(span: Span) -> dict[str, Any]:
         ("function", held.function),
         ("died", "" if span.died is not None else "no, alive at the end"),
     )
-    return {"bytes": held.nbytes, **{name: value for name, value in told if value}}
+    return {"bytes": held.nbytes, **{name: value for name, value in facts if value}}

@@ -6,19 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final
 
 from ..contents import contents
 from ..errors import AttnMemError
 from ..measurement.peak_components import Component
-from ..report.record import FITS
+from ..report.json_types import checked, json_fields, json_type
 from ..units import shown
 
 SCHEMA: Final = 1
 #: Says of a JSON file that it is a sweep's.
 KIND: Final = "attnmem sweep"
-
-_Made = TypeVar("_Made", "Row", Component)
 
 #: The status of a row.
 OK, OOM, ERROR, UNMEASURED = "ok", "OOM", "error", "unmeasured"
@@ -111,6 +110,9 @@ def parsed(path: Path) -> Any:
         raise AttnMemError(f"cannot read {path}: it is no JSON: {error}") from error
 
 
+_FIELDS: Final = MappingProxyType({kind: json_fields(kind) for kind in (Row, Component)})
+
+
 def load(path: Path) -> Sweep:
     """The sweep in a file.
 
@@ -141,23 +143,15 @@ def _row(data: Mapping[str, Any]) -> Row:
     known = {field.name for field in fields(Row)}  # a newer version may have written more
     given = {name: value for name, value in data.items() if name in known}
     components = [Component(**component) for component in data["components"]]
-    given["components"] = tuple(map(_checked, components))
+    given["components"] = tuple(checked(each, _FIELDS[Component]) for each in components)
     for name in ("N", "d", "B", "H"):
         if type(given[name]) is not int:
             raise ValueError(f"{name} is {shown(given[name])}")
-    return _checked(Row(**given))
-
-
-def _checked(made: _Made) -> _Made:
-    for part in fields(made):
-        fits, value = FITS.get(str(part.type)), getattr(made, part.name)
-        if fits is not None and not fits(value):
-            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
-    return made
+    return checked(Row(**given), _FIELDS[Row])
 
 
 def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:
     room = data.get("memory_bytes")
-    if not FITS["int | None"](room):
-        raise ValueError(f"memory_bytes={shown(room)} is no int | None")
+    if not json_type(int | None).fits(room):
+        raise ValueError(f"memory_bytes={shown(room)} is not of type int | None")
     return {**data, **{name: data[name] for name in ("batch", "heads", "dtype", "device")}}

@@ -1,4 +1,4 @@
-"""The evidence that a session on the null device leaves of what was over."""
+"""The files about tests over their budget that a session on the null device writes."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_within(qkv):
 
 @pytest.fixture
 def evidence(tmp_path):
-    """What a session wrote: the rows, and the files by their kind."""
+    """Returns the rows and the files, by kind, that a session wrote."""
     tmp_path.joinpath("test_it.py").write_text(TESTS, "utf-8")
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull)
     options = ("--attnmem-backend=null", "--attnmem-json=rows.json", "--attnmem-artifacts=out")

@@ -1,5 +1,6 @@
 """Every option, on the command line and in the ini file."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -7,17 +8,16 @@ import pytest
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
+from pytest_attnmem.report import KINDS
+
+SETTINGS = [setting.name for setting in fields(Settings)]
 
 #: Option → two texts for its value, and the values in force that they stand for; of a flag, what
 #: the ini file may say. An option that is missing here fails the tests below.
 VALUES = {
     "report": ("true", True, "false", False),
     "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
-    "json": ("a.json", Path("a.json"), "b.json", Path("b.json")),
-    "csv": ("a.csv", Path("a.csv"), "b.csv", Path("b.csv")),
-    "markdown": ("a.md", Path("a.md"), "b.md", Path("b.md")),
-    "html": ("a.html", Path("a.html"), "b.html", Path("b.html")),
-    "trend": ("a.json", Path("a.json"), "b.json", Path("b.json")),
+    **{kind: ("a.file", Path("a.file"), "b.file", Path("b.file")) for kind in KINDS},
     "github": ("true", True, "false", False),
     "artifacts": ("a-folder", Path("a-folder"), "b/folder", Path("b/folder")),
     "baseline": ("a-baseline", Path("a-baseline"), "b-baseline", Path("b-baseline")),
@@ -42,7 +42,7 @@ each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: opti
 
 
 def in_force(suite, *arguments):
-    """The settings of a session with that ini file and command line."""
+    """Returns the value of each option in a session with that ini file and command line."""
     suite.write(
         """
 import pytest
@@ -59,8 +59,12 @@ def pytest_sessionstart(session):
     assert ran.result.ret == pytest.ExitCode.OK
     settings = pytest.settings
     del pytest.settings
-    paths = {name: path for name, path in settings._asdict().items() if isinstance(path, Path)}
-    return settings._replace(**{name: path.relative_to(suite.path) for name, path in paths.items()})
+    values = {name: getattr(settings, name) for name in SETTINGS}
+    values |= {**dict.fromkeys(KINDS), **values.pop("files")}
+    return {
+        name: value.relative_to(suite.path) if isinstance(value, Path) else value
+        for name, value in values.items()
+    }
 
 
 def argument(option: Option, text):
@@ -69,34 +73,34 @@ def argument(option: Option, text):
 
 @each_option
 def test_by_default(suite, option):
-    assert getattr(in_force(suite), option.name) == option.default
+    assert in_force(suite)[option.name] == option.default
 
 
 @each_option
 def test_on_the_command_line(suite, option):
     text, value, *_ = VALUES[option.name]
-    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+    assert in_force(suite, argument(option, text))[option.name] == value
 
 
 @each_option
 def test_in_the_ini_file(suite, option):
     for text, value in (VALUES[option.name][:2], VALUES[option.name][2:]):
         suite.ini[f"attnmem_{option.name}"] = text
-        assert getattr(in_force(suite), option.name) == value
+        assert in_force(suite)[option.name] == value
 
 
 @each_option
 def test_the_command_line_is_over_the_ini_file(suite, option):
     text, value, other, _ = VALUES[option.name]
     suite.ini[f"attnmem_{option.name}"] = other
-    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+    assert in_force(suite, argument(option, text))[option.name] == value
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.kind != "flag"])
 def test_an_empty_value_in_the_ini_file_is_none(suite, name):
     option = next(option for option in OPTIONS if option.name == name)
     suite.ini[f"attnmem_{option.name}"] = ""
-    assert getattr(in_force(suite), option.name) == option.default
+    assert in_force(suite)[option.name] == option.default
 
 
 @each_option
@@ -122,8 +126,10 @@ def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, option):
         assert f"argument --attnmem-{option.name}: expected one argument" in ran.result.stderr.str()
 
 
-def test_every_setting_is_an_option():
-    assert list(Settings._fields) == [option.name for option in OPTIONS]
+def test_every_setting_and_every_format_of_a_report_is_an_option():
+    names = [option.name for option in OPTIONS]
+    at = SETTINGS.index("files")
+    assert names == [*SETTINGS[:at], *KINDS, *SETTINGS[at + 1 :]]
 
 
 BAD = {

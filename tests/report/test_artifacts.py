@@ -1,4 +1,4 @@
-"""Files about failures: which there are, what they are called, and where they cannot be."""
+"""Files about failures: their number, their names, and directories that are refused."""
 
 import json
 import pickle

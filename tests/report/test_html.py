@@ -1,4 +1,4 @@
-"""The page as text: all of it in one file, and nothing of a test's in it but as data."""
+"""The page as text: it is one file, and texts of tests are only data in it."""
 
 import json
 import re
@@ -49,7 +49,7 @@ HOSTILE = (
 
 
 class Tags(HTMLParser):
-    """The elements of a page with their attributes, and the text of those that are no markup."""
+    """The elements of a page with their attributes, and the text of scripts and styles."""
 
     CDATA_CONTENT_ELEMENTS = ("script", "style")
 
@@ -72,7 +72,7 @@ def page(*rows: Record, **environment: Any) -> str:
 
 
 def data(*rows: Record, **environment: Any) -> dict[str, Any]:
-    """What the page's script reads."""
+    """Returns the data that the page's script reads."""
     _, text, _ = Tags(page(*rows, **environment)).raw
     return json.loads(text)
 
@@ -238,7 +238,7 @@ budgets = texts | st.sampled_from(["0", "4*N", "1000/N", "log2(N)", "N^M", "O(N)
 
 @st.composite
 def swept(draw: st.DrawFn) -> list[Record]:
-    """One test's parameters, and what was run at other sizes."""
+    """Returns rows of a test's parameters, and a row with measurements at other sizes."""
     tried = draw(st.lists(sized, min_size=1, max_size=4, unique=True))
     peaks = draw(st.lists(sized, min_size=len(tried), max_size=len(tried)))
     grown = {"sizes": {"N": tried}, "peaks": peaks, "formula": draw(st.none() | budgets)}

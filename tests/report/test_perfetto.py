@@ -1,4 +1,4 @@
-"""Traces: valid, and the same lives and levels as the timeline they are made of."""
+"""Traces are valid, and have the spans and levels of their timeline."""
 
 import json
 

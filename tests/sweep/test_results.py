@@ -82,7 +82,7 @@ def test_a_row_that_is_none_is_refused(row, sweep, written, change):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is no int | None"),
+        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is not of type int | None"),
         ({"batch": 0}, "KeyError: 'batch'"),
     ],
 )
