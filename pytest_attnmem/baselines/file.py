@@ -7,8 +7,8 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from ..formulas.exact_arithmetic import MAX_BITS
 from ..measurement.measurement import METRICS
 from ..units import excerpt, shown
 from .entries import Entries, Entry, Key
-from .file_lock import locked
 
 SCHEMA = 1
+#: How long another process may keep the file locked: it writes a small file.
+PATIENCE_S = 30.0
 
 
 def load(path: Path) -> Entries:
@@ -44,7 +45,7 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
     """
     path = Path(os.path.realpath(path))  # a link stays one
     try:
-        with locked(path.with_name(f".{path.name}.lock")):
+        with _locked(path):
             schema, before = _load(path) if path.exists() else (SCHEMA, {})
             if schema != SCHEMA:
                 raise AttnMemError(
@@ -57,6 +58,36 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
     except OSError as error:
         raise AttnMemError(f"cannot write {path}: {error.strerror}") from error
     return before, after
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keeps other processes from updating ``path`` meanwhile.
+
+    The system releases the lock of a process that dies, so a lock file left behind locks nobody
+    out.
+    """
+    try:
+        from filelock import FileLock, Timeout  # torch requires it, so whoever measures has it
+    except ImportError as error:
+        raise AttnMemError(
+            f"cannot write {path}: filelock is not installed; pip install filelock"
+        ) from error
+    path.parent.stat()  # filelock would make a folder that is missing
+    file = path.with_name(f".{path.name}.lock")
+    lock = FileLock(file, PATIENCE_S)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise AttnMemError(f"another process keeps {file} locked; try again") from error
+    try:
+        yield
+    finally:
+        # While it is held: filelock (3.21) does not take a lock on a file that is gone. Windows
+        # removes no open file, and there filelock does so itself.
+        with suppress(OSError):
+            file.unlink()
+        lock.release()
 
 
 def render(entries: Entries) -> str:
