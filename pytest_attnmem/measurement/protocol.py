@@ -15,10 +15,10 @@ from .timeline import Event
 class Delta:
     """A number of bytes over a stretch of time, relative to where it stood at the beginning."""
 
-    high: int
-    """Its highest value; at least 0."""
-    net: int
-    """Its value at the end."""
+    peak: int
+    """The highest value; at least 0."""
+    final: int
+    """The value at the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from .timeline import MOST, Event, Timeline, timeline
 class _Total:
     """A rise over stretches, one after another."""
 
-    high: int = 0
+    peak: int = 0
     level: int = 0
     known: bool = True
 
@@ -25,8 +25,8 @@ class _Total:
         if rise is None:
             self.known = False
             return
-        self.high = max(self.high, self.level + rise.high)
-        self.level += rise.net
+        self.peak = max(self.peak, self.level + rise.peak)
+        self.level += rise.final
 
 
 @dataclass(slots=True, eq=False)
@@ -57,11 +57,11 @@ class Window:
 
     def add(self, stretch: Interval) -> None:
         """Add the next stretch that the gauge saw."""
-        before = self._requested.high
+        before = self._requested.peak
         self._requested.add(stretch.requested)
         if self._births is None:
             self._births = stretch.births
-        if self._requested.high > before:
+        if self._requested.peak > before:
             self._held = self._own(stretch.held)
         self._left = self._own(stretch.left)
         self._allocated.add(stretch.allocated)
@@ -95,9 +95,9 @@ class Window:
         self.measurement = Measurement(
             backend=backend.name,
             device=backend.device,
-            peak_bytes=requested.high if requested.known else None,
-            allocated_bytes=allocated.high if allocated.known else None,
-            reserved_bytes=reserved.high if reserved.known else None,
+            peak_bytes=requested.peak if requested.known else None,
+            allocated_bytes=allocated.peak if allocated.known else None,
+            reserved_bytes=reserved.peak if reserved.known else None,
             retained_bytes=requested.level if requested.known else None,
             allocations=self._allocations,
             workspace_bytes=self.workspace,

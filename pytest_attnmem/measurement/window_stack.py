@@ -76,7 +76,7 @@ class WindowStack:
         self.gauge.start()
         gc.collect()
         freed = self.gauge.stop().requested
-        return max(-freed.net, 0) if freed is not None else window.level
+        return max(-freed.final, 0) if freed is not None else window.level
 
     @property
     def windows(self) -> list[Window]:

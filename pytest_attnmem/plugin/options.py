@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ OPTIONS = (
         "backend",
         "text",
         "auto",
-        "measure with: auto, cuda, cuda:1, accelerator, cpu, null, null:H100, simulated:H100",
+        f"measure with: {', '.join(EXAMPLES)}",
         metavar="NAME",
     ),
     Option("json", "path", None, "write the results to this file", metavar="PATH"),

@@ -68,7 +68,7 @@ class MemoryTracker:
         Raises:
             AttnMemError: the tracker is closed, or cannot see.
         """
-        return self._allocated + self._look()._allocated.high
+        return self._allocated + self._look()._allocated.peak
 
     def reserved(self) -> int | None:
         """Bytes of segments taken from the device; ``None`` where there are none, as on the CPU.

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from pytest_attnmem.backends.allocator_counters import CounterGauge
+from pytest_attnmem.backends.allocator_counters import CounterRecorder
 from pytest_attnmem.measurement.protocol import Delta
 
 
@@ -65,7 +65,7 @@ def allocator():
 
 
 def test_the_order_is_synchronize_reset_read_then_synchronize_read(allocator):
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     gauge.stop()
     assert allocator.calls == [
@@ -78,7 +78,7 @@ def test_the_order_is_synchronize_reset_read_then_synchronize_read(allocator):
 
 
 def test_numbers_are_above_the_start(allocator):
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     allocator.allocate(1000)
     allocator.allocate(100)
@@ -91,14 +91,14 @@ def test_numbers_are_above_the_start(allocator):
 
 
 def test_segments_that_are_already_there_hide_a_need_for_them(allocator):
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     allocator.allocate(20_000)
     assert gauge.stop().reserved == Delta(0, 0)
 
 
 def test_freeing_what_was_there_before_lowers_the_level(allocator):
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     allocator.free(10_000)
     assert gauge.stop().requested == Delta(0, -10_000)
@@ -106,7 +106,7 @@ def test_freeing_what_was_there_before_lowers_the_level(allocator):
 
 def test_a_reset_that_does_not_take_is_a_problem(allocator):
     allocator.reset_peaks = lambda: None
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     assert gauge.stop().problem == "the peak of reserved_bytes could not be reset" or (
         gauge.stop().problem == "the peak of allocated_bytes could not be reset"
@@ -115,7 +115,7 @@ def test_a_reset_that_does_not_take_is_a_problem(allocator):
 
 def test_an_allocator_without_statistics_is_a_problem(allocator):
     allocator.statistics = dict
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     stretch = gauge.stop()
     assert stretch.problem == "the allocator of the device keeps no statistics"
@@ -123,7 +123,7 @@ def test_an_allocator_without_statistics_is_a_problem(allocator):
 
 
 def test_requested_bytes_that_read_zero_are_not_taken_for_zero(allocator):
-    gauge = CounterGauge(allocator, "requested bytes are not counted")
+    gauge = CounterRecorder(allocator, "requested bytes are not counted")
     gauge.start()
     allocator.allocate(1000)
     stretch = gauge.stop()
@@ -135,7 +135,7 @@ def test_requested_bytes_that_read_zero_are_not_taken_for_zero(allocator):
 def test_a_device_that_does_not_count_allocations_still_shows_that_there_were_some(allocator):
     full = allocator.statistics
     allocator.statistics = lambda: {k: v for k, v in full().items() if "allocation." not in k}
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     allocator.allocate(1)
     assert gauge.stop().allocations == 1
@@ -151,7 +151,7 @@ def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
         raising=False,
     )
     plain = torch._C._cuda_resetPeakMemoryStats
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     allocator.allocate(5000)
     allocator.free(5000)
@@ -164,7 +164,7 @@ def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
 def test_out_of_memory_that_was_caught_is_told(allocator):
     full, ooms = allocator.statistics, []
     allocator.statistics = lambda: {**full(), "num_ooms": 3 + len(ooms)}
-    gauge = CounterGauge(allocator)
+    gauge = CounterRecorder(allocator)
     gauge.start()
     assert gauge.stop().out_of_memory == ""
     gauge.start()

@@ -1,10 +1,14 @@
+import importlib
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from pytest_attnmem.backends import registry as backends
 from pytest_attnmem.backends.registry import (
+    AUTO,
     BACKENDS,
+    BUILT_IN,
     backend_of,
     check_name,
     open_backend,
@@ -14,6 +18,7 @@ from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.units import shown
 
 CPU = open_backend("cpu")
+BASE = "pytest_attnmem.backends.Backend is a base class with defaults"
 
 
 def refuse(argument):
@@ -55,7 +60,7 @@ def test_a_backend_asked_for_by_name_never_falls_back():
     ],
 )
 def test_an_unknown_name_lists_the_known(name, hint):
-    known = "auto, cuda, accelerator, cpu, null, simulated"
+    known = "auto, cuda, accelerator, null, cpu, simulated"
     text = f"unknown backend '{name}'; expected one of {known}{hint}"
     with pytest.raises(BackendUnavailable) as refused:
         check_name(name)
@@ -89,13 +94,14 @@ def fail(argument):
         (fail, r"RuntimeError: driver\ngone"),
         (
             lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
-            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
-            " backend, it lacks computes, gauge, forget, tracer, empty_cache, out_of_memory",
+            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is not a"
+            " backend: missing computes, gauge, forget, tracer, empty_cache, out_of_memory"
+            f"; {BASE}",
         ),
         (
             lambda argument: None,
-            "TypeError: None is no backend, it lacks name, device, computes, kinds, symbols, prime,"
-            " gauge, forget, tracer, empty_cache, out_of_memory",
+            "TypeError: None is not a backend: missing name, device, computes, kinds, symbols,"
+            f" prime, gauge, forget, tracer, empty_cache, out_of_memory; {BASE}",
         ),
     ],
     ids=["raises", "part of one", "nothing"],
@@ -117,7 +123,7 @@ def test_what_registers_no_backends_is_refused(found):
         registered(found)
     assert str(refused.value) == (
         f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
-        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+        " callables, {'mine': opener}, where an opener takes the part of the name after the colon"
     )
 
 
@@ -133,5 +139,22 @@ def test_a_device_has_its_backend(device, backend):
     assert backend_of(device) == backend
 
 
-def test_auto_tries_what_there_is():
-    assert {*backends.AUTO} == {*BACKENDS} - {"simulated"}  # which is nowhere, and anywhere
+def test_auto_tries_every_backend_but_the_one_that_needs_no_device():
+    assert AUTO == ("cuda", "accelerator", "null", "cpu")
+    assert {*BACKENDS} - {*AUTO} == {"simulated"}
+
+
+@pytest.mark.parametrize("built_in", BUILT_IN, ids=lambda built_in: built_in.name)
+def test_each_row_of_the_table_is_a_module(built_in):
+    module = importlib.import_module(f"pytest_attnmem.backends.{built_in.name}")
+    assert callable(module.open_backend)
+    assert hasattr(module, "check") is built_in.checks_device
+
+
+def test_the_readme_lists_the_names_of_the_table():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    [row] = [line for line in readme.splitlines() if line.startswith("| `backend NAME`")]
+    listed = {name.partition(":")[0] for name in re.findall("`([a-z:0-9]+)`", row)}
+    assert listed == {"auto", *BACKENDS}
+    for name in BACKENDS:
+        assert f"**`{name}`**" in readme

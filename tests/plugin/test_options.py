@@ -130,7 +130,7 @@ BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated; did"
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, null, cpu, simulated; did"
         " you mean 'cuda'?",
     ),
     "a size in other units": (
