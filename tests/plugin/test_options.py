@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.backends.registry import BACKENDS
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
@@ -130,7 +131,7 @@ BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, null, cpu, simulated; did"
+        f"unknown backend 'gpu'; expected one of {', '.join(('auto', *BACKENDS))}; did"
         " you mean 'cuda'?",
     ),
     "a size in other units": (
