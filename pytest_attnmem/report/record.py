@@ -14,10 +14,10 @@ from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..measurement.held import Held
 from ..measurement.measurement import METRICS, Measurement
-from ..measurement.timeline import Span, Timeline
+from ..measurement.timeline import Allocation, Timeline
 from ..units import excerpt, shown
 
-_Made = TypeVar("_Made", "Record", Held, Span, Timeline)
+_Made = TypeVar("_Made", "Record", Held, Allocation, Timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,9 @@ FITS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 )
 
 
+#: The keys of fields that have another name in JSON.
+_KEYS: Mapping[str, str] = MappingProxyType({"allocated_at": "born", "freed_at": "died"})
+
 #: By class: the names of its fields, what they are annotated as, and what may be in them.
 _FIELDS: Mapping[type, tuple[tuple[str, str, Callable[[Any], bool]], ...]] = MappingProxyType(
     {
@@ -201,7 +204,7 @@ _FIELDS: Mapping[type, tuple[tuple[str, str, Callable[[Any], bool]], ...]] = Map
             for part in fields(kind)
             if part.type in FITS
         )
-        for kind in (Record, Held, Span, Timeline)
+        for kind in (Record, Held, Allocation, Timeline)
     }
 )
 
@@ -211,7 +214,7 @@ def _checked(made: _Made) -> _Made:
     for name, annotation, fits in _FIELDS[type(made)]:
         value = getattr(made, name)
         if not fits(value):
-            raise ValueError(f"{name}={shown(value)} is no {annotation}")
+            raise ValueError(f"{_KEYS.get(name, name)}={shown(value)} is no {annotation}")
     return made
 
 
@@ -240,7 +243,7 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
 
 def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
     spans = [
-        {"born": span.born, "died": span.died, **_held_to_dict(span.held)}
+        {"born": span.allocated_at, "died": span.freed_at, **_held_to_dict(span.held)}
         for span in timeline.spans
     ]
     return {"events": timeline.events, "note": timeline.note, "spans": spans}
@@ -248,12 +251,14 @@ def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
 
 def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     spans = tuple(
-        _checked(Span(_held_from_dict(span), span["born"], span["died"])) for span in data["spans"]
+        _checked(Allocation(_held_from_dict(span), span["born"], span["died"]))
+        for span in data["spans"]
     )
     made = _checked(Timeline(data["events"], spans, data["note"]))
     if not 0 <= made.events <= 2 * len(spans):
         raise ValueError(f"{made.events} events of {len(spans)} lives")
     for span in spans:
-        if not 0 <= span.born < (made.events if span.died is None else span.died) <= made.events:
-            raise ValueError(f"a life from {span.born} to {span.died} of {made.events} events")
+        born, died = span.allocated_at, span.freed_at
+        if not 0 <= born < (made.events if died is None else died) <= made.events:
+            raise ValueError(f"a life from {born} to {died} of {made.events} events")
     return made

@@ -54,24 +54,24 @@ class ScriptedAccelerator:
 def test_it_measures_above_the_start():
     accelerator = ScriptedAccelerator()
     accelerator.allocate(100)
-    gauge = open_backend("", accelerator).gauge()
-    gauge.start()
+    recorder = open_backend("", accelerator).gauge()
+    recorder.start()
     accelerator.allocate(50)
     accelerator.allocate(-50)
-    stretch = gauge.stop()
-    assert stretch.requested == stretch.allocated == Delta(50, 0)
-    assert stretch.allocations == 1
+    interval = recorder.stop()
+    assert interval.requested == interval.allocated == Delta(50, 0)
+    assert interval.allocations == 1
 
 
 def test_a_device_that_does_not_count_requested_bytes():
     accelerator = ScriptedAccelerator(requested=False)
-    gauge = open_backend("", accelerator).gauge()
-    gauge.start()
+    recorder = open_backend("", accelerator).gauge()
+    recorder.start()
     accelerator.allocate(50)
-    stretch = gauge.stop()
-    assert stretch.requested is None
-    assert stretch.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
-    assert stretch.allocated == Delta(50, 50)
+    interval = recorder.stop()
+    assert interval.requested is None
+    assert interval.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
+    assert interval.allocated == Delta(50, 50)
 
 
 def test_priming_reports_what_stays():

@@ -11,10 +11,10 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 def seen(body, profiler=LegacyProfiler, backend=None):
-    gauge = (backend or Cpu(profiler)).gauge()
-    gauge.start()
+    recorder = (backend or Cpu(profiler)).gauge()
+    recorder.start()
     body()
-    return gauge.stop()
+    return recorder.stop()
 
 
 def two_live_then_one():
@@ -39,23 +39,23 @@ def compiled_like_scratch():
 
 
 def test_the_peak_is_the_highest_level_and_the_net_is_the_last():
-    stretch = seen(two_live_then_one)
-    assert stretch.requested == Delta(6000, 0)
-    assert stretch.allocations == 3
-    assert stretch.problem is None
+    interval = seen(two_live_then_one)
+    assert interval.requested == Delta(6000, 0)
+    assert interval.allocations == 3
+    assert interval.problem is None
 
 
 def test_the_cpu_allocator_rounds_nothing_and_reserves_nothing():
-    stretch = seen(two_live_then_one)
-    assert stretch.allocated == stretch.requested
-    assert stretch.reserved is None
+    interval = seen(two_live_then_one)
+    assert interval.allocated == interval.requested
+    assert interval.reserved is None
 
 
 def test_what_nobody_saw_born_dies_unseen():
     before = [torch.empty(250)]
-    stretch = seen(before.clear)
-    assert stretch.requested == Delta(0, 0)
-    assert stretch.allocations == 0
+    interval = seen(before.clear)
+    assert interval.requested == Delta(0, 0)
+    assert interval.allocations == 0
 
 
 def test_what_an_earlier_window_saw_born_lowers_the_level_as_on_a_counter():
@@ -101,24 +101,24 @@ def test_a_size_from_another_owner_of_an_address_is_not_believed():
     assert seen(body).requested.peak == 3 * 1200
 
 
-def test_what_one_stretch_made_may_die_in_the_next():
-    gauge = Cpu().gauge()
-    gauge.start()
+def test_what_one_interval_made_may_die_in_the_next():
+    recorder = Cpu().gauge()
+    recorder.start()
     kept = [torch.empty(250)]
-    gauge.stop()
-    gauge.start()
+    recorder.stop()
+    recorder.start()
     kept.clear()
-    assert gauge.stop().requested == Delta(0, -1000)
+    assert recorder.stop().requested == Delta(0, -1000)
 
 
 def test_priming_uses_up_the_allocators_warning(capfd):
     backend = Cpu()
     backend.prime()
     before = [torch.empty(250)]
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     before.clear()
-    gauge.stop()
+    recorder.stop()
     assert capfd.readouterr() == ("", "")
 
 
@@ -165,8 +165,8 @@ def test_fifty_runs_give_one_number():
 def test_scratch_inside_kernels_is_seen():
     q = torch.ones(1, 4, 256, 32)
     out = 4 * 256 * 32 * 4
-    stretch = seen(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
-    assert stretch.requested.peak > out
+    interval = seen(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
+    assert interval.requested.peak > out
 
 
 def test_a_thread_that_is_started_is_a_reason_to_trust_nothing():
@@ -175,9 +175,9 @@ def test_a_thread_that_is_started_is_a_reason_to_trust_nothing():
         thread.start()
         thread.join()
 
-    stretch = seen(body)
+    interval = seen(body)
     assert (
-        stretch.problem
+        interval.problem
         == "a thread was started, and the cpu backend sees the test's own thread only"
     )
 
@@ -200,12 +200,12 @@ def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
 
     threading.setprofile(profile)
     try:
-        gauge = Cpu().gauge()
-        gauge.start()
+        recorder = Cpu().gauge()
+        recorder.start()
         thread = threading.Thread(target=lambda: len(""))
         thread.start()
         thread.join()
-        gauge.stop()
+        recorder.stop()
         assert threading.getprofile() is profile
         assert calls
     finally:
@@ -215,21 +215,21 @@ def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
 def test_a_thread_that_was_there_and_worked_is_one_too():
     with ThreadPoolExecutor(1, "pool") as pool:
         pool.submit(len, "").result()
-        stretch = seen(lambda: pool.submit(lambda: torch.ones(1 << 20).sum().item()).result())
+        interval = seen(lambda: pool.submit(lambda: torch.ones(1 << 20).sum().item()).result())
         idle = seen(lambda: torch.empty(10))
-    assert stretch.problem == (
+    assert interval.problem == (
         "thread 'pool_0' ran meanwhile, and the cpu backend sees the test's own thread only"
     )
     assert idle.problem is None
 
 
 def test_another_profiler_is_a_reason_to_trust_nothing(capfd):
-    gauge = Cpu().gauge()
+    recorder = Cpu().gauge()
     with torch.autograd.profiler.profile(use_kineto=True):
-        gauge.start()
-        stretch = gauge.stop()
-    assert stretch.problem == "another profiler is running on this thread"
-    assert stretch.requested is None
+        recorder.start()
+        interval = recorder.stop()
+    assert interval.problem == "another profiler is running on this thread"
+    assert interval.requested is None
 
 
 class InBackward(torch.autograd.Function):
@@ -249,28 +249,28 @@ class InBackward(torch.autograd.Function):
 BACKWARD = "a region began or ended inside a backward function"
 
 
-def test_a_stretch_that_ends_inside_a_backward_function_is_not_measured():
-    gauge = Cpu().gauge()
+def test_an_interval_that_ends_inside_a_backward_function_is_not_measured():
+    recorder = Cpu().gauge()
     inside = []
 
     def call():
-        inside.append(gauge.stop())
-        gauge.start()
+        inside.append(recorder.stop())
+        recorder.start()
 
     x = torch.ones(10, requires_grad=True)
-    gauge.start()
+    recorder.start()
     InBackward.apply(x, call).sum().backward()
-    whole = gauge.stop()
-    assert [stretch.problem for stretch in inside] == [BACKWARD]
+    whole = recorder.stop()
+    assert [interval.problem for interval in inside] == [BACKWARD]
     assert whole.problem is None
     assert whole.requested.peak > 0
 
 
 def test_nor_is_one_that_begins_there(capfd):
-    gauge = Cpu().gauge()
+    recorder = Cpu().gauge()
     x = torch.ones(10, requires_grad=True)
-    InBackward.apply(x, gauge.start).sum().backward()
-    assert gauge.stop().problem == BACKWARD
+    InBackward.apply(x, recorder.start).sum().backward()
+    assert recorder.stop().problem == BACKWARD
     assert seen(two_live_then_one).requested == Delta(6000, 0)
     assert capfd.readouterr() == ("", "")
 

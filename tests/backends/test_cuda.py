@@ -82,11 +82,11 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
     backend.prime()
     cuda.allocate(5000)
     cuda.calls.clear()
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     cuda.allocate(700)
     cuda.allocate(-700)
-    stretch = gauge.stop()
+    interval = recorder.stop()
     assert cuda.calls == [
         "synchronize(0)",
         "reset_peak_memory_stats(0)",
@@ -94,9 +94,9 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
         "synchronize(0)",
         "memory_stats(0)",
     ]
-    assert stretch.requested == stretch.allocated == Delta(700, 0)
-    assert stretch.allocations == 1
-    assert stretch.problem is None
+    assert interval.requested == interval.allocated == Delta(700, 0)
+    assert interval.allocations == 1
+    assert interval.problem is None
 
 
 def test_priming_exercises_each_type_and_reports_what_stays():
@@ -127,23 +127,23 @@ def test_priming_passes_over_a_type_that_the_device_lacks():
 
 
 def test_an_allocator_that_was_never_initialised_is_unmeasured():
-    gauge = opened(ScriptedCuda()).gauge()
-    gauge.start()
-    assert gauge.stop().problem == "the allocator of the device keeps no statistics"
+    recorder = opened(ScriptedCuda()).gauge()
+    recorder.start()
+    assert recorder.stop().problem == "the allocator of the device keeps no statistics"
 
 
 def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are_not():
     cuda = ScriptedCuda(allocator="cudaMallocAsync")
     backend = opened(cuda)
     backend.prime()
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     cuda.allocate(512)
-    stretch = gauge.stop()
-    assert stretch.requested is None
-    assert stretch.allocated == Delta(512, 512)
+    interval = recorder.stop()
+    assert interval.requested is None
+    assert interval.allocated == Delta(512, 512)
     assert (
-        stretch.missing
+        interval.missing
         == "requested bytes are not counted under cudaMallocAsync; metric='allocated' is"
     )
 
@@ -151,9 +151,9 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
 def test_a_replayed_graph_allocates_nothing():
     backend = opened(ScriptedCuda())
     backend.prime()
-    gauge = backend.gauge()
-    gauge.start()
-    assert gauge.stop().allocations == 0
+    recorder = backend.gauge()
+    recorder.start()
+    assert recorder.stop().allocations == 0
 
 
 def test_a_reset_that_does_not_take_is_a_problem():
@@ -163,9 +163,9 @@ def test_a_reset_that_does_not_take_is_a_problem():
     cuda.allocate(100)
     cuda.allocate(-100)
     cuda.reset_peak_memory_stats = lambda index: None
-    gauge = backend.gauge()
-    gauge.start()
-    assert gauge.stop().problem.endswith("could not be reset")
+    recorder = backend.gauge()
+    recorder.start()
+    assert recorder.stop().problem.endswith("could not be reset")
 
 
 @pytest.mark.parametrize(

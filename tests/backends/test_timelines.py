@@ -1,4 +1,4 @@
-"""The lives that a gauge tells add up to the peak that it reads, however the window is cut."""
+"""The lives that a recorder tells add up to the peak that it reads, however the window is cut."""
 
 import gc
 from contextlib import ExitStack, contextmanager
@@ -127,7 +127,8 @@ def test_inputs_and_what_was_there_before_are_no_lives(backend, trace):
     gone = [span.held.nbytes for span in second.timeline.spans if span.held.nbytes < 0]
     assert gone == [-32768]  # softmax's output
     assert (
-        second.timeline.note == "the run itself; 32.0 KiB from before died in it and is taken off"
+        second.timeline.note
+        == "the run itself; 32.0 KiB from before was freed in it and is subtracted"
     )
 
 
@@ -135,7 +136,7 @@ def test_the_scratch_of_kernels_is_told_where_the_device_has_it():
     (m,) = seen("simulated", backward, False)
     scratch = [span for span in m.timeline.spans if span.held.op.endswith("(scratch)")]
     assert scratch
-    assert all(span.died is not None for span in scratch)
+    assert all(span.freed_at is not None for span in scratch)
 
 
 def test_what_is_held_at_the_peak_is_alive_there():
@@ -145,7 +146,7 @@ def test_what_is_held_at_the_peak_is_alive_there():
     alive = [
         span.held
         for span in m.timeline.spans
-        if span.born <= peak and (span.died is None or span.died > peak)
+        if span.allocated_at <= peak and (span.freed_at is None or span.freed_at > peak)
     ]
     assert sorted(alive, key=lambda held: -held.nbytes) == [*m.held]
 
@@ -153,8 +154,8 @@ def test_what_is_held_at_the_peak_is_alive_there():
 def test_a_long_window_is_told_in_short(capsys):
     whole, region = seen("cpu", long, True)
     assert len(whole.timeline.spans) < MOST + 40
-    assert whole.timeline.note.endswith(" smallest are told together")
-    assert region.timeline.note.endswith(" smallest are told together")
+    assert whole.timeline.note.endswith(" smallest are added up")
+    assert region.timeline.note.endswith(" smallest are added up")
 
 
 @pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_attnmem.baselines.environment_key import depends_on
-
-SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
+from pytest_attnmem.measurement.environment import SETTINGS
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def test_a_number_that_was_not_measured_is_none(seen: Measurement) -> None:
 
 
 #: What it gave, and what was looked up of it: no part of what was measured.
-BESIDE = ("result", "trace", "timeline", "snapshots", "lives")
+BESIDE = ("result", "trace", "timeline", "snapshots", "tensors")
 
 
 @pytest.mark.parametrize("name", BESIDE)

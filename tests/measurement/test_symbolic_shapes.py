@@ -2,10 +2,10 @@
 
 import pytest
 
-from pytest_attnmem.measurement.allocations import Lives
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.symbolic_shapes import Elsewhere, product, proved
+from pytest_attnmem.measurement.traced_tensors import TracedTensors
 
 SIZES = {"B": 2, "N": 256}
 
@@ -14,14 +14,14 @@ def tensor(*shape: int, where: str = "a.py:1") -> Held:
     return Held(4, shape, "float32", "empty", where)
 
 
-def lives(*tensors: Held) -> Lives:
+def traced(*tensors: Held) -> TracedTensors:
     numbers = tuple(range(len(tensors)))
-    return Lives(tuple(zip(numbers, tensors, strict=True)), numbers, ())
+    return TracedTensors(tuple(zip(numbers, tensors, strict=True)), numbers, ())
 
 
 def dims(own: list[Held], *others: tuple[str, int, list[Held]]) -> list:
-    measured = Measurement("cpu", "cpu", 4, 4, None, 0, 1, held=tuple(own), lives=lives(*own))
-    elsewhere = [Elsewhere(symbol, size, lives(*made)) for symbol, size, made in others]
+    measured = Measurement("cpu", "cpu", 4, 4, None, 0, 1, held=tuple(own), tensors=traced(*own))
+    elsewhere = [Elsewhere(symbol, size, traced(*made)) for symbol, size, made in others]
     return [one.dims for one in proved(measured, SIZES, elsewhere).held]
 
 

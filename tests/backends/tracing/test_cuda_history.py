@@ -45,11 +45,11 @@ def history(memory):
     return CudaMemoryHistory(1, memory)
 
 
-def held(stretch):
-    return [tensor for _, tensor in stretch.held]
+def held(interval):
+    return [tensor for _, tensor in interval.held]
 
 
-def test_the_snapshot_of_a_stretch_is_of_this_device_and_in_the_words_of_the_program(
+def test_the_snapshot_of_an_interval_is_of_this_device_and_in_the_words_of_the_program(
     history, memory
 ):
     history.start()
@@ -69,7 +69,7 @@ def test_the_snapshot_of_a_stretch_is_of_this_device_and_in_the_words_of_the_pro
     assert entries[1]["user_metadata"] == "(not by an operator)"
 
 
-def test_recording_begins_and_ends_with_the_stretch(history, memory):
+def test_recording_begins_and_ends_with_the_interval(history, memory):
     history.start()
     history.stop()
     assert memory.calls == ["all", None]
@@ -86,10 +86,10 @@ def test_the_level_follows_allocations_and_completed_frees(history, memory):
     memory.alloc(20, 50)
     memory.free(10)
     memory.alloc(30, 20)
-    stretch = history.stop()
-    assert stretch.requested == Delta(150, 70)
-    assert stretch.allocations == 3
-    assert [tensor.nbytes for tensor in held(stretch)] == [100, 50]
+    interval = history.stop()
+    assert interval.requested == Delta(150, 70)
+    assert interval.allocations == 3
+    assert [tensor.nbytes for tensor in held(interval)] == [100, 50]
 
 
 def test_a_tensor_is_what_its_operator_put_at_the_address(history, memory):
@@ -99,8 +99,8 @@ def test_a_tensor_is_what_its_operator_put_at_the_address(history, memory):
     number = str(len(history._mode._calls) - 1)
     memory.alloc(y.data_ptr(), 60, number)
     memory.alloc(7, 128, number)
-    stretch = history.stop()
-    tensor, scratch = held(stretch)
+    interval = history.stop()
+    tensor, scratch = held(interval)
     assert (tensor.shape, tensor.dtype, tensor.op) == ((3, 5), "float32", "softmax")
     assert (scratch.nbytes, scratch.shape, scratch.dtype) == (128, (), "")
     assert scratch.op == "softmax (scratch)"
@@ -159,14 +159,14 @@ def test_an_allocation_by_no_operator_is_named_by_its_frames(history, memory):
     )
 
 
-def test_a_block_may_die_in_a_later_stretch(history, memory):
+def test_a_block_may_die_in_a_later_interval(history, memory):
     history.start()
     memory.alloc(10, 100)
     history.stop()
     history.start()
     memory.free(10)
-    stretch = history.stop()
-    assert (stretch.requested, stretch.births) == (Delta(0, -100), 1)
+    interval = history.stop()
+    assert (interval.requested, interval.first_allocation) == (Delta(0, -100), 1)
 
 
 @pytest.mark.parametrize("lacking", [*NEEDED, None])
