@@ -93,11 +93,9 @@ def _partners(own: TracedTensors, other: TracedTensors) -> dict[int, tuple[int, 
     return paired
 
 
-def _alike(
-    tensors: TracedTensors,
-) -> Mapping[tuple[object, ...], list[tuple[int, tuple[int, ...]]]]:
+def _alike(tensors: TracedTensors) -> Mapping[tuple[object, ...], list[_NumberedShape]]:
     """Returns the tensors by the code that made them, in their order."""
-    made: dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+    made: dict[tuple[object, ...], list[_NumberedShape]] = defaultdict(list)
     for number, held in tensors.allocated:
         kind = (held.op, held.where, held.function, held.module, held.dtype, len(held.shape))
         made[kind].append((number, held.shape))

@@ -87,8 +87,8 @@ def test_a_newer_minor_version_is_read_and_not_written(tmp_path: Path) -> None:
     with pytest.raises(AttnMemError) as caught:
         put(path, {A: Entry(9)})
     assert str(caught.value) == (
-        f"cannot update {path}: its schema is 1.2, and this version would lose what it does not"
-        " know; update it with a newer one"
+        f"cannot update {path}: its schema is 1.2, and this version would lose the fields"
+        " that it does not know; update with a newer pytest-attnmem"
     )
     assert path.read_bytes() == text.encode()
 
@@ -119,23 +119,24 @@ BAD = {
     "two numbers of bytes": (ONE % LINE.replace("}", ', "bytes": 2}'), "an object has 'bytes' "),
     "a text for tensors": (
         ONE % LINE.replace("}", ', "held": "mm"}'),
-        "entry 1 is none: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': 1, 'held': 'mm'}",
+        "entry 1 is not valid: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': 1, 'held':"
+        " 'mm'}",
     ),
-    "a number": (ONE % "5", "entry 1 is none: 5"),
-    "no test": (ONE % '{"test": ""}', "entry 1 is none: {'test': ''}"),
+    "a number": (ONE % "5", "entry 1 is not valid: 5"),
+    "no test": (ONE % '{"test": ""}', "entry 1 is not valid: {'test': ''}"),
     "a text for bytes": (
         ONE % LINE.replace('"bytes": 1', '"bytes": "1"'),
-        "entry 1 is none: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': '1'}",
+        "entry 1 is not valid: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': '1'}",
     ),
     "half a byte": (
         ONE % LINE.replace('"bytes": 1', '"bytes": 1.5'),
-        "entry 1 is none: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': 1.5}",
+        "entry 1 is not valid: {'test': 't', 'metric': 'peak', 'on': 'cpu', 'bytes': 1.5}",
     ),
     "no metric": (
         ONE % LINE.replace("peak", "speed"),
-        "entry 1 is none: {'test': 't', 'metric': 'speed', 'on': 'cpu', 'bytes': 1}",
+        "entry 1 is not valid: {'test': 't', 'metric': 'speed', 'on': 'cpu', 'bytes': 1}",
     ),
-    "two of one": (ONE % f"{LINE}, {LINE}", "two entries are of 't' on cpu; delete one"),
+    "two of one": (ONE % f"{LINE}, {LINE}", "two entries have the test 't' on cpu; delete one"),
     "a depth": ("[" * 100_000, ""),
     "no text": (b"\xff\xfe\xff", ""),
 }
