@@ -74,7 +74,7 @@ def test_a_device_that_does_not_count_requested_bytes():
     assert interval.allocated == Delta(50, 50)
 
 
-def test_priming_reports_what_stays():
+def test_priming_reports_the_bytes_that_stay():
     accelerator = ScriptedAccelerator()
     backend = Accelerator("xpu", 0, accelerator, lambda device, dtype: accelerator.allocate(64))
     assert backend.prime() == 64
@@ -96,7 +96,7 @@ def test_the_device_asked_for(argument, device):
         ("2", "it has no device 2; expected a number below 2"),
     ],
 )
-def test_a_device_that_is_not_there(argument, why):
+def test_a_missing_device(argument, why):
     with pytest.raises(BackendUnavailable) as refused:
         open_backend(argument, ScriptedAccelerator())
     assert str(refused.value) == f"backend 'accelerator' cannot measure here: {why}"

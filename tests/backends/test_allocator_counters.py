@@ -60,7 +60,7 @@ def allocator():
     allocator = ScriptedAllocator()
     allocator.allocate(10_000)
     allocator.allocate(50_000)
-    allocator.free(50_000)  # a peak of earlier, which must not be seen
+    allocator.free(50_000)  # an earlier peak, which must not count
     return allocator
 
 
@@ -97,14 +97,14 @@ def test_segments_that_are_already_there_hide_a_need_for_them(allocator):
     assert recorder.stop().reserved == Delta(0, 0)
 
 
-def test_freeing_what_was_there_before_lowers_the_level(allocator):
+def test_freeing_an_earlier_tensor_lowers_the_level(allocator):
     recorder = CounterRecorder(allocator)
     recorder.start()
     allocator.free(10_000)
     assert recorder.stop().requested == Delta(0, -10_000)
 
 
-def test_a_reset_that_does_not_take_is_a_problem(allocator):
+def test_a_reset_without_effect_is_a_problem(allocator):
     allocator.reset_peaks = lambda: None
     recorder = CounterRecorder(allocator)
     recorder.start()
@@ -132,7 +132,7 @@ def test_requested_bytes_that_read_zero_are_not_taken_for_zero(allocator):
     assert interval.allocated == Delta(1024, 1024)
 
 
-def test_a_device_that_does_not_count_allocations_still_shows_that_there_were_some(allocator):
+def test_a_device_that_does_not_count_allocations_has_at_least_one(allocator):
     full = allocator.statistics
     allocator.statistics = lambda: {k: v for k, v in full().items() if "allocation." not in k}
     recorder = CounterRecorder(allocator)
@@ -161,7 +161,7 @@ def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
     assert torch._C._cuda_resetPeakMemoryStats is plain
 
 
-def test_out_of_memory_that_was_caught_is_told(allocator):
+def test_out_of_memory_that_was_caught_is_reported(allocator):
     full, ooms = allocator.statistics, []
     allocator.statistics = lambda: {**full(), "num_ooms": 3 + len(ooms)}
     recorder = CounterRecorder(allocator)

@@ -1,4 +1,4 @@
-"""The base class of backends: what a backend is when it defines no more than it must."""
+"""The base class of backends, and the smallest backend."""
 
 import subprocess
 import sys

@@ -9,7 +9,7 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedCuda:
-    """``torch.cuda`` as far as the backend uses it, with a log of what was called."""
+    """``torch.cuda`` as far as the backend uses it, with a log of its calls."""
 
     def __init__(self, *, available=True, count=2, capability=(9, 0), allocator="native"):
         self.calls = []
@@ -156,7 +156,7 @@ def test_a_replayed_graph_allocates_nothing():
     assert recorder.stop().allocations == 0
 
 
-def test_a_reset_that_does_not_take_is_a_problem():
+def test_a_reset_without_effect_is_a_problem():
     cuda = ScriptedCuda()
     backend = opened(cuda)
     backend.prime()
@@ -186,7 +186,7 @@ def test_the_device_is_the_number_asked_for_or_the_current_one(argument, device)
 
 
 @pytest.mark.parametrize("argument", ["2", "x", "-1"])
-def test_a_device_that_is_not_there(argument):
+def test_a_missing_device(argument):
     text = f"backend 'cuda' has no device '{argument}'; expected a number below 2"
     with pytest.raises(BackendUnavailable, match=text):
         open_backend(argument, ScriptedCuda())
@@ -206,7 +206,7 @@ def test_no_cuda(monkeypatch, built, why):
         open_backend("", ScriptedCuda(available=False))
 
 
-def test_out_of_memory_says_what_was_asked_for():
+def test_out_of_memory_has_the_requested_size():
     error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has …")
     assert opened(ScriptedCuda()).out_of_memory(error) == "tried to allocate 20.00 GiB"
 

@@ -29,7 +29,7 @@ def test_a_name_opens_its_backend():
     assert open_backend("cpu").device == "cpu"
 
 
-def test_what_stands_after_the_colon_is_handed_on():
+def test_the_part_after_the_colon_is_passed_on():
     seen = []
     open_backend("scripted:a:b", {"scripted": lambda argument: seen.append(argument) or CPU})
     assert seen == ["a:b"]
@@ -107,7 +107,7 @@ def fail(argument):
     ids=["raises", "part of one", "nothing"],
 )
 @pytest.mark.parametrize("name", ["cuda", "auto"])  # auto passes over no device that is broken
-def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
+def test_an_opener_that_opens_nothing_is_refused_in_one_line(name, opener, why):
     with pytest.raises(BackendUnavailable) as refused:
         open_backend(name, {**BACKENDS, "cuda": opener})
     assert str(refused.value) == f"backend 'cuda' cannot be opened: {why}"
@@ -118,7 +118,7 @@ def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
     [3, "abc", [], {3: fail}, {"x": 3}, {"": fail}, {"auto": fail}, {"x:y": fail}],
     ids=["a number", "text", "a list", "no name", "no opener", "no text", "auto", "a colon"],
 )
-def test_what_registers_no_backends_is_refused(found):
+def test_a_hook_that_returns_no_openers_is_refused(found):
     with pytest.raises(BackendUnavailable) as refused:
         registered(found)
     assert str(refused.value) == (

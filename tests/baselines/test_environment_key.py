@@ -39,7 +39,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("torch")
-def test_what_counts_for_each_backend(backend: str, device: str, environment: str) -> None:
+def test_the_key_of_each_backend(backend: str, device: str, environment: str) -> None:
     assert depends_on(backend, device) == environment
 
 

@@ -1,4 +1,4 @@
-"""The file of the baseline: what is in it, and that it is written whole or not at all."""
+"""The contents of a baseline's file, and the files that are refused."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_change_of_one_test_is_a_change_of_one_line() -> None:
 
 
 @given(entries)
-def test_what_was_written_is_read(made: dict[Key, Entry]) -> None:
+def test_a_written_file_is_read(made: dict[Key, Entry]) -> None:
     data = render(made).encode("utf-8", "backslashreplace")
     assert json.loads(data)["schema"] == 1
     assert data.count(b"\n") == (len(made) + 2 if made else 1)
@@ -76,7 +76,7 @@ def test_names_that_no_encoding_has_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["\ufeff" + TEXT, TEXT.replace("\n", "\r\n")])
-def test_what_editors_do_to_a_file_is_no_damage(tmp_path: Path, text: str) -> None:
+def test_changes_by_editors_are_not_damage(tmp_path: Path, text: str) -> None:
     assert load(write(tmp_path / "b.json", text)) == ENTRIES
 
 
@@ -167,7 +167,7 @@ def test_a_missing_file_is_refused_unless_it_is_to_be_written(tmp_path: Path) ->
     assert load(path) == ENTRIES
 
 
-def test_an_update_tells_what_was_and_what_is(tmp_path: Path) -> None:
+def test_an_update_returns_the_entries_before_and_after(tmp_path: Path) -> None:
     path = write(tmp_path / "b.json", TEXT)
     more = {A: Entry(9)}
     assert update(path, lambda before: with_all(before, more)) == (ENTRIES, {**ENTRIES, **more})
@@ -186,7 +186,7 @@ def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["b.json"]
 
 
-def test_what_is_being_written_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
+def test_the_temporary_file_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
     other = write(tmp_path / ".b.json.gpu.12345678.tmp", "")
     put(tmp_path / "b.json", ENTRIES)
     assert other.exists()

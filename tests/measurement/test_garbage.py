@@ -26,18 +26,18 @@ def thawed():
     gc.unfreeze()
 
 
-def test_it_collects_what_is_lying_about():
+def test_it_collects_garbage():
     dead = weakref.ref(cycle())
     GarbageFreezer().freeze(HERE)
     assert dead() is None
 
 
-def test_what_survives_is_frozen():
+def test_surviving_objects_are_frozen():
     GarbageFreezer().freeze(HERE)
     assert gc.get_freeze_count() > 0
 
 
-def test_what_comes_later_is_still_found():
+def test_later_garbage_is_still_collected():
     collector = GarbageFreezer()
     collector.freeze(HERE)
     dead = weakref.ref(cycle())
@@ -45,7 +45,7 @@ def test_what_comes_later_is_still_found():
     assert dead() is None
 
 
-def test_what_was_frozen_in_use_is_found_when_another_file_begins():
+def test_objects_frozen_in_use_are_collected_when_another_file_begins():
     collector = GarbageFreezer()
     fixture = cycle()
     dead = weakref.ref(fixture)
@@ -57,7 +57,7 @@ def test_what_was_frozen_in_use_is_found_when_another_file_begins():
     assert dead() is None
 
 
-def test_thawing_makes_everything_collectable():
+def test_unfreezing_makes_everything_collectable():
     collector = GarbageFreezer()
     collector.freeze(HERE)
     collector.unfreeze(unless=HERE)
@@ -66,7 +66,7 @@ def test_thawing_makes_everything_collectable():
     assert gc.get_freeze_count() == 0
 
 
-def test_thawing_twice_is_as_good_as_once():
+def test_unfreezing_twice_is_the_same_as_once():
     collector = GarbageFreezer()
     collector.unfreeze()
     collector.freeze(HERE)
@@ -75,7 +75,7 @@ def test_thawing_twice_is_as_good_as_once():
     assert gc.get_freeze_count() == 0
 
 
-def test_somebody_elses_frozen_objects_stay_frozen():
+def test_objects_that_the_program_froze_stay_frozen():
     gc.freeze()
     frozen = gc.get_freeze_count()
     collector = GarbageFreezer()

@@ -55,13 +55,13 @@ def test_tensors_of_one_line_are_paired_in_their_order() -> None:
     assert dims(own, ("N", 128, half)) == [("N",), ("128",)]
 
 
-def test_as_many_blocks_as_there_are_must_be_of_one_shape() -> None:
+def test_different_numbers_of_blocks_must_have_one_shape() -> None:
     assert dims([tensor(64)] * 4, ("N", 128, [tensor(64)] * 2)) == [("64",)] * 4
     ragged = [tensor(64), tensor(32)]
     assert dims([tensor(64)] * 4, ("N", 96, ragged)) == [()] * 4
 
 
-def test_a_line_that_another_size_does_not_come_to_proves_nothing() -> None:
+def test_a_line_that_another_run_does_not_reach_proves_nothing() -> None:
     assert dims([tensor(256)], ("N", 128, [tensor(128, where="a.py:2")])) == [()]
 
 

@@ -13,7 +13,7 @@ from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, wi
 
 
 class Scripted:
-    """A backend whose recorder tells of intervals as they are scripted, and logs its calls."""
+    """A backend whose recorder returns scripted intervals, and logs its calls."""
 
     kinds = ("scripted",)
 
@@ -51,16 +51,16 @@ class Scripted:
         return str(error) if isinstance(error, MemoryError) else None
 
 
-def interval(high, net, *, allocations=1, **others):
-    rise = Delta(high, net)
-    return Interval(rise, rise, None, allocations, **others)
+def interval(peak, final, *, allocations=1, **others):
+    delta = Delta(peak, final)
+    return Interval(delta, delta, None, allocations, **others)
 
 
 def test_a_window_is_one_interval():
     backend = Scripted(interval(10, 4, allocations=3))
-    with window(backend, "allocated", workspace=7) as seen:
+    with window(backend, "allocated", workspace=7) as opened:
         pass
-    m = seen.measurement
+    m = opened.measurement
     assert backend.calls == ["gauge", "start", "stop"]
     assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
         10,
@@ -72,7 +72,7 @@ def test_a_window_is_one_interval():
     assert (m.unmeasured, m.out_of_memory, m.held) == (None, None, ())
 
 
-def test_a_window_in_a_window_shares_its_gauge_and_splits_it():
+def test_a_window_in_a_window_shares_the_recorder_and_splits_its_interval():
     backend = Scripted(interval(100, 60), interval(30, 10), interval(5, 0))
     with window(backend) as outer, window(backend) as inner:
         pass
@@ -88,7 +88,7 @@ def test_the_outer_peak_may_lie_in_the_inner_window():
     assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (110, 0)
 
 
-def test_windows_on_different_devices_have_gauges_of_their_own():
+def test_windows_on_different_devices_have_separate_recorders():
     first, second = Scripted(interval(1, 1)), Scripted(interval(2, 2), device="scripted:1")
     with window(first) as one, window(second) as two:
         pass
@@ -97,10 +97,10 @@ def test_windows_on_different_devices_have_gauges_of_their_own():
 
 def test_what_happens_in_a_pause_counts_in_no_window():
     backend = Scripted(interval(10, 10), interval(3, 2))
-    with window(backend) as seen, pause():
+    with window(backend) as opened, pause():
         backend.calls.append("inputs")
     assert backend.calls == ["gauge", "start", "stop", "inputs", "start", "stop"]
-    assert (seen.measurement.peak_bytes, seen.measurement.retained_bytes) == (13, 12)
+    assert (opened.measurement.peak_bytes, opened.measurement.retained_bytes) == (13, 12)
 
 
 def test_a_pause_without_a_window_is_nothing():
@@ -118,19 +118,19 @@ def test_a_pause_pauses_every_backend():
     assert first.calls[-2:] == second.calls[-2:] == ["start", "stop"]
 
 
-def test_inputs_count_neither_alive_nor_dying():
-    with window(Cpu()) as seen:
+def test_inputs_count_neither_when_allocated_nor_when_freed():
+    with window(Cpu()) as opened:
         with pause() as keep:
             x = torch.empty(1000)
             keep(x.untyped_storage())
         y = torch.empty(10)
         del x
         z = torch.empty(20)
-    assert seen.measurement.peak_bytes == seen.measurement.retained_bytes == 120
+    assert opened.measurement.peak_bytes == opened.measurement.retained_bytes == 120
     del y, z
 
 
-def test_inputs_that_nobody_uses_go_at_the_next_pause():
+def test_unused_inputs_are_freed_at_the_next_pause():
     freed = []
 
     class Storage:
@@ -172,13 +172,13 @@ def test_a_number_unknown_in_one_interval_is_unknown_in_all():
 
 def test_out_of_memory_is_noted_and_goes_on():
     backend = Scripted(interval(9, 9))
-    with pytest.raises(MemoryError), window(backend) as seen:
+    with pytest.raises(MemoryError), window(backend) as opened:
         raise MemoryError("tried to allocate 1 GiB")
-    assert seen.measurement.out_of_memory == "tried to allocate 1 GiB"
-    assert seen.measurement.peak_bytes == 9
+    assert opened.measurement.out_of_memory == "tried to allocate 1 GiB"
+    assert opened.measurement.peak_bytes == 9
 
 
-def test_out_of_memory_lets_go_of_what_its_frames_held():
+def test_out_of_memory_frees_the_tensors_of_its_frames():
     tensors = []
 
     def body():
@@ -196,15 +196,15 @@ def test_out_of_memory_lets_go_of_what_its_frames_held():
 
 def test_other_errors_go_on_and_leave_nothing_open():
     backend = Scripted(interval(1, 1), interval(1, 1))
-    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+    with pytest.raises(ValueError, match="x"), window(backend) as opened:
         raise ValueError("x")
-    assert seen.measurement.out_of_memory is None
+    assert opened.measurement.out_of_memory is None
     with window(backend):
         pass
     assert backend.calls.count("gauge") == 2
 
 
-def test_held_tensors_are_those_of_the_window_at_its_highest():
+def test_held_tensors_are_those_at_the_peak_of_the_window():
     old, own, later = (Held(n, (n,), "uint8", "empty", "", "") for n in (5, 6, 7))
     backend = Scripted(
         interval(5, 5, held=((0, old),), first_allocation=0),
@@ -230,7 +230,7 @@ def test_automatic_collection_is_off_inside_and_as_before_after(enabled):
         gc.enable() if before else gc.disable()
 
 
-def test_garbage_from_before_is_collected_before_and_none_inside():
+def test_garbage_is_collected_before_the_window_and_not_inside():
     class Node:
         pass
 
@@ -240,18 +240,18 @@ def test_garbage_from_before_is_collected_before_and_none_inside():
         node.tensor = torch.empty(1000)
 
     cycle()
-    with window(Cpu()) as seen:
+    with window(Cpu()) as opened:
         cycle()
-    assert seen.measurement.retained_bytes == 4000
+    assert opened.measurement.retained_bytes == 4000
 
 
-def test_another_thread_measures_for_itself():
+def test_another_thread_measures_separately():
     numbers = []
 
     def body():
-        with window(Cpu()) as seen:
+        with window(Cpu()) as opened:
             torch.empty(100)
-        numbers.append(seen.measurement.peak_bytes)
+        numbers.append(opened.measurement.peak_bytes)
 
     with window(Scripted(interval(1, 1))):
         thread = threading.Thread(target=body)
@@ -278,7 +278,7 @@ def test_windows_may_end_in_the_order_they_began():
     assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (30, 25)
 
 
-def test_nothing_is_left_open_by_a_generator_that_is_left():
+def test_an_unfinished_generator_leaves_no_window_open():
     backend = Scripted(*[interval(1, 1)] * 4)
 
     def suspended():
@@ -299,14 +299,14 @@ def test_nothing_is_left_open_by_a_generator_that_is_left():
     generator.close()
 
 
-def test_out_of_memory_is_found_behind_the_error_it_led_to():
+def test_out_of_memory_is_found_in_the_cause_of_an_error():
     backend = Scripted(interval(1, 1))
-    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+    with pytest.raises(ValueError, match="x"), window(backend) as opened:
         raise ValueError("x") from MemoryError("no more")
-    assert seen.measurement.out_of_memory == "no more"
+    assert opened.measurement.out_of_memory == "no more"
 
 
 def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
-    with window(Scripted(interval(1, 1, out_of_memory="refused"))) as seen:
+    with window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened:
         pass
-    assert seen.measurement.out_of_memory == "refused"
+    assert opened.measurement.out_of_memory == "refused"

@@ -10,7 +10,7 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedMemory:
-    """``torch.cuda.memory``: records what the test says was allocated, under the current label."""
+    """``torch.cuda.memory``: records scripted allocations, with the current label."""
 
     def __init__(self):
         self.entries = [{"action": "alloc", "addr": 1, "size": 99, "frames": []}]  # from before
@@ -75,7 +75,7 @@ def test_recording_begins_and_ends_with_the_interval(history, memory):
     assert memory.calls == ["all", None]
 
 
-def test_what_was_recorded_before_is_not_read(history, memory):
+def test_earlier_recordings_are_not_read(history, memory):
     history.start()
     assert history.stop().requested == Delta(0, 0)
 
@@ -92,7 +92,7 @@ def test_the_level_follows_allocations_and_completed_frees(history, memory):
     assert [tensor.nbytes for tensor in held(interval)] == [100, 50]
 
 
-def test_a_tensor_is_what_its_operator_put_at_the_address(history, memory):
+def test_an_allocation_at_an_outputs_address_is_the_output(history, memory):
     x = torch.ones(3, 5)
     history.start()
     y = x.softmax(-1)
@@ -131,9 +131,7 @@ def grow():
         (lambda: torch.tensor([1.0, 2.0]), "before ", (2,), "lift_fresh"),
     ],
 )
-def test_what_an_operator_grew_or_was_given_new_is_a_tensor(
-    history, memory, make, before, shape, op
-):
+def test_a_resized_output_and_a_new_input_are_tensors(history, memory, make, before, shape, op):
     history.start()
     made = make()
     label = before + str(len(history._mode._calls) - 1)
@@ -159,7 +157,7 @@ def test_an_allocation_by_no_operator_is_named_by_its_frames(history, memory):
     )
 
 
-def test_a_block_may_die_in_a_later_interval(history, memory):
+def test_a_block_may_be_freed_in_a_later_interval(history, memory):
     history.start()
     memory.alloc(10, 100)
     history.stop()

@@ -41,7 +41,7 @@ def test_views_and_in_place_operators_make_nothing():
     assert (interval.requested, interval.allocations) == (Delta(0, 0), 0)
 
 
-def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
+def test_tensors_alive_at_the_peak_are_held_and_freed_ones_are_not():
     def body():
         a = torch.empty(100)
         del a
@@ -81,7 +81,7 @@ def naive(q, k, v):
     ids=["naive", "checkpointed"],
 )
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
-def test_it_agrees_with_the_allocator_where_kernels_keep_nothing_to_themselves(attention, backward):
+def test_it_agrees_with_the_allocator_where_kernels_have_no_scratch(attention, backward):
     q, k, v = (torch.randn(2, 3, 40, 8, requires_grad=backward) for _ in range(3))
     grad = torch.ones(2, 3, 40, 8)
 
@@ -145,7 +145,9 @@ def shrink(x):
         "view",
     ],
 )
-def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes, peak, net):
+def test_tensors_made_or_resized_without_the_dispatcher_are_known_to_the_byte(
+    make, shapes, peak, net
+):
     made = []
     make()
     recorder = Cpu().gauge()
@@ -159,7 +161,7 @@ def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes,
 
 
 @pytest.mark.parametrize("size", [0, 37])
-def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
+def test_an_earlier_tensor_that_grew_is_allocated_at_its_new_size(size):
     def grown(seen_by):
         x = torch.empty(size)
         seen_by.start()
@@ -172,7 +174,7 @@ def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
     assert [(tensor.shape, tensor.op) for tensor in held(interval)] == [((211,), "resize")]
 
 
-def test_what_was_resized_dies_once():
+def test_a_resized_tensor_is_freed_once():
     def body():
         x = torch.empty(10)
         x.resize_(20)
@@ -201,7 +203,7 @@ def test_kernels_of_this_package_are_the_program_and_named():
     assert names == {"standard.py"}
 
 
-def test_it_knows_what_is_left_at_the_end():
+def test_it_knows_the_tensors_alive_at_the_end():
     kept = []
 
     def body():

@@ -1,4 +1,4 @@
-"""Births and deaths interval by hand."""
+"""Live tensors, with allocations and frees by hand."""
 
 import pytest
 
@@ -21,11 +21,11 @@ def sizes(alive):
     return [(number, held.nbytes) for number, held in alive]
 
 
-def test_an_interval_tells_what_happened_since_it_began(tensors):
-    first = allocate(tensors, 10)
+def test_an_interval_has_the_events_since_it_began(tensors):
+    earlier = allocate(tensors, 10)
     tensors.begin()
     second = allocate(tensors, 5)
-    tensors.free(first)
+    tensors.free(earlier)
     third = allocate(tensors, 4)
     tensors.free(second)
     interval = tensors.interval(tensors.delta)
@@ -33,26 +33,26 @@ def test_an_interval_tells_what_happened_since_it_began(tensors):
     assert (interval.first_allocation, interval.allocations) == (1, 2)
     assert sizes(interval.held) == [(0, 10), (1, 5)]
     assert sizes(interval.left) == [(third, 4)]
-    birth, death, other, last = interval.events
-    assert (birth.nbytes, other.nbytes) == (5, 4)
-    assert (death, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
+    first, freed, other, last = interval.events
+    assert (first.nbytes, other.nbytes) == (5, 4)
+    assert (freed, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
 
 
-def test_who_died_does_not_die_again(tensors):
+def test_a_second_free_is_ignored(tensors):
     number = allocate(tensors, 10)
     tensors.free(number)
     tensors.free(number)
     assert tensors.delta == Delta(10, 0)
 
 
-def test_of_who_is_forgotten_no_death_is_told(tensors):
+def test_the_free_of_a_forgotten_tensor_is_ignored(tensors):
     number = allocate(tensors, 10)
     tensors.forget()
     tensors.free(number)
     assert len(tensors.events) == 1
 
 
-def test_what_happens_after_an_interval_is_no_part_of_it(tensors):
+def test_later_events_are_not_part_of_an_interval(tensors):
     number = allocate(tensors, 10)
     interval = tensors.interval(tensors.delta)
     tensors.free(number)
