@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
@@ -106,7 +106,7 @@ class Search:
         about = longest(lambda N: self.by_model(N).fits)
         judge = self.by_model
         with (
-            settled(),
+            garbage_frozen(),
             simulation_context(self._instrument.backend),
         ):  # once: to put it on takes longer than most kernels
             simulating = self._of_length(max(1, about)).allocations(self._instrument) <= MOST
@@ -117,7 +117,7 @@ class Search:
             over = judge(about + 1) if about < LIMIT else None
         self._tell("")
         if simulating and over is not None:  # its peak, had there been the memory
-            with settled():
+            with garbage_frozen():
                 seen = self._of_length(over.N).measured(unlimited(self._profile))
             over = replace(over, peak_bytes=seen.peak_bytes)
         return Longest(at, over, simulating)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
@@ -117,7 +117,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
 
     instrument = open_primed(f"simulated:{profile.name}")
     backend = instrument.backend
-    with settled(), simulation_context(backend):
+    with garbage_frozen(), simulation_context(backend):
         worth = work.allocations(instrument) <= MOST
         whole = work.measured(instrument) if worth else None
     out_of_memory = whole.out_of_memory if whole else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import AttnMemError, BudgetError
 from ..measurement.environment import describe
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
 from ..sweep import markdown_report as report
 from ..sweep import results as rows
@@ -87,7 +87,7 @@ def execute(arguments: Namespace) -> int:
     for option in _FILES:
         _look(option, getattr(arguments, option))
     bench = Bench(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
-    with settled():
+    with garbage_frozen():
         found = _run(bench, asked, known, with_longest=arguments.longest)
     sweep = rows.Sweep(parameters, describe(), *found)
     _write(arguments, sweep)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
 from ..report import KINDS, option_help
 
@@ -27,7 +28,6 @@ SELECTING = "attnmem"
 
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
-
 #: Tests that use one of these measure parts of themselves, marked or not.
 FIXTURES = frozenset({"attnmem", "qkv"})
 
@@ -60,7 +60,7 @@ class Settings:
         default="auto",
         metadata=_option(
             "text",
-            "measure with: auto, cuda, cuda:1, accelerator, cpu, null, null:H100, simulated:H100",
+            f"measure with: {', '.join(EXAMPLES)}",
             metavar="NAME",
         ),
     )

@@ -76,8 +76,8 @@ class TracedRuns:
                 there = run.region(name, instrument) if name else run.whole(instrument)
             except AttnMemError:
                 continue
-            if there.lives is not None:
-                seen.append(Elsewhere(symbol, size, there.lives))
+            if there.tensors is not None:
+                seen.append(Elsewhere(symbol, size, there.tensors))
         return proved(own, self.sizes, seen)
 
     def _runs(self, instrument: PrimedBackend) -> Iterator[tuple[str, int, TracedRerun]]:

@@ -69,7 +69,7 @@ class MemoryTracker:
         Raises:
             AttnMemError: the tracker is closed, or memory could not be measured.
         """
-        return self._allocated + self._look()._allocated.high
+        return self._allocated + self._look()._allocated.peak
 
     def reserved(self) -> int | None:
         """Returns the bytes of segments; ``None`` on a backend without segments, such as the CPU.

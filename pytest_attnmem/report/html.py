@@ -177,7 +177,7 @@ def _component(part: Component, texts: Texts) -> list[Any]:
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
-    spans = [(span.born, span.died, _known(span.held, tensors)) for span in life.spans]
+    spans = [(span.allocated_at, span.freed_at, _known(span.held, tensors)) for span in life.spans]
     return {"events": life.events, "note": life.note, "spans": spans}
 
 

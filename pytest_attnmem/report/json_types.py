@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from sys import float_info
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -67,15 +68,22 @@ class JsonField(NamedTuple):
     """A field of a dataclass that is read from JSON."""
 
     name: str
+    key: str
+    """The name in JSON."""
     annotation: str
     type: JsonType
 
 
-def json_fields(kind: type[DataclassInstance]) -> tuple[JsonField, ...]:
-    """Returns the fields of a dataclass, in their order."""
+def json_fields(
+    kind: type[DataclassInstance], keys: Mapping[str, str] = MappingProxyType({})
+) -> tuple[JsonField, ...]:
+    """Returns the fields of a dataclass, in their order; ``keys`` has those of another name."""
     hints = get_type_hints(kind)
     return tuple(
-        JsonField(part.name, str(part.type), json_type(hints[part.name])) for part in fields(kind)
+        JsonField(
+            part.name, keys.get(part.name, part.name), str(part.type), json_type(hints[part.name])
+        )
+        for part in fields(kind)
     )
 
 
@@ -85,10 +93,10 @@ def checked(made: _Made, by: Iterable[JsonField]) -> _Made:
     Raises:
         ValueError: a value is not of the type of its field.
     """
-    for name, annotation, kind in by:
-        value = getattr(made, name)
-        if not kind.fits(value):
-            raise ValueError(f"{name}={shown(value)} is not of type {annotation}")
+    for field in by:
+        value = getattr(made, field.name)
+        if not field.type.fits(value):
+            raise ValueError(f"{field.key}={shown(value)} is not of type {field.annotation}")
     return made
 
 

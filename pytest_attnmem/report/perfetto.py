@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..measurement.held import Held
-from ..measurement.timeline import Span, Timeline
+from ..measurement.timeline import Allocation, Timeline
 from ..units import format_size
 from .record import Record
 
@@ -24,14 +24,14 @@ def render(row: Record, timeline: Timeline) -> str:
     for lane in range(1, 1 + max(rows, default=0)):
         events.append(_named("thread_name", lane, f"tensors {lane}"))
     for lane, span in zip(rows, timeline.spans, strict=True):
-        end = timeline.events if span.died is None else span.died
+        end = timeline.events if span.freed_at is None else span.freed_at
         events.append(
             {
                 "ph": "X",
                 "name": _title(span.held),
                 "cat": "tensor",
-                "ts": span.born,
-                "dur": end - span.born,
+                "ts": span.allocated_at,
+                "dur": end - span.allocated_at,
                 "tid": lane,
                 "args": _facts(span),
             }
@@ -51,13 +51,13 @@ def lanes(timeline: Timeline) -> list[int]:
     ends: list[tuple[int, int]] = []
     given, most = [], 0
     for span in timeline.spans:
-        while ends and ends[0][0] <= span.born:
+        while ends and ends[0][0] <= span.allocated_at:
             heappush(free, heappop(ends)[1])
         if free:
             lane = heappop(free)
         else:
             most = lane = most + 1
-        heappush(ends, (timeline.events if span.died is None else span.died, lane))
+        heappush(ends, (timeline.events if span.freed_at is None else span.freed_at, lane))
         given.append(lane)
     return given
 
@@ -84,7 +84,7 @@ def _title(held: Held) -> str:
     return f"{format_size(held.nbytes)} {held.op}" + (f" {[*held.shape]}" if held.dtype else "")
 
 
-def _facts(span: Span) -> dict[str, Any]:
+def _facts(span: Allocation) -> dict[str, Any]:
     held = span.held
     facts: Iterable[tuple[str, Any]] = (
         ("shape", str([*held.shape]) if held.dtype else ""),
@@ -92,6 +92,6 @@ def _facts(span: Span) -> dict[str, Any]:
         ("op", held.op),
         ("where", held.where),
         ("function", held.function),
-        ("died", "" if span.died is not None else "no, alive at the end"),
+        ("died", "" if span.freed_at is not None else "no, alive at the end"),
     )
     return {"bytes": held.nbytes, **{name: value for name, value in facts if value}}

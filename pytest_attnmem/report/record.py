@@ -13,12 +13,14 @@ from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
 from ..measurement.held import Held
 from ..measurement.measurement import METRICS, Measurement
-from ..measurement.timeline import Span, Timeline
+from ..measurement.timeline import Allocation, Timeline
 from ..units import excerpt, shown
 from .json_types import checked, json_fields
 
 #: The fields that have another name in JSON.
-JSON_NAMES: Final[Mapping[str, str]] = MappingProxyType({"nbytes": "bytes"})
+JSON_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {"nbytes": "bytes", "allocated_at": "born", "freed_at": "died"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Record:
 
 
 _FIELDS: Final = MappingProxyType(
-    {kind: json_fields(kind) for kind in (Record, Held, Span, Timeline)}
+    {kind: json_fields(kind, JSON_NAMES) for kind in (Record, Held, Allocation, Timeline)}
 )
 
 _MEASURED = (
@@ -196,7 +198,7 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
 
 def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
     spans = [
-        {"born": span.born, "died": span.died, **_held_to_dict(span.held)}
+        {"born": span.allocated_at, "died": span.freed_at, **_held_to_dict(span.held)}
         for span in timeline.spans
     ]
     return {"events": timeline.events, "note": timeline.note, "spans": spans}
@@ -204,13 +206,14 @@ def _timeline_to_dict(timeline: Timeline) -> dict[str, Any]:
 
 def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     spans = tuple(
-        checked(Span(_held_from_dict(span), span["born"], span["died"]), _FIELDS[Span])
+        checked(Allocation(_held_from_dict(span), span["born"], span["died"]), _FIELDS[Allocation])
         for span in data["spans"]
     )
     made = checked(Timeline(data["events"], spans, data["note"]), _FIELDS[Timeline])
     if not 0 <= made.events <= 2 * len(spans):
         raise ValueError(f"{made.events} events of {len(spans)} spans")
     for span in spans:
-        if not 0 <= span.born < (made.events if span.died is None else span.died) <= made.events:
-            raise ValueError(f"a span from {span.born} to {span.died} of {made.events} events")
+        born, died = span.allocated_at, span.freed_at
+        if not 0 <= born < (made.events if died is None else died) <= made.events:
+            raise ValueError(f"a span from {born} to {died} of {made.events} events")
     return made

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..baselines.entries import State
 from ..measurement.held import Held
 from ..measurement.measurement import METRICS
-from ..measurement.timeline import Span, Timeline
+from ..measurement.timeline import Allocation, Timeline
 from .json_types import json_fields
 from .record import JSON_NAMES, Record
 
@@ -55,8 +55,8 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
             "description": "The shape in the symbols of the test, proved at other sizes; or empty."
         },
         (Timeline, "events"): {"minimum": 0},
-        (Span, "born"): {"minimum": 0},
-        (Span, "died"): {"description": "null: still allocated at the end."},
+        (Allocation, "allocated_at"): {"minimum": 0},
+        (Allocation, "freed_at"): {"description": "null: still allocated at the end."},
     }
 )
 
@@ -73,7 +73,7 @@ _LATER: Final = frozenset(
 def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the schema with new definitions of results, held tensors and timelines."""
     definitions = schema["$defs"]
-    span = {"allOf": [{"$ref": "#/$defs/held"}], **_object(Span, without="held")}
+    span = {"allOf": [{"$ref": "#/$defs/held"}], **_object(Allocation, without="held")}
     timeline = _object(Timeline)
     timeline["properties"]["spans"]["items"] = span
     made = {
@@ -103,11 +103,11 @@ def text(schema: Any, indent: str = "") -> str:
 
 def _object(kind: Any, without: str = "") -> dict[str, Any]:
     properties, required = {}, []
-    for field, _, json_type in json_fields(kind):
-        if field != without:
-            name = JSON_NAMES.get(field, field)
-            properties[name] = {**json_type.schema, **_REMARKS.get((kind, field), {})}
-            required += [] if (kind, field) in _LATER else [name]
+    for field in json_fields(kind, JSON_NAMES):
+        if field.name != without:
+            remarks = _REMARKS.get((kind, field.name), {})
+            properties[field.key] = {**field.type.schema, **remarks}
+            required += [] if (kind, field.name) in _LATER else [field.key]
     return {"type": "object", "properties": properties, "required": required}
 
 

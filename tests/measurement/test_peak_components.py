@@ -1,4 +1,4 @@
-"""Peaks told apart into components, which sum to them."""
+"""The components of a peak, which sum to it."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def known(alive, symbols=SYMBOLS):
         ("forward", held((), "sort (scratch)", nbytes=512), SCRATCH, ""),
     ],
 )  # fmt: skip
-def test_what_a_tensor_is_a_part_of(stage, tensor, name, growth):
+def test_the_component_of_a_tensor(stage, tensor, name, growth):
     (part,) = decompose({stage: [placed(tensor, SYMBOLS)]})
     assert (part.name, part.growth) == (name, growth)
     assert (part.nbytes, part.count) == (tensor.nbytes, 1)
@@ -92,7 +92,7 @@ def test_a_factor_of_one_is_not_written():
     assert (part.name, part.growth, part.formula) == ("mask", "O(N²)", "N^2")
 
 
-def test_workspaces_and_what_no_tensor_is_known_for():
+def test_workspaces_and_bytes_without_a_tensor():
     parts = named({"inputs": [held(TENSOR, "randn")]}, peak_bytes=10**6, workspace_bytes=1000)
     assert parts[WORKSPACES].nbytes == 1000
     assert parts[UNSEEN].nbytes == 10**6 - 1000 - 2 * 4 * 256 * 16 * 4

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.backends.registry import BACKENDS
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
@@ -136,7 +137,7 @@ BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated; did"
+        f"unknown backend 'gpu'; expected one of {', '.join(('auto', *BACKENDS))}; did"
         " you mean 'cuda'?",
     ),
     "a size in other units": (

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import METRICS
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record
 
 sizes = st.integers(-(2**60), 2**60)
@@ -21,7 +21,8 @@ def lives(alive: list[tuple[Held, bool]], note: str) -> Timeline:
     """Returns a timeline in which all tensors are allocated before any is freed."""
     count = len(alive)
     spans = (
-        Span(held, born, count + born if dies else None) for born, (held, dies) in enumerate(alive)
+        Allocation(held, born, count + born if dies else None)
+        for born, (held, dies) in enumerate(alive)
     )
     return Timeline(2 * count, tuple(spans), note)
 
@@ -85,7 +86,7 @@ WHOLE = replace(
     where="a.py:3",
     baseline_bytes=1024,
     baseline_state="regressed",
-    timeline=Timeline(2, (Span(OVER.held[0], 0, 1),), "the second run"),
+    timeline=Timeline(2, (Allocation(OVER.held[0], 0, 1),), "the second run"),
     growth=(GROWN,),
 )
 RECORDS = (

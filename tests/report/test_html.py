@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.html import LISTED, SCRIPTS, STYLES, render, verdict
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
@@ -35,7 +35,9 @@ ROW = Record(
     limit_bytes=1024,
     peak_bytes=576,
     held=(SCORES, SCRATCH),
-    timeline=Timeline(3, (Span(SCRATCH, 0, 2), Span(SCORES, 1, None)), "the second run"),
+    timeline=Timeline(
+        3, (Allocation(SCRATCH, 0, 2), Allocation(SCORES, 1, None)), "the second run"
+    ),
 )
 HOSTILE = (
     "a.py::test[<script>alert(1)</script>]",

@@ -12,11 +12,11 @@ from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced, with_he
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record, from_dict, record, to_dict
 
 HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3", "attention")
-LIVES = Timeline(3, (Span(HELD, 0, 2), Span(HELD, 1, None)), "the second run")
+LIVES = Timeline(3, (Allocation(HELD, 0, 2), Allocation(HELD, 1, None)), "the second run")
 
 sizes = st.integers(-(2**60), 2**60)
 texts = st.text(max_size=12)
@@ -29,7 +29,7 @@ def timelines(draw: st.DrawFn) -> Timeline:
     lives = []
     for born in range(events):
         died = draw(st.none() | st.integers(born + 1, events))
-        lives.append(Span(draw(held), born, died))
+        lives.append(Allocation(draw(held), born, died))
     return Timeline(events, tuple(lives), draw(texts))
 
 

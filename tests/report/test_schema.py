@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.api.attnmem import AttnMem
+from pytest_attnmem.api.conclusion import Part
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.baselines.entries import State
 from pytest_attnmem.budgets.verdict import Verdict
@@ -21,7 +22,6 @@ from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record, record
 from pytest_attnmem.report.schema import PATH, text, updated
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.symbols.attention_shape import AttentionShape
 
 from .rows import RECORDS, WHOLE, records
 
@@ -143,13 +143,28 @@ def test_what_was_really_measured_is_of_the_schema() -> None:
     rows: list[Record] = []
     instrument = open_primed("cpu")
 
-    def keep(
-        name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape
-    ) -> Verdict | None:
-        rows.append(record("a.py::test", name, verdict, measured, shape.symbols))
-        return verdict
+    class Rows:
+        def against_baseline(
+            self, part: Part, verdict: Verdict | None, measurement: Measurement
+        ) -> Verdict | None:
+            return verdict
 
-    memory = AttnMem(lambda name: instrument, keep=keep)
+        def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
+            return None
+
+        def keep(
+            self,
+            part: Part,
+            verdict: Verdict | None,
+            measurement: Measurement | None,
+            *,
+            again: bool = False,
+        ) -> Verdict | None:
+            symbols = part.shape.symbols
+            rows.append(record("a.py::test", part.name, verdict, measurement, symbols))
+            return verdict
+
+    memory = AttnMem(lambda name: instrument, rows=Rows())
     q, k, v = memory.qkv(1, 2, 8, 4)
     with memory.region("scores", "B*H*N*M*itemsize") as region:
         _ = q @ k.mT

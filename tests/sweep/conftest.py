@@ -18,9 +18,9 @@ MIB = 1 << 20
 def _little_garbage():
     """Every window collects it; what was imported is not visited each time."""
     collector = GarbageFreezer()
-    collector.settle(Path(__file__))
+    collector.freeze(Path(__file__))
     yield
-    collector.thaw()
+    collector.unfreeze()
 
 
 @pytest.fixture(scope="session")

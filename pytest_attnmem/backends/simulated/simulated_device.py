@@ -79,7 +79,7 @@ class Device:
         if not self.listening:
             return self.admit(nbytes)
         address = self._malloc(nbytes, about)
-        return DeviceBlock(address, self._ledger.born(nbytes, about), self.allocator)
+        return DeviceBlock(address, self._ledger.allocate(nbytes, about), self.allocator)
 
     def admit(self, nbytes: int) -> DeviceBlock | None:
         """An input is met: it takes room, and no window counts it."""
@@ -102,7 +102,7 @@ class Device:
             self._shift(before)
             return
         self.allocator.free(block.address)
-        self._ledger.died(block.birth)
+        self._ledger.free(block.birth)
 
     def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
         """Give a library's handle its workspace, unless it has one on this stream."""
@@ -139,7 +139,7 @@ class Device:
             high = max(self._highest[kind], self._read[kind] - self._origin[kind])
             return Delta(high, levels[kind] - self._origin[kind])
 
-        return self._ledger.stretch(
+        return self._ledger.interval(
             **{kind: rise(kind) for kind in _KINDS}, problem=problem, out_of_memory=self.refused
         )
 

@@ -61,7 +61,7 @@ def test_a_later_stretch_knows_who_was_there_before(device):
     stretch = device.stretch()
     assert stretch.requested == Delta(1024, 512)
     assert [birth for birth, _ in stretch.held] == [0, 1]
-    assert stretch.births == 1
+    assert stretch.first_allocation == 1
 
 
 def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(device):
