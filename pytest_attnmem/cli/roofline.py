@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -86,24 +84,24 @@ def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:
 
 
 def _rows(found: Analysis, step: StepCost) -> Iterator[list[str]]:
-    unit = common_unit([math.ceil(one.nbytes) for one in step.operations])
+    unit = common_unit([one.nbytes for one in step.operations])
     for place, one in enumerate((*step.operations, step.whole)):
         last = place == len(step.operations)
         seconds = found.seconds(step) if last else found.roof.seconds(one.flops, one.nbytes)
         yield [
             "" if place else step.name,
             one.name,
-            _rounded(Fraction(one.flops, 10**9)),
-            f"{format_in(math.ceil(one.nbytes), unit)} {unit}",
+            _rounded(one.flops / 10**9),
+            f"{format_in(one.nbytes, unit)} {unit}",
             _rounded(one.intensity),
             "memory" if found.roof.is_memory_bound(one.intensity) else "compute",
-            f"{float(seconds * 1000):,.3f}",
+            f"{seconds * 1000:,.3f}",
         ]
 
 
-def _rounded(number: Fraction) -> str:
-    """As people read it: one decimal, or three digits of what is less than one."""
-    return f"{float(number):,.1f}" if number >= Fraction("0.9995") else f"{float(number):.3g}"
+def _rounded(number: float) -> str:
+    """Returns a number with one decimal, or a number below one with three digits."""
+    return f"{number:,.1f}" if number >= 0.9995 else f"{number:.3g}"
 
 
 def _notes(found: Analysis) -> Iterator[str]:
@@ -162,18 +160,18 @@ def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
         "seq_len": found.seq_len,
         "device": device.name,
         "memory_bytes": device.memory_bytes,
-        "bandwidth_bytes_per_sec": float(device.bandwidth_bytes_per_sec),
-        "compute_flops": float(device.compute_flops),
+        "bandwidth_bytes_per_sec": device.bandwidth_bytes_per_sec,
+        "compute_flops": device.compute_flops,
         "computed_in": device.dtype,
-        "ridge_point": float(device.ridge),
+        "ridge_point": device.ridge,
         "model_bytes": model.memory_bytes,
         "kv_cache_bytes": found.kv_cache_bytes,
         "fits": found.fits,
         "longest_seq_len": found.longest_seq_len,
         "largest_batch_size": found.largest_batch_size,
-        "max_tokens_per_sec": float(found.weights_tokens_per_sec),
-        "memory_tokens_per_sec": float(found.memory_tokens_per_sec),
-        "tokens_per_sec": float(found.tokens_per_sec),
+        "max_tokens_per_sec": found.weights_tokens_per_sec,
+        "memory_tokens_per_sec": found.memory_tokens_per_sec,
+        "tokens_per_sec": found.tokens_per_sec,
         "compute_bound_batch_size": {
             "weights": found.compute_bound_batch(weights),
             "step": found.compute_bound_batch(found.decode.operations),
@@ -186,14 +184,14 @@ def _step(found: Analysis, step: StepCost) -> dict[str, Any]:
     return {
         "name": step.name,
         "tokens": step.tokens,
-        "seconds": float(found.seconds(step)),
-        "utilization": float(found.utilization(step)),
+        "seconds": found.seconds(step),
+        "utilization": found.utilization(step),
         "operations": [
             {
                 "name": one.name,
                 "flops": one.flops,
-                "bytes": math.ceil(one.nbytes),
-                "intensity": float(one.intensity),
+                "bytes": one.nbytes,
+                "intensity": one.intensity,
                 "memory_bound": found.roof.is_memory_bound(one.intensity),
             }
             for one in (*step.operations, step.whole)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, Namespace
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
 from ..errors import BudgetError
 from ..inference.analysis import Analysis
-from ..inference.numbers import positive, whole
+from ..inference.numbers import Given, positive, whole
 from ..inference.roof import DTYPES, Roofline, dtype_named, roof
 from ..inference.transformer import Model, model_of
 from ..profiles import DEFAULT_PROFILE, find_profile
@@ -19,7 +17,7 @@ from ..units import parse_size, shown
 #: Dtypes that weights are kept in while products are computed in another, unless it is asked for.
 _QUANTISED: Final = ("fp8", "int8", "fp4", "int4")
 
-#: What gives the numbers of a model.
+#: The option that gives each number of a model.
 _OPTIONS: Final = MappingProxyType(
     {
         "num_params": "--params",
@@ -34,7 +32,6 @@ _OPTIONS: Final = MappingProxyType(
         "kv_group_bytes": "--kv-group-bytes",
     }
 )
-_NAMES: Final = re.compile(rf"\b(kv_)?({'|'.join(_OPTIONS)}|group_size|group_bytes)\b")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -89,18 +86,13 @@ def _model(arguments: Namespace, dtypes: dict[str, str]) -> Model:
         if option != "--mla"
     }
     texts |= _latent(arguments.mla)
-    given = {name: _number(text) for name, text in texts.items() if text is not None}
+    given: dict[str, object] = {
+        name: _number(text) for name, text in texts.items() if text is not None
+    }
     given["dtype_bytes"] = DTYPES[dtypes["dtype"]]
     given["activation_bytes"] = DTYPES[dtypes["compute_dtype"]]
     given["kv_dtype_bytes"] = DTYPES[dtypes["kv_dtype"]]
-    try:
-        return model_of(given)
-    except BudgetError as error:  # it names the model's numbers, and the options are what is known
-        raise BudgetError(_NAMES.sub(_option, str(error))) from None
-
-
-def _option(name: re.Match[str]) -> str:
-    return _OPTIONS.get(name[0]) or _OPTIONS[f"kv_{name[0]}"]
+    return model_of(Given(given, _OPTIONS))
 
 
 def _latent(text: str | None) -> dict[str, str | None]:
@@ -129,7 +121,7 @@ def _roof(arguments: Namespace, computed: str) -> Roofline:
                 "--bandwidth and --compute together tell a device, with --memory if it matters;"
                 " give both, or the --device that differs in it"
             )
-        known = Roofline("the device", None, Fraction(1), Fraction(1))
+        known = Roofline("the device", None, 1.0, 1.0)
     else:
         known = roof(find_profile(arguments.device or DEFAULT_PROFILE), computed)
     return Roofline(
@@ -141,5 +133,5 @@ def _roof(arguments: Namespace, computed: str) -> Roofline:
     )
 
 
-def _rate(name: str, text: str) -> Fraction:
+def _rate(name: str, text: str) -> float:
     return positive(name, _number(text))

@@ -12,6 +12,7 @@ from ..errors import BudgetError
 from ..suggestion import closest
 from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, DEFAULTS
+from ..symbols.sizes import as_sizes
 from ..units import shown
 from .window_stack import pause
 
@@ -76,12 +77,8 @@ def qkv(
 
     kind = dtype_of(dtype)
     Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
-    sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size < 2**63:
-            raise BudgetError(
-                f"qkv needs {name} to be a whole number >= 1 and < 2**63, got {shown(size)}"
-            )
+    given = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
+    B, H, N, d, Hkv, M, dv = as_sizes("qkv", given, bits=63)
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
     if not isinstance(requires_grad, bool):

@@ -67,6 +67,8 @@ def described(variables: Mapping[str, str]) -> Devices:
         bus_bits=number("BUS_BITS"),
         clock_mhz=number("CLOCK_KHZ") // 1000,
         memory_clock_mhz=number("MEMORY_CLOCK_KHZ") // 1000,
+        tensor_clock_mhz=number("TENSOR_CLOCK_KHZ") // 1000 or None,
+        half_rate=frozenset(variables.get(_PREFIX + "HALF_RATE", "").split()),
     )
     return Devices(profile, number("DEVICES"))
 
@@ -139,4 +141,7 @@ def _described(profile: DeviceProfile, count: int) -> dict[str, str | int]:
         "BUS_BITS": profile.bus_bits,
         "CLOCK_KHZ": 1000 * profile.clock_mhz,
         "MEMORY_CLOCK_KHZ": 1000 * profile.memory_clock_mhz,
+        # The runtime does not read these two; they make the profile that `described` returns whole.
+        "TENSOR_CLOCK_KHZ": 1000 * (profile.tensor_clock_mhz or 0),
+        "HALF_RATE": " ".join(sorted(profile.half_rate)),
     }

@@ -1,4 +1,4 @@
-"""Lab 01: standard attention in NumPy, and what the document expects of its memory."""
+"""Lab 01: standard attention in NumPy, and the memory that the document expects."""
 
 import sys
 import tracemalloc
@@ -158,10 +158,10 @@ class TestMeasure:
 
     @pytest.mark.parametrize("tracing", [False, True])
     def test_the_peak_holds_three_matrices(self, tracing):
-        # scores, the scores less their largest, and the weights; the interpreter's objects on top
+        # scores, scores minus their maximum, and weights; plus the interpreter's objects
         if tracing:
             tracemalloc.start()
-            bytes(1 << 26)  # a higher peak, of before
+            bytes(1 << 26)  # a higher peak, before the call
         try:
             found = measure_attention_memory(512, 64)
             assert tracemalloc.is_tracing() == tracing

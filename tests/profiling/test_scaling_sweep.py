@@ -1,4 +1,4 @@
-"""The notebook's sweep: rows of measurements beside the theory, and memory that runs out."""
+"""The notebook's sweep: rows of measurements with the theory, and out of memory."""
 
 import csv
 import threading
@@ -18,7 +18,7 @@ from pytest_attnmem.profiling import (
     save_csv,
     theoretical_memory,
 )
-from pytest_attnmem.profiling import memory_scaling as scaling
+from pytest_attnmem.profiling import scaling_sweep as scaling
 
 ROW = ScalingRow(
     512,
@@ -38,7 +38,7 @@ def test_running_out_of_memory_is_a_row(rows):
     assert [peak.measured_bytes is None for peak in standard] == [False, False, True]
     assert standard[2].out_of_memory.startswith("needs 16.0 GiB more at standard.py:")
     assert [peak.out_of_memory for peak in standard[:2]] == [None, None]
-    # One shape later it goes on, with nothing left of what failed.
+    # The next shape is measured, and nothing of the failed one is left.
     assert rows[2].peaks["linear-causal"].measured_bytes == 4_497_342_464
 
 
@@ -145,7 +145,7 @@ def test_the_csv_reads_back(tmp_path, rows):
     ("given", "name", "why"),
     [
         ([], "rows.csv", "there is no row"),
-        ([ROW, replace(ROW, peaks={})], "rows.csv", "its rows are of different kernels"),
+        ([ROW, replace(ROW, peaks={})], "rows.csv", "the rows have different kernels"),
         ([ROW], "none/rows.csv", "No such file or directory"),
     ],
 )
