@@ -200,7 +200,7 @@ class TestMeasure:
         with pytest.raises(BackendUnavailable) as error:
             pytest_attnmem.measure(int, backend="tpu")
         assert str(error.value) == (
-            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, cpu, null, simulated"
+            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, null, cpu, simulated"
         )
 
 
