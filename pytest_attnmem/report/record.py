@@ -12,7 +12,7 @@ from ..budgets.growth_fit import Growth
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
-from ..measurement.held import Held
+from ..measurement.held import SCRATCH_SUFFIX, Held
 from ..measurement.measurement import METRICS, Measurement
 from ..measurement.timeline import Span, Timeline
 from ..units import excerpt, shown
@@ -217,6 +217,7 @@ def _checked(made: _Made) -> _Made:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {name: getattr(held, name) for name in Held.__slots__}
+    del data["scratch"]  # ``op`` ends in ``(scratch)``
     traced = {name: data.pop(name) for name in ("module", "role", "dims")}
     known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
     return {"bytes": data.pop("nbytes"), **data, "shape": list(held.shape), **known}
@@ -234,6 +235,7 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
             data.get("module", ""),
             data.get("role", ""),
             tuple(data.get("dims", ())),
+            str(data["op"]).endswith(SCRATCH_SUFFIX),
         )
     )
 

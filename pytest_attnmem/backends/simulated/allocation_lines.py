@@ -67,7 +67,7 @@ def written(
 
 def scratch(nbytes: int, op: Any, line: Line) -> Held:
     """Returns the description of an operator's scratch."""
-    return Held(nbytes, (), "", f"{_name(op)} (scratch)", *_origin(line))
+    return Held.of_scratch(nbytes, _name(op), *_origin(line))
 
 
 def _name(op: Any) -> str:
