@@ -15,10 +15,13 @@ from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
 from .fake_tensor import DEVICE
-from .op_plan import AllocationPlan, OpCall, Output, Planner
+from .op_plan import Planner
+from .op_rules import plan, program_only
 
 if TYPE_CHECKING:
     from .simulation import Simulation
+
+__all__ = ["Simulated", "open_backend", "program_only"]
 
 
 class Simulated:
@@ -27,13 +30,12 @@ class Simulated:
     device: str = DEVICE
     computes = False
 
-    def __init__(self, profile: DeviceProfile, plan: Planner | None = None) -> None:
-        from . import scratch
+    def __init__(self, profile: DeviceProfile, planner: Planner | None = None) -> None:
         from .simulation import Simulation
 
         self.profile = profile
         self.name = f"simulated:{profile.name}"
-        self._simulation = Simulation(profile, settings_from(os.environ), plan or scratch.plan)
+        self._simulation = Simulation(profile, settings_from(os.environ), planner or plan)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -116,16 +118,6 @@ class _Tracing:
         interval = self._simulation.stop()
         self._simulation.trace(False)
         return interval
-
-
-def program_only(call: OpCall) -> AllocationPlan:
-    """Returns a plan with the outputs alone, as large as on CUDA, without operators' scratch."""
-    from . import scratch
-
-    steps = scratch.plan(call)
-    if steps is None:
-        return tuple(map(Output, range(len(call.outputs))))
-    return tuple(step for step in steps if isinstance(step, Output))
 
 
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:

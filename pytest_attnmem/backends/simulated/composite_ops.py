@@ -19,7 +19,7 @@ import torch
 from torch.library import Library
 
 from ...profiles import DeviceProfile
-from .attention import scaled_dot_product_attention
+from .attention.sdpa import scaled_dot_product_attention
 from .op_kinds import CUDA_KERNELS, in_cpp
 
 if TYPE_CHECKING:

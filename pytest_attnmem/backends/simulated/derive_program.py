@@ -19,8 +19,8 @@ from ...profiles import DEFAULT_PROFILE, find_profile
 from ...symbols.argument_shapes import Argument
 from ...units import shown
 from ..tracing.dispatch_tracker import raised_at
-from . import program_only, scratch
 from .fake_tensor import DEVICE
+from .op_rules import plan, program_only
 from .simulation import Simulation
 
 #: Bytes of the device: a program must not run out of memory while its formula is derived.
@@ -42,7 +42,7 @@ def program(
         BackendUnavailable: there is no such profile.
     """
     device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
-    simulation = Simulation(device, AllocatorSettings(), scratch.plan if profile else program_only)
+    simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
 
     def run(sizes: Mapping[str, int]) -> Run:

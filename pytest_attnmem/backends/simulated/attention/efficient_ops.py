@@ -7,12 +7,11 @@ Source, of PyTorch 2.13, in ``aten/src/ATen/native/transformers/cuda/``: ``atten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
-from .arguments import AttentionRule, argument
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .backward_kernels import BackwardKernel, select
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
@@ -66,17 +65,17 @@ def _forward(of: _Sizes) -> AllocationPlan | None:
 def backward(call: OpCall) -> AllocationPlan | None:
     """``_scaled_dot_product_efficient_attention_backward``."""
     of = _of(*call.args[1:4], heads_first=True)
-    wanted = argument(call, 10, "grad_input_mask")
+    wanted = argument(call, "grad_input_mask")
     bias = call.args[4] if wanted[3] else None
     return _backward(call, of, call.args[9], bias, heads_first=True)
 
 
 def unscaled_backward(call: OpCall) -> AllocationPlan | None:
     """``_efficient_attention_backward``; its sequences of many lengths are not modelled."""
-    if call.args[6] is not None or argument(call, None, "shared_storage_dqdkdv"):
+    if call.args[6] is not None or argument(call, "shared_storage_dqdkdv"):
         return None
     of = _of(*call.args[1:4], heads_first=False)
-    most, window = argument(call, None, "num_splits_key"), argument(call, None, "window_size")
+    most, window = argument(call, "num_splits_key"), argument(call, "window_size")
     if most is not None or window:
         return None
     bias = call.args[4] if call.args[15] else None
@@ -146,7 +145,7 @@ def _key_splits(call: OpCall, of: _Sizes, kernel: BackwardKernel) -> int:
     return max(1, min(divide_up(of.M, kernel.columns), 200 // (of.B * of.H)))
 
 
-RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._scaled_dot_product_efficient_attention.default": forward,
         "aten._scaled_dot_product_efficient_attention_backward.default": backward,

@@ -6,14 +6,13 @@ Source: ``aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp`` (``m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ctypes import c_float
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
-from .arguments import AttentionRule, argument
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 _BLOCK_ROWS: Final = 128  # that softmax_d and dq_accum are padded to
@@ -40,7 +39,7 @@ class _Sizes(NamedTuple):
 
 def forward(call: OpCall) -> AllocationPlan:
     """``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
-    dropout, mask = (argument(call, 3, "dropout_p", 0.0), argument(call, 5, "return_debug_mask"))
+    dropout, mask = (argument(call, "dropout_p"), argument(call, "return_debug_mask"))
     query, key = call.args[:2]
     return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
 
@@ -51,10 +50,10 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
     A key cache in pages is not known, nor one query a sequence with grouped heads, if varlen.
     """
     query, key, dropout = call.args[0], call.args[1], call.args[7]
-    window = [argument(call, None, f"window_size_{side}") for side in ("left", "right")]
-    biased = argument(call, None, "alibi_slopes") is not None
-    given = argument(call, None, "num_splits")
-    if argument(call, None, "block_table") is not None or given:
+    window = [argument(call, f"window_size_{side}") for side in ("left", "right")]
+    biased = argument(call, "alibi_slopes") is not None
+    given = argument(call, "num_splits")
+    if argument(call, "block_table") is not None or given:
         return None
     if call.args[3] is None:
         plain = not biased and not any(side is not None and side >= 0 for side in window)
@@ -182,7 +181,7 @@ def _busy(blocks: int, at_once: int) -> float:
     return c_float(waves / ceil(waves)).value
 
 
-RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._scaled_dot_product_flash_attention.default": forward,
         "aten._scaled_dot_product_flash_attention_backward.default": backward,

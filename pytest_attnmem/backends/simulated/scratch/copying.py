@@ -42,6 +42,7 @@ def _log_sigmoid(call: OpCall) -> AllocationPlan:
     return (Output(0),)
 
 
+TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_alone for name in ALONE},

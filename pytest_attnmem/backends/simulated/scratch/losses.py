@@ -7,8 +7,8 @@ from typing import Final
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
-from .arguments import argument
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import HALVES, copy_bytes, dense_bytes, wider

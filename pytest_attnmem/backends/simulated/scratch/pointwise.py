@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import torch
 
+from ..op_arguments import overload
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .arguments import overload
 from .plan_steps import allocate_outputs, outputs_alone, temporary
 from .tensor_bytes import dense_bytes
 
@@ -46,7 +46,7 @@ IN_PLACE: Final = (
 )
 
 
-def by_kind(op: str) -> Rule | None:
+def rule_by_kind(op: str) -> Rule | None:
     """The rule of an operator that its tags or its schema tell all about."""
     if op.startswith("profiler."):
         return _nothing
@@ -97,6 +97,7 @@ def _power_of_scalar(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
+TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_alone for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},

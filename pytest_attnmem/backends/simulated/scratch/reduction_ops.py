@@ -10,8 +10,8 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
-from .arguments import argument
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wider, wrapped

@@ -7,8 +7,8 @@ from typing import Final
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .arguments import argument
 from .cub import OLDEST, scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .arguments import argument
 from .cub import radix_sort_storage
 from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import copy_bytes, wrapped

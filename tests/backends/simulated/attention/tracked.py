@@ -6,9 +6,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pytest_attnmem.backends.simulated.attention import RULES
 from pytest_attnmem.backends.simulated.op_plan import OpCall, Output
-from pytest_attnmem.backends.simulated.scratch import plan
+from pytest_attnmem.backends.simulated.op_rules import plan
 
 from .recordings import Told
 
@@ -17,8 +16,7 @@ ORDERS = {"aten.native_dropout.default": (1, 0)}  # all others make theirs as re
 
 def steps(call):
     """What an operator does; of those that have no rule, what they return."""
-    known = RULES[call.op](call) if call.op in RULES else plan(call)
-    return known or [Output(index) for index in ORDERS.get(call.op, range(len(call.outputs)))]
+    return plan(call) or [Output(index) for index in ORDERS.get(call.op, range(len(call.outputs)))]
 
 
 class Tracked(TorchDispatchMode):
