@@ -1,4 +1,4 @@
-"""What ``_safe_softmax`` allocates: a softmax that is zero in rows where all is masked.
+"""The rule for ``_safe_softmax``, which is zero in rows where all scores are masked.
 
 Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
 """
@@ -19,7 +19,7 @@ from ..scratch.tensor_iterator import reduction
 
 
 def safe_softmax(call: OpCall) -> AllocationPlan:
-    """Which scores are -inf, in which rows all of them are, and the zero that is put there."""
+    """Plans the softmax, the masks of infinite scores and of masked rows, and the zero."""
     scores: torch.Tensor = call.args[0]
     dim = int(argument(call, "dim")) % max(scores.dim(), 1)
     dtype = argument(call, "dtype") or scores.dtype

@@ -137,7 +137,7 @@ def test_without_cudnn_the_next_backend_is_taken():
     assert dict(choice.reasons) == {}
     alone = select_backend(question(has_cudnn=False, switches=replace(ONLY, cudnn=True)))
     assert alone.backend is None
-    assert alone.reasons[CUDNN] == "cuDNN is not there"
+    assert alone.reasons[CUDNN] == "cuDNN is not available"
 
 
 def test_cudnn_may_be_put_last():
@@ -157,7 +157,7 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
         ({"mask": True}, FLASH, "there is a mask"),
         ({"d": 288}, FLASH, "head dims [288, 288, 288]: need one, of at most 256"),
         ({"capability": (7, 5)}, FLASH, "needs compute capability 8.0 to 12.1, not 7.5"),
-        ({"dtype": "float32"}, FLASH, "dtype float32 is none of float16, bfloat16"),
+        ({"dtype": "float32"}, FLASH, "dtype float32 is not one of float16, bfloat16"),
         ({"kv_heads": 3}, FLASH, "the heads of k and v must divide those of q"),
         ({"switches": Switches(flash=False)}, FLASH, "switched off"),
         (
@@ -170,7 +170,7 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
             EFFICIENT,
             "q, k and v need the same number of heads",
         ),
-        ({"capability": (9, 0), "dropout_p": 0.1}, CUDNN, "dropout is no multiple of 1/16"),
+        ({"capability": (9, 0), "dropout_p": 0.1}, CUDNN, "dropout is not a multiple of 1/16"),
         (
             {"capability": (10, 0), "d": 192},
             CUDNN,
@@ -179,7 +179,7 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
         (
             {"capability": (9, 0), "switches": Switches(deterministic=True)},
             CUDNN,
-            "it is not deterministic",
+            "cuDNN is not deterministic",
         ),
     ],
 )
