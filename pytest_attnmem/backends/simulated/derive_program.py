@@ -52,7 +52,7 @@ def program(
                 loss = _first_with_gradient(out)
                 (loss.sum() if loss.dim() else loss).backward()
             elif not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out)):
-                raise BudgetError(f"the function returned {shown(out)}, and no tensor")
+                raise BudgetError(f"the function returned {shown(out)}, which has no tensor")
             return out
 
         try:
@@ -88,4 +88,4 @@ def _first_with_gradient(out: Any) -> torch.Tensor:
     for leaf in tree_leaves(out):
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
             return leaf
-    raise BudgetError(f"the function returned {shown(out)}, and no tensor that has a gradient")
+    raise BudgetError(f"the function returned {shown(out)}, which has no tensor with a gradient")

@@ -91,14 +91,12 @@ def _check(real: torch.Tensor) -> None:
     named = f"{list(real.shape)} {str(real.dtype).removeprefix('torch.')}"
     if not (kind in (torch.Tensor, torch.nn.Parameter) or isinstance(real, FakeTensor)):
         raise CannotSimulate(
-            f"a {kind.__name__} {named} from outside the window cannot stand for a simulated"
-            " tensor; make it inside"
+            f"a {kind.__name__} {named} from outside the window cannot be simulated; make it inside"
         )
     if real.layout is not torch.strided or real.is_quantized:
         layout = str(real.layout).removeprefix("torch.")
         raise CannotSimulate(
-            f"a {layout} tensor {named} from outside the window cannot stand for a simulated one;"
-            " make it inside"
+            f"a {layout} tensor {named} from outside the window cannot be simulated; make it inside"
         )
     if real.grad_fn is not None:
         raise CannotSimulate(

@@ -160,7 +160,7 @@ class SimulatedFakeMode(FakeTensorMode):
         return out
 
     def _unsupported(self, func: Any) -> CannotSimulate:
-        return self.observer.no_data_error(f"{func}, of which nothing is known without data,")
+        return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")
 
     def _lacks_device(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Returns True if C++ code makes a tensor, not a single number, without a device."""

@@ -123,8 +123,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             self._fake_mode.observer.device_named()
             return CUDA
         raise CannotSimulate(
-            f"the simulated backend has one device, 'cuda', and no {str(given)!r}; use another"
-            " backend for that"
+            f"the simulated backend has one device, 'cuda', not {str(given)!r}; use another backend"
         )
 
     def _attribute(self, func: Any, args: tuple[Any, ...]) -> Any:

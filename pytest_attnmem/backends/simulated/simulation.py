@@ -33,6 +33,7 @@ from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
 
 _SHOWN = 20
+_OWN_THREAD = "only the test's own thread is simulated"
 
 
 class Simulation:
@@ -164,14 +165,14 @@ class Simulation:
         self.device.recording = False
         problem = self._problem()
         if ran is not None:
-            problem = problem or "a thread ran meanwhile, and the test's own alone is simulated"
+            problem = problem or f"another thread ran, and {_OWN_THREAD}"
         return self.device.interval(problem)
 
     def _problem(self) -> str | None:
         if self._compiled:
             return "compiled code cannot be simulated"
         if self._thread_started:
-            return "a thread was started, and the test's own alone is simulated"
+            return f"the test started a thread, and {_OWN_THREAD}"
         if self._errors:
             return self._errors[0]
         unknown = [*self._storages.unknown]
@@ -215,7 +216,7 @@ class Simulation:
             return CannotSimulate(self._errors[0])
         call = call or _named(self._function_mode.current_call)
         return self._record_error(
-            f"{call} needs the values of a tensor{_at()}, and a simulated one has none; use"
+            f"{call} needs the values of a tensor{_at()}, and a simulated tensor has none; use"
             " backend='cpu' for this test"
         )
 

@@ -35,7 +35,7 @@ def test_every_module_with_rules_is_found():
     assert len(written) > 12
 
 
-def test_the_rules_do_not_depend_on_who_looks_and_cannot_change():
+def test_the_rules_are_in_a_fixed_order_and_frozen():
     assert isinstance(RULES, MappingProxyType)
     again = collect([*op_rules._modules(op_rules.scratch), *op_rules._modules(op_rules.attention)])
     assert [*again.items()] == [*RULES.items()]

@@ -1,4 +1,4 @@
-"""The memory of a simulated device, told of births and deaths by hand."""
+"""The memory of a simulated device, with allocations made by hand."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def take(device, nbytes):
     return device.allocate(nbytes, about(nbytes))
 
 
-def test_a_birth_raises_the_level_and_a_death_lowers_it(device):
+def test_an_allocation_raises_the_level_and_a_free_lowers_it(device):
     first = take(device, 1000)
     second = take(device, 3 * MIB)
     device.free(first)
@@ -38,12 +38,12 @@ def test_a_birth_raises_the_level_and_a_death_lowers_it(device):
     device.free(second)
 
 
-def test_what_takes_no_memory_is_no_birth(device):
+def test_zero_bytes_are_not_an_allocation(device):
     assert device.allocate(0, about(0)) is None
     assert device.interval().allocations == 0
 
 
-def test_who_was_alive_at_the_peak_is_known(device):
+def test_the_tensors_alive_at_the_peak_are_known(device):
     early = take(device, 512)
     take(device, 2048)
     device.free(early)
@@ -53,7 +53,7 @@ def test_who_was_alive_at_the_peak_is_known(device):
     assert [(birth, held.nbytes) for birth, held in interval.left] == [(1, 2048), (2, 100)]
 
 
-def test_a_later_stretch_knows_who_was_there_before(device):
+def test_a_later_window_knows_the_tensors_from_before(device):
     before = take(device, 512)
     device.begin()
     take(device, 1024)
@@ -64,7 +64,7 @@ def test_a_later_stretch_knows_who_was_there_before(device):
     assert interval.births == 1
 
 
-def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(device):
+def test_an_input_takes_memory_that_no_window_counts(device):
     small = take(device, 1 * MIB)
     given = device.add_input(4 * MIB)
     take(device, 2 * MIB)
@@ -75,7 +75,7 @@ def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(d
     assert device.statistics.requested.current == 2 * MIB
 
 
-def test_what_is_born_while_no_gauge_is_on_is_an_input(device):
+def test_memory_allocated_outside_a_window_is_an_input(device):
     device.recording = False
     block = take(device, 4 * MIB)
     device.recording = True
@@ -85,7 +85,7 @@ def test_what_is_born_while_no_gauge_is_on_is_an_input(device):
     assert (interval.requested, interval.allocations) == (Delta(0, 0), 0)
 
 
-def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
+def test_the_program_may_reset_its_own_peaks_in_a_window(device):
     device.free(take(device, 8 * MIB))
     assert device.peaks()["allocated"] == 8 * MIB
     device.reset_peaks()
@@ -94,7 +94,7 @@ def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
     assert device.interval().allocated == Delta(8 * MIB, 1 * MIB)
 
 
-def test_the_gauge_may_begin_without_the_program_minding(device):
+def test_the_programs_peaks_outlive_the_begin_of_a_window(device):
     device.free(take(device, 8 * MIB))
     device.begin()
     assert device.peaks()["requested"] == 8 * MIB
@@ -109,7 +109,7 @@ def test_each_thread_gets_one_workspace_on_each_stream(device):
     assert device.interval().requested == Delta(4000, 4000)
 
 
-def test_what_does_not_fit_is_refused_and_remembered(device):
+def test_running_out_of_memory_is_raised_and_recorded(device):
     with pytest.raises(OutOfMemory):
         device.allocate(64 << 30, about(64 << 30, "attn.py:7"))
     interval = device.interval()
@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused_and_remembered(device):
     assert device.interval().out_of_memory == ""
 
 
-def test_another_process_finds_it_empty(device):
+def test_a_restarted_device_is_empty(device):
     old = take(device, 8 * MIB)
     device.restart()
     device.free(old)

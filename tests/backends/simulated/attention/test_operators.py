@@ -1,4 +1,4 @@
-"""What attention's operators allocate, against PyTorch's own CUDA code, event by event."""
+"""The plans of attention's operators against PyTorch's own CUDA code, event by event."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from pytest_attnmem.backends.simulated.op_rules import RULES, plan
 from pytest_attnmem.profiles import find_profile
 
 from . import cases
-from .recordings import Told, recorded
+from .recordings import Events, recorded
 
 RECORDED = recorded("operators")
 
@@ -24,7 +24,7 @@ def fakes():
 
 
 def plan_of(operator, arguments, device, deterministic=False):
-    """The plan of that call there, and the sizes of what it returns."""
+    """Returns the plan of a call on a device, and the sizes of its outputs."""
     name = f"aten.{operator}.default"
     results = getattr(torch.ops.aten, operator)(*arguments)
     results = results if isinstance(results, tuple) else (results,)
@@ -35,13 +35,13 @@ def plan_of(operator, arguments, device, deterministic=False):
 
 
 @pytest.mark.parametrize("device", RECORDED)
-def test_every_event_is_that_of_the_device(fakes, device):
+def test_the_events_are_the_recorded_ones(fakes, device):
     for operator, case, events in RECORDED[device]:
         arguments = cases.arguments(operator, case, "cpu")
         steps, sizes = plan_of(operator, arguments, device, case.get("deterministic", False))
-        told = Told()
-        told.follow(steps, sizes)
-        assert str(told) == events, (operator, case)
+        events_seen = Events()
+        events_seen.follow(steps, sizes)
+        assert str(events_seen) == events, (operator, case)
 
 
 def test_the_recordings_are_of_every_operator():
@@ -103,6 +103,6 @@ def test_there_are_no_more_splits_than_blocks_of_keys(rows, columns, d):
         ("_flash_attention_forward", {"N": (7, 7), "M": (100, 7), "Hkv": 2}),
     ],
 )
-def test_a_call_without_a_known_answer_has_no_plan(fakes, operator, case):
+def test_a_call_that_is_not_modelled_has_no_plan(fakes, operator, case):
     steps, _ = plan_of(operator, cases.arguments(operator, case, "cpu"), "A100-80GB")
     assert steps is None
