@@ -161,10 +161,10 @@ class Simulation:
 
     def stop(self) -> Interval:
         """Ends the window and returns its numbers."""
-        ran = self._thread_watch.stop()
+        other_thread = self._thread_watch.stop()
         self.device.recording = False
         problem = self._problem()
-        if ran is not None:
+        if other_thread is not None:
             problem = problem or f"another thread ran, and {_OWN_THREAD}"
         return self.device.interval(problem)
 

@@ -16,7 +16,7 @@ CUDA = torch.device("cuda", 0)
 
 
 @pytest.fixture
-def on(backends):
+def backend(backends):
     """Returns a backend with an empty device."""
     backend = backends()
     backend.forget()
@@ -27,8 +27,8 @@ def naive(q, k, v):
     return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
-def test_tensors_are_on_the_device_and_have_no_data(on):
-    with on.world():
+def test_tensors_are_on_the_device_and_have_no_data(backend):
+    with backend.world():
         x = torch.randn(2, 3, device="cuda", requires_grad=True)
         seen = [x.device, x.is_cuda, x.is_cpu, x.is_meta, x.get_device(), torch.get_device(x)]
         y = naive(x[None], x[None], x[None])
@@ -56,10 +56,10 @@ def test_tensors_are_on_the_device_and_have_no_data(on):
         lambda: torch.tensor(1.0).cuda().expand(4),
     ],
 )
-def test_every_name_of_the_device_puts_one_tensor_there(on, run, make):
+def test_every_name_of_the_device_puts_one_tensor_there(backend, run, make):
     seen = run(make)
     assert seen.peak_bytes in (16, 4)
-    with on.world():
+    with backend.world():
         assert make().device == CUDA
 
 
@@ -84,8 +84,8 @@ def test_a_number_stays_on_the_host_and_keeps_its_value(run):
     assert run(program).peak_bytes == 2 * 2 * 4
 
 
-def test_another_device_is_refused_by_name(on):
-    with on.world(), pytest.raises(CannotSimulate) as refused:
+def test_another_device_is_refused_by_name(backend):
+    with backend.world(), pytest.raises(CannotSimulate) as refused:
         torch.ones(1, device="cuda:1")
     assert str(refused.value) == (
         "the simulated backend has one device, 'cuda', not 'cuda:1'; use another backend"
@@ -109,8 +109,8 @@ def test_the_device_has_the_properties_of_its_profile(backends):
         assert total == properties.total_memory > free
 
 
-def test_the_allocators_functions_report_the_simulated_allocator(on):
-    with on.world():
+def test_the_allocators_functions_report_the_simulated_allocator(backend):
+    with backend.world():
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         x = torch.ones(1000, device="cuda")
@@ -139,8 +139,8 @@ def test_streams_and_events_work(run):
     assert run(program).reserved_bytes == 2 << 20
 
 
-def test_a_generator_can_be_made_for_the_device(on):
-    with on.world():
+def test_a_generator_can_be_made_for_the_device(backend):
+    with backend.world():
         generator = torch.Generator("cuda").manual_seed(1)
         assert generator.device == CUDA
         assert isinstance(generator, torch.Generator)
@@ -150,8 +150,8 @@ def test_a_generator_can_be_made_for_the_device(on):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_autocast_casts_as_on_a_device(on, dtype):
-    with on.world():
+def test_autocast_casts_as_on_a_device(backend, dtype):
+    with backend.world():
         x, layer = torch.ones(4, 4, device="cuda"), nn.Linear(4, 4, device="cuda")
         with torch.autocast("cuda", dtype):
             low = [x @ x, layer(x), F.scaled_dot_product_attention(x, x, x), torch.mv(x, x[0])]
@@ -175,14 +175,14 @@ def test_a_weight_is_cast_once_in_an_autocast(run):
     assert seen.retained_bytes == 3 * 64 * 2
 
 
-def test_every_patch_is_undone(on):
+def test_every_patch_is_undone(backend):
     def state():
         modules = (torch, torch.cuda, torch.cuda.memory, torch.autograd, torch.random)
         owners = (*modules, torch.accelerator, torch.nn.Module, torch.UntypedStorage, torch._C)
         return [{name: id(value) for name, value in vars(owner).items()} for owner in owners]
 
     before = state()
-    with pytest.raises(TypeError), on.world(), on.world():
+    with pytest.raises(TypeError), backend.world(), backend.world():
         torch.ones("what", device="cuda")
     assert state() == before
     assert not torch.cuda.is_initialized()
@@ -192,8 +192,8 @@ def test_every_patch_is_undone(on):
     assert x.grad.tolist() == [3, 3, 3]
 
 
-def test_a_tensor_may_be_used_after_its_context(on):
-    with on.world():
+def test_a_tensor_may_be_used_after_its_context(backend):
+    with backend.world():
         x = torch.ones(3, 3, device="cuda", requires_grad=True)
     y = (x @ x).sum()
     y.backward()
@@ -203,19 +203,19 @@ def test_a_tensor_may_be_used_after_its_context(on):
     )
 
 
-def test_tensors_of_another_thread_are_real_meanwhile(on):
+def test_tensors_of_another_thread_are_real_meanwhile(backend):
     made = []
-    with on.world():
+    with backend.world():
         thread = threading.Thread(target=lambda: made.append(torch.ones(2) + 1))
         thread.start()
         thread.join()
     assert made[0].tolist() == [2, 2]
 
 
-def test_nested_windows_have_their_own_numbers(on):
-    with window(on) as outer:
+def test_nested_windows_have_their_own_numbers(backend):
+    with window(backend) as outer:
         a = torch.ones(1000, device="cuda")
-        with window(on) as inner:
+        with window(backend) as inner:
             b = torch.ones(500, device="cuda")
         del b
     assert (outer.measurement.peak_bytes, inner.measurement.peak_bytes) == (6000, 2000)

@@ -33,12 +33,12 @@ def scaled_dot_product_attention(
     *,
     profile: DeviceProfile,
     has_cudnn: bool = True,
-    note: Callable[[SelectedBackend], None] | None = None,
+    on_select: Callable[[SelectedBackend], None] | None = None,
 ) -> Tensor:
     """Runs attention with the backend and the operators that PyTorch uses on that device.
 
-    [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable. ``note`` is
-    called with the selected backend.
+    [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable.
+    ``on_select`` is called with the selected backend.
 
     Raises:
         RuntimeError: no backend that is switched on can run, or PyTorch rejects the arguments; the
@@ -52,8 +52,8 @@ def scaled_dot_product_attention(
         return refusal
     params = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
     choice = select_backend(params)
-    if note is not None:
-        note(choice)
+    if on_select is not None:
+        on_select(choice)
     if choice.backend is None:
         raise RuntimeError(choice.error)
     if choice.backend == FLASH:

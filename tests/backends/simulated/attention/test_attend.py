@@ -66,10 +66,10 @@ def only(*backends):
 
 def selected(profile, **others):
     """Returns the backend selected for a plain call."""
-    notes = []
+    choices = []
     query = empty(2, 4, 256, 64)
-    attend(query, query, query, profile=profile, note=notes.append, **others)
-    (choice,) = notes
+    attend(query, query, query, profile=profile, on_select=choices.append, **others)
+    (choice,) = choices
     return choice
 
 
