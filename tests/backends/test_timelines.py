@@ -133,7 +133,7 @@ def test_inputs_and_what_was_there_before_are_no_lives(backend, trace):
 
 def test_the_scratch_of_kernels_is_told_where_the_device_has_it():
     (m,) = seen("simulated", backward, False)
-    scratch = [span for span in m.timeline.spans if span.held.op.endswith("(scratch)")]
+    scratch = [span for span in m.timeline.spans if span.held.scratch]
     assert scratch
     assert all(span.died is not None for span in scratch)
 

@@ -31,7 +31,7 @@ LIVES = Timeline(
         Span(held(16, "bmm", 3), 0, 5),
         Span(held(32, "softmax", 4), 1, None),
         Span(held(8, "bmm", 3), 2, 4),
-        Span(Held(MIB, (), "", "cumsum (scratch)", "attn.py:5"), 3, 6),
+        Span(Held.of_scratch(MIB, "cumsum", "attn.py:5"), 3, 6),
     ),
     "the second run",
 )
