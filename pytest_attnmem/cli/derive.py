@@ -109,6 +109,8 @@ def to_dict(found: Derived) -> dict[str, Any]:
 
 def _told(term: Term) -> dict[str, Any]:
     held = [{**asdict(holder), "where": _place(holder)} for holder in term.held]
+    for holder in held:
+        del holder["scratch"]  # ``op`` ends in ``(scratch)``
     return {"text": term.text, "held": held}
 
 

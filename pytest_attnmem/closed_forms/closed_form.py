@@ -31,7 +31,6 @@ SIZES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 _OTHERS = (16, 32, 48, 64, 96)
 #: Sizes of H for programs that vary Hkv too: each is a multiple of every Hkv.
 _GROUPED = (12, 24, 36, 48, 60)
-_SCRATCH = "(scratch)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,8 @@ class Holder:
     op: str
     where: str
     function: str = ""
-
-    @property
-    def scratch(self) -> bool:
-        """Returns True for scratch inside a kernel."""
-        return self.op.endswith(_SCRATCH)
+    scratch: bool = False
+    """True for memory that a kernel allocates for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +250,10 @@ def _terms(
 ) -> tuple[Term, ...]:
     """Returns each term of the sum, with the tensors whose bytes have the same term."""
     holders = [
-        (size, Holder(str(size), shape, held.dtype, held.op, held.where, held.function))
+        (
+            size,
+            Holder(str(size), shape, held.dtype, held.op, held.where, held.function, held.scratch),
+        )
         for (held, size), shape in zip(alive, shapes.values(), strict=True)
     ]
     return tuple(
@@ -279,7 +278,7 @@ def _tensors_alone(run: Run) -> Run:
     kept: list[Alloc | Free] = []
     for event in run:
         if isinstance(event, Alloc):
-            if not event.held.op.endswith(_SCRATCH):
+            if not event.held.scratch:
                 numbers[births] = len(numbers)
                 kept.append(event)
             births += 1

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formulas.polynomial import Polynomial, expand
-from .held import Held
+from .held import SCRATCH_SUFFIX, Held
 from .tensor_groups import ROLES
 
 #: The names of components that are not tensors of the program.
@@ -20,7 +20,6 @@ UNSEEN: Final = "not seen tensor by tensor"
 
 _LENGTHS: Final = frozenset({"N", "M"})
 _WIDTHS: Final = frozenset({"d", "dv"})
-_SCRATCH_MARK: Final = "(scratch)"
 _MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "inputs": "inputs q, k, v",
@@ -78,11 +77,11 @@ def decompose(
 
 def _as_its_output(tensor: Held, others: Iterable[Held]) -> Held:
     """Returns scratch with the shape of its operator's output, if both are equally large."""
-    if not _scratch(tensor):
+    if not tensor.scratch:
         return tensor
     for other in others:
         same = other.nbytes == tensor.nbytes and other.dims
-        if same and tensor.op == f"{other.op} {_SCRATCH_MARK}":
+        if same and tensor.op == other.op + SCRATCH_SUFFIX:
             return replace(tensor, shape=other.shape, dims=other.dims)
     return tensor
 
@@ -92,7 +91,7 @@ def _last_weights(tensors: Iterable[Held]) -> Held | None:
     weights = [
         tensor
         for tensor in tensors
-        if _lengths(tensor) == 2 and not _wide(tensor) and not _scratch(tensor)
+        if _lengths(tensor) == 2 and not _wide(tensor) and not tensor.scratch
     ]
     named = [tensor for tensor in weights if "softmax" in tensor.op]
     divided = [tensor for tensor in weights if tensor.op == "div"]
@@ -107,10 +106,6 @@ def _wide(tensor: Held) -> bool:
     return not _WIDTHS.isdisjoint(tensor.dims)
 
 
-def _scratch(tensor: Held) -> bool:
-    return tensor.op.endswith(_SCRATCH_MARK)
-
-
 def _is_mask(stage: str, tensor: Held) -> bool:
     if _lengths(tensor) != 2 or _wide(tensor):
         return False
@@ -118,7 +113,7 @@ def _is_mask(stage: str, tensor: Held) -> bool:
 
 
 def _name(stage: str, tensor: Held, last: bool) -> str:
-    if _scratch(tensor):
+    if tensor.scratch:
         return SCRATCH
     if not stage:
         return _made_by(tensor)

@@ -11,7 +11,7 @@ from ..budgets.growth_contract import is_contract
 from ..budgets.growth_fit import Growth
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
-from ..measurement.held import Held
+from ..measurement.held import SCRATCH_SUFFIX, Held
 from ..measurement.measurement import METRICS, Measurement
 from ..measurement.timeline import Allocation, Timeline
 from ..units import excerpt, shown
@@ -181,16 +181,17 @@ def from_dict(data: Mapping[str, Any]) -> Record:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {JSON_NAMES.get(name, name): getattr(held, name) for name in Held.__slots__}
+    del data["scratch"]  # ``op`` ends in ``(scratch)``
     traced = {name: data.pop(name) for name in ("module", "role", "dims")}
     known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
     return {**data, "shape": list(held.shape), **known}
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"scratch": str(data["op"]).endswith(SCRATCH_SUFFIX)}
     for part in fields(Held):
         name = JSON_NAMES.get(part.name, part.name)
-        if name in data or part.default is MISSING:
+        if name != "scratch" and (name in data or part.default is MISSING):
             value = data[name]
             known[part.name] = tuple(value) if isinstance(value, list) else value
     return checked(Held(**known), _FIELDS[Held])

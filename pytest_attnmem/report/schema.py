@@ -78,7 +78,7 @@ def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
     timeline["properties"]["spans"]["items"] = span
     made = {
         "result": _object(Record, without="growth"),  # a section of the file has it
-        "held": _object(Held),
+        "held": _object(Held, without="scratch"),  # ``op`` says it
         "timeline": timeline,
     }
     made = {name: {**_described(definitions[name]), **part} for name, part in made.items()}

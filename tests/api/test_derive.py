@@ -155,7 +155,7 @@ SLIPS = {
         lambda q: q.detach(),
         ("N d",),
         BudgetError,
-        "and no tensor that has a gradient",
+        "which has no tensor with a gradient",
     ),
     "no shape": (naive, (), BudgetError, "each tensor argument needs a shape"),
     "a bad shape": (naive, ("B, H & N",), BudgetError, "cannot read shape 'B, H & N'"),

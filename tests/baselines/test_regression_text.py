@@ -129,7 +129,7 @@ def test_a_long_list_is_cut() -> None:
 
 def test_parameters_and_scratch_are_called_so() -> None:
     weights = [replace(held("empty", "64", "64"), role="parameter")] * 2
-    block = Held(512, (), "", "sort (scratch)", "attn.py:8", "attention")
+    block = Held.of_scratch(512, "sort", "attn.py:8", "attention")
     assert told("", *BEFORE, *weights, block).text == (
         "+32.5 KiB: two more float32 [64, 64], parameters; one more block of 512 B, sort (scratch)"
         " at attn.py:8"

@@ -39,7 +39,7 @@ def found():
     held = (
         Holder("4*B*N", "[B, N]", "float32", "mul", "attn.py:5"),
         Holder("4", "", "float32", "sum", "bin/attnmem:8"),
-        Holder("8*N", "", "", "bmm (scratch)", ""),
+        Holder("8*N", "", "", "bmm (scratch)", "", scratch=True),
     )
     candidate = Candidate(Polynomial({}), (Term("4*B*N + 4", held),), "")
     return Derived("0", parse_formula("0").tree, (candidate,))

@@ -73,7 +73,7 @@ def run_of(sizes):
     return (
         tensor(4 * N * N, "bmm", (N, N)),
         tensor(4 * N * N, "softmax", (N, N)),
-        tensor(8, "softmax (scratch)"),
+        Alloc(Held.of_scratch(8, "softmax", "attn.py:1")),
         Free(2),
         Free(0),
         tensor(40 * N * d, "cat", (N, 10 * d)),

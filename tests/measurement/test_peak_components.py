@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.formulas.formula import parse_formula
-from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.peak_components import SCRATCH, UNSEEN, WORKSPACES, decompose
 from pytest_attnmem.sweep.dimensions import placed
 
@@ -20,7 +20,8 @@ def held(shape, op, itemsize=4, dtype="float32", nbytes=None):
     size = itemsize
     for extent in shape:
         size *= extent
-    return Held(size if nbytes is None else nbytes, shape, dtype, op, "")
+    scratch = op.endswith(SCRATCH_SUFFIX)
+    return Held(size if nbytes is None else nbytes, shape, dtype, op, "", scratch=scratch)
 
 
 def named(alive, **options):
@@ -78,6 +79,12 @@ def test_scratch_as_large_as_what_its_operator_makes_grows_with_it():
     assert (part.growth, part.formula) == ("O(B·H·N²)", "4*B*H*N^2")
     other = held((), "bmm (scratch)", dtype="", nbytes=made.nbytes)
     assert named({"backward": [made, other]})[SCRATCH].formula == str(made.nbytes)
+
+
+def test_scratch_is_recognised_by_its_field_and_not_by_the_name_of_its_operator():
+    named_so = Held(512, (128,), "float32", "my (scratch)", "")
+    assert SCRATCH not in named({"": [named_so]})
+    assert named({"": [Held.of_scratch(512, "sort", "")]}).keys() == {SCRATCH}
 
 
 def test_sizes_of_one_have_no_name():

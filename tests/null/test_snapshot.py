@@ -58,7 +58,7 @@ def test_a_trace_and_a_snapshot_that_the_viewer_opens_and_nothing_of_what_is_wit
     row = rows["test_it.py::test_over"]
     levels = row.timeline.levels()
     assert max(levels) == row.peak_bytes
-    scratch = [span.held.op for span in row.timeline.spans if span.held.op.endswith("(scratch)")]
+    scratch = [span.held.op for span in row.timeline.spans if span.held.scratch]
     assert scratch
     assert rows["test_it.py::test_within"].timeline is None
     trace, snapshot = (

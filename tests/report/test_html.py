@@ -24,7 +24,7 @@ from .rows import records, texts
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention", dims=("1", "N", "N"))
-SCRATCH = Held(64, (), "", "bmm (scratch)", "attn.py:30")
+SCRATCH = Held.of_scratch(64, "bmm", "attn.py:30")
 ROW = Record(
     "a.py::test_a",
     outcome=WITHIN,

@@ -70,4 +70,4 @@ def test_the_message_names_the_field_its_value_and_its_type() -> None:
 
 
 def test_the_fields_are_in_the_order_of_the_class() -> None:
-    assert [name for name, _, _ in json_fields(Point)] == ["size", "name"]
+    assert [field.name for field in json_fields(Point)] == ["size", "name"]

@@ -11,7 +11,7 @@ from pytest_attnmem.report.perfetto import lanes, render
 from pytest_attnmem.report.record import Record
 
 SCORES = Held(4096, (2, 512), "float32", "mm", "attn.py:3", "attention")
-SCRATCH = Held(64, (), "", "softmax (scratch)", "attn.py:4", "attention")
+SCRATCH = Held.of_scratch(64, "softmax", "attn.py:4", "attention")
 LIVES = Timeline(
     4,
     (

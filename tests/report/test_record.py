@@ -69,6 +69,14 @@ def test_the_fields_of_the_json() -> None:
     ]
 
 
+def test_scratch_is_a_name_in_the_json_and_a_field_again_when_it_is_read() -> None:
+    scratch = Held.of_scratch(64, "softmax", "attn.py:3", "attention")
+    data = to_dict(Record("test_attn.py::test", held=(scratch,)))
+    assert data["held"][0]["op"] == "softmax (scratch)"
+    assert "scratch" not in data["held"][0]
+    assert from_dict(data).held == (scratch,)
+
+
 def test_the_fields_of_a_timeline_are_those_of_what_is_held_and_when() -> None:
     data = to_dict(Record("test_attn.py::test", held=(HELD,), timeline=LIVES))
     (held,) = data["held"]

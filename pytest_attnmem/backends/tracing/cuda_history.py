@@ -91,8 +91,8 @@ class _LabellingMode(TrackingMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        op = f"{func.overloadpacket.__name__.strip('_')} (scratch)"
-        self._calls.append(Held(0, (), "", op, *self.caller()))
+        op = func.overloadpacket.__name__.strip("_")
+        self._calls.append(Held.of_scratch(0, op, *self.caller()))
         self._memory._set_memory_metadata(str(len(self._calls) - 1))
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)

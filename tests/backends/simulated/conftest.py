@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the nul
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick_collections():
-    """Freeze what PyTorch made, so that collecting before each window costs little."""
+    """Freezes PyTorch's objects, so that garbage collection before each window is quick."""
     gc.collect()
     gc.freeze()
     yield
@@ -23,7 +23,7 @@ def _quick_collections():
 
 @pytest.fixture(scope="session")
 def backends():
-    """By profile, opened once."""
+    """Returns a function that opens the backend of a profile once."""
     opened = {}
 
     def backend(profile="A100-80GB"):
@@ -36,7 +36,7 @@ def backends():
 
 @pytest.fixture
 def run(backends):
-    """Measure one call on a fresh device; the measurement, with what the call returned."""
+    """Returns a function that measures a call on an empty device."""
 
     def measured(fn, profile="A100-80GB", primed=True):
         backend = backends(profile)

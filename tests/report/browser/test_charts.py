@@ -31,7 +31,7 @@ LIVES = Timeline(
         Allocation(held(16, "bmm", 3), 0, 5),
         Allocation(held(32, "softmax", 4), 1, None),
         Allocation(held(8, "bmm", 3), 2, 4),
-        Allocation(Held(MIB, (), "", "cumsum (scratch)", "attn.py:5"), 3, 6),
+        Allocation(Held.of_scratch(MIB, "cumsum", "attn.py:5"), 3, 6),
     ),
     "the second run",
 )
