@@ -188,12 +188,13 @@ def _held_to_dict(held: Held) -> dict[str, Any]:
 
 
 def _held_from_dict(data: Mapping[str, Any]) -> Held:
-    known: dict[str, Any] = {"scratch": str(data["op"]).endswith(SCRATCH_SUFFIX)}
+    known: dict[str, Any] = {}
     for part in fields(Held):
         name = JSON_NAMES.get(part.name, part.name)
         if name != "scratch" and (name in data or part.default is MISSING):
             value = data[name]
             known[part.name] = tuple(value) if isinstance(value, list) else value
+    known["scratch"] = str(data["op"]).endswith(SCRATCH_SUFFIX)
     return checked(Held(**known), _FIELDS[Held])
 
 
