@@ -17,9 +17,6 @@ from pytest_attnmem.profiles import PROFILES
 QKV = ("B H N d", "B H N d", "B H N d")
 
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
-
 def naive(q, k, v):
     return (q @ k.transpose(-1, -2)).softmax(-1) @ v
 

@@ -12,8 +12,6 @@ from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.measurement.timeline import MOST
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 
 def naive(q, k, v):
     return (q @ k.mT).softmax(-1) @ v

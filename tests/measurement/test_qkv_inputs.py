@@ -12,8 +12,6 @@ from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.measurement import qkv_inputs as inputs
 from pytest_attnmem.measurement.qkv_inputs import qkv, shape_of
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 
 @pytest.fixture(scope="module")
 def memory() -> AttnMem:

@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _nothing_frozen(quick_collections):
+def _nothing_frozen():
     """As in a session of one's own; the folder's other tests freeze what is theirs."""
     gc.unfreeze()
     yield

@@ -8,7 +8,7 @@ import pytest
 from pytest_attnmem.backends.registry import BACKENDS
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
-from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
+from pytest_attnmem.plugin.options import OPTIONS, Settings, read_settings
 from pytest_attnmem.report import KINDS
 
 SETTINGS = [setting.name for setting in fields(Settings)]
@@ -18,7 +18,7 @@ SETTINGS = [setting.name for setting in fields(Settings)]
 VALUES = {
     "report": ("true", True, "false", False),
     "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
-    **{kind: ("a.file", Path("a.file"), "b.file", Path("b.file")) for kind in KINDS},
+    **{kind: (f"a.{kind}", Path(f"a.{kind}"), f"b.{kind}", Path(f"b.{kind}")) for kind in KINDS},
     "github": ("true", True, "false", False),
     "artifacts": ("a-folder", Path("a-folder"), "b/folder", Path("b/folder")),
     "baseline": ("a-baseline", Path("a-baseline"), "b-baseline", Path("b-baseline")),
@@ -39,11 +39,41 @@ def suite(suite):
     return suite
 
 
-each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+#: Disabling contradicts others; the rest is asked for in one call.
+TOGETHER = pytest.mark.parametrize(
+    "names", [[name for name in VALUES if name != "disable"], ["disable"]], ids=["most", "disable"]
+)
+NAMED = {option.name: option for option in OPTIONS}
+DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
 def in_force(suite, *arguments):
-    """Returns the value of each option in a session with that ini file and command line."""
+    """Returns the value of each option by that ini file and command line."""
+    settings = read_settings(suite.configured(*arguments))
+    values = {name: getattr(settings, name) for name in SETTINGS}
+    values |= {**dict.fromkeys(KINDS), **values.pop("files")}
+    paths = {name: path for name, path in values.items() if isinstance(path, Path)}
+    return {**values, **{name: path.relative_to(suite.path) for name, path in paths.items()}}
+
+
+def arguments(names, at=0):
+    """Those options on the command line, with one of their texts; a flag has none."""
+    return [
+        f"--attnmem-{name}" + ("" if NAMED[name].kind == "flag" else f"={VALUES[name][at]}")
+        for name in names
+    ]
+
+
+def values(names, at):
+    """The values that the texts stand for, and the defaults of the other options."""
+    return {**DEFAULTS, **{name: VALUES[name][at] for name in names}}
+
+
+def test_by_default(suite):
+    assert in_force(suite) == DEFAULTS
+
+
+def test_what_is_read_is_in_force(suite):
     suite.write(
         """
 import pytest
@@ -51,80 +81,59 @@ import pytest
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
     from pytest_attnmem.plugin.fixtures import SESSION
-    pytest.settings = session.config.stash[SESSION].settings
+    from pytest_attnmem.plugin.options import read_settings
+    assert session.config.stash[SESSION].settings == read_settings(session.config)
+    assert session.config.stash[SESSION].settings.explain == "all"
 """,
         "conftest.py",
     )
     suite.write("def test_it(): pass")
-    ran = suite.run(*arguments, json_file=None)
-    assert ran.result.ret == pytest.ExitCode.OK
-    settings = pytest.settings
-    del pytest.settings
-    values = {name: getattr(settings, name) for name in SETTINGS}
-    values |= {**dict.fromkeys(KINDS), **values.pop("files")}
-    return {
-        name: value.relative_to(suite.path) if isinstance(value, Path) else value
-        for name, value in values.items()
-    }
+    assert suite.run("--attnmem-explain=all").outcomes == {"passed": 1}
 
 
-def argument(option: Option, text):
-    return f"--attnmem-{option.name}" + ("" if option.kind == "flag" else f"={text}")
+@TOGETHER
+def test_on_the_command_line(suite, names):
+    assert in_force(suite, *arguments(names)) == values(names, 1)
 
 
-@each_option
-def test_by_default(suite, option):
-    assert in_force(suite)[option.name] == option.default
+@TOGETHER
+@pytest.mark.parametrize("at", [0, 2], ids=["one", "other"])
+def test_in_the_ini_file(suite, names, at):
+    suite.ini |= {f"attnmem_{name}": VALUES[name][at] for name in names}
+    assert in_force(suite) == values(names, at + 1)
 
 
-@each_option
-def test_on_the_command_line(suite, option):
-    text, value, *_ = VALUES[option.name]
-    assert in_force(suite, argument(option, text))[option.name] == value
+@TOGETHER
+def test_the_command_line_is_over_the_ini_file(suite, names):
+    suite.ini |= {f"attnmem_{name}": VALUES[name][2] for name in names}
+    assert in_force(suite, *arguments(names)) == values(names, 1)
 
 
-@each_option
-def test_in_the_ini_file(suite, option):
-    for text, value in (VALUES[option.name][:2], VALUES[option.name][2:]):
-        suite.ini[f"attnmem_{option.name}"] = text
-        assert in_force(suite)[option.name] == value
+def test_an_empty_value_in_the_ini_file_is_none(suite):
+    suite.ini |= {f"attnmem_{option.name}": "" for option in OPTIONS if option.kind != "flag"}
+    assert in_force(suite) == DEFAULTS
 
 
-@each_option
-def test_the_command_line_is_over_the_ini_file(suite, option):
-    text, value, other, _ = VALUES[option.name]
-    suite.ini[f"attnmem_{option.name}"] = other
-    assert in_force(suite, argument(option, text))[option.name] == value
+def test_help_tells_of_each_on_the_command_line_and_in_the_ini_file(suite):
+    text = " ".join(suite.run("--help", json_file=None).text.split())
+    for option in OPTIONS:
+        assert f"--attnmem-{option.name}" in text
+        assert text.count(option.help) == 2
+        assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
+
+
+@TOGETHER
+def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, names):
+    path = str(suite.write("def test_it(): pass"))
+    given = [word for argument in arguments(names) for word in (*argument.split("="), path)]
+    assert suite.configured(*given).args == [path] * len(names)
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.kind != "flag"])
-def test_an_empty_value_in_the_ini_file_is_none(suite, name):
-    option = next(option for option in OPTIONS if option.name == name)
-    suite.ini[f"attnmem_{option.name}"] = ""
-    assert in_force(suite)[option.name] == option.default
-
-
-@each_option
-def test_help_tells_of_it_on_the_command_line_and_in_the_ini_file(suite, option):
-    text = " ".join(suite.run("--help", json_file=None).text.split())
-    assert f"--attnmem-{option.name}" in text
-    assert text.count(option.help) == 2
-    assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
-
-
-@each_option
-def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, option):
-    path = suite.write("def test_it(): pass")
-    text = VALUES[option.name][0]
-    before = (
-        [argument(option, text)] if option.kind == "flag" else [f"--attnmem-{option.name}", text]
-    )
-    ran = suite.run(*before, str(path), json_file=None)
-    assert ran.outcomes == {"passed": 1}
-    if option.kind != "flag":
-        ran = suite.run(f"--attnmem-{option.name}", json_file=None)
-        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-        assert f"argument --attnmem-{option.name}: expected one argument" in ran.result.stderr.str()
+def test_an_option_without_its_value_is_refused(suite, name):
+    ran = suite.run(f"--attnmem-{name}", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"argument --attnmem-{name}: expected one argument" in ran.result.stderr.str()
 
 
 def test_every_setting_and_every_format_of_a_report_is_an_option():

@@ -1,6 +1,5 @@
 """A simulated device, to run programs on."""
 
-import gc
 import sys
 from pathlib import Path
 
@@ -10,15 +9,6 @@ from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick_collections():
-    """Freezes PyTorch's objects, so that garbage collection before each window is quick."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
