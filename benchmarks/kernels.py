@@ -121,7 +121,7 @@ def cpu_ratio(kernel: Kernel, length: int, run: str, rounds: int) -> float:
         return 1.0
     B, H, d = SIZES
     tensors = inputs((B, H, length, d), "cpu", torch.float32, run)
-    causal = False not in kernel.causal
+    causal = kernel.always_causal
     return in_turns(
         passes(lambda *qkv: kernel.attention(*qkv, causal=causal), tensors),
         passes(standard.attention, tensors),

@@ -152,7 +152,7 @@ def _order(attention: Callable[..., Any]) -> list[str]:
 def _costs(
     kernel: Kernel, instrument: PrimedBackend, times: dict[str, dict[str, float]]
 ) -> list[str]:
-    shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(_causal(kernel))})])
+    shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(kernel.always_causal)})])
     peaks = [model.peak(shape) for model in (kernel.model.forward, kernel.model.training)]
     saved = _saved(kernel, instrument)
     flops, moved = _fused(saved) if kernel.name in FUSED else _work(kernel)
@@ -180,7 +180,7 @@ def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
         sizes = {"B": 1, "H": 8, "N": length, "d": 64, "dtype": "float16", "device": "cuda"}
 
         def forward() -> Tensor:
-            return kernel.attention(*qkv(**sizes, requires_grad=True), causal=_causal(kernel))
+            return kernel.attention(*qkv(**sizes, requires_grad=True), causal=kernel.always_causal)
 
         kept = instrument.run(forward)[0].retained_bytes
         if kept is None:
@@ -189,10 +189,6 @@ def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
 
     fit = through("N", LENGTHS, [Fraction(retained(length)) for length in LENGTHS])
     return lambda length: int(fit.value({"N": length}))
-
-
-def _causal(kernel: Kernel) -> bool:
-    return False not in kernel.causal
 
 
 def _fused(saved: Callable[[int], int]) -> tuple[int, int]:
@@ -204,7 +200,7 @@ def _work(kernel: Kernel) -> tuple[int, int]:
     """FLOPs and bytes of one that is written in operators, counted as it runs without data."""
     inputs = [torch.empty(1, 8, COUNTED, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
     with torch.no_grad(), Work() as work:
-        kernel.attention(*inputs, causal=_causal(kernel))
+        kernel.attention(*inputs, causal=kernel.always_causal)
     return work.flops, work.moved
 
 

@@ -39,7 +39,8 @@ def _growth(path: Path) -> list[dict[str, Any]] | None:
     data = rows.parsed(path)
     if not isinstance(data, dict) or not {"kind", "results"} & data.keys():
         raise AttnMemError(
-            f"cannot read {path}: it is no JSON file of attnmem sweep or of pytest --attnmem-json"
+            f"cannot read {path}: it is not a JSON file of attnmem sweep or of pytest"
+            " --attnmem-json"
         )
     if "results" not in data:
         return None

@@ -18,8 +18,8 @@ from .kernel_workload import add_arguments as add_workload
 if TYPE_CHECKING:
     from ..measurement.measurement import Measurement
 
-#: More allocations than this are not simulated, for that takes half a minute.
-MOST: Final = 200_000
+#: A workload with more steps is not simulated: it takes half a minute or more.
+MAX_STEPS: Final = 200_000
 
 _METRICS: Final = ("peak", "allocated", "reserved", "retained")
 
@@ -118,7 +118,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
     instrument = open_primed(f"simulated:{profile.name}")
     backend = instrument.backend
     with settled(), simulation_context(backend):
-        worth = work.allocations(instrument) <= MOST
+        worth = work.steps(instrument) <= MAX_STEPS
         whole = work.measured(instrument) if worth else None
     out_of_memory = whole.out_of_memory if whole else None
     if out_of_memory is not None:

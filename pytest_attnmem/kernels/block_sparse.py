@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .block_mask import BlockMask, local
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -257,3 +258,5 @@ MODEL = KernelModel(
     forward=MemoryModel("block-sparse forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("block-sparse training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("block-sparse", attention, MODEL)

@@ -8,6 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(
@@ -159,3 +160,5 @@ MODEL = KernelModel(
     forward=MemoryModel("checkpointed forward", _forward({}), _DEFAULTS),
     training=MemoryModel("checkpointed training", _forward(_SCALE) + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("checkpointed", attention, MODEL, mask=True)

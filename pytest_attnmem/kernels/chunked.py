@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 SMALLEST = 128
 
@@ -279,3 +280,5 @@ MODEL = KernelModel(
     forward=MemoryModel("chunked forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("chunked", attention, MODEL, mask=True)

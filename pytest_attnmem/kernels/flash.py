@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -231,3 +232,5 @@ MODEL = KernelModel(
     forward=MemoryModel("flash forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("flash training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("flash", attention, MODEL)

@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 #: Wider heads do not fit a multiprocessor's shared memory.
 MAX_WIDTH = 256
@@ -150,9 +151,9 @@ def _programs(q: Tensor) -> ModuleType | None:
         raise RuntimeError(
             f"flash-triton runs on cuda, or on the CPU with TRITON_INTERPRET=1, got {q.device}"
         )
-    from . import flash_triton_programs
+    from . import _flash_triton_programs
 
-    return flash_triton_programs
+    return _flash_triton_programs
 
 
 _KEPT = {"out": "B*H*N*dv*itemsize", "lse": "B*H*N*4"}
@@ -175,3 +176,5 @@ MODEL = KernelModel(
     forward=MemoryModel("flash-triton forward", _FORWARD),
     training=MemoryModel("flash-triton training", _FORWARD + _BACKWARD),
 )
+
+KERNEL = Kernel("flash-triton", attention, MODEL, devices=("cuda",))

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -28,11 +29,10 @@ def attention(
 ) -> Tensor:
     """Softmax attention by tiles, H/Hkv query heads to a key head → [B, H, N, dv].
 
-    A tile has one query head of each group, so that beside q, the output, a logarithm for each row
-    and their gradients all is of Hkv heads. For the backward pass it keeps q, k, v, the mask, the
-    output and the logarithm of each row's sum of exponentials, [B, H, N]; the gradients of k and v
-    are summed over a group as they are made. What is inside a tile, that logarithm and dq until it
-    is complete are float32 for half inputs, and of the inputs' dtype otherwise.
+    A tile has one query head of each group: only q, the output, the logarithm of each row's sum of
+    exponentials, [B, H, N], and their gradients have H heads. The backward pass keeps q, k, v, the
+    mask, the output and the logarithms, and sums the gradients of k and v over each group. Tiles,
+    the logarithms and dq until it is complete are float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
@@ -296,3 +296,5 @@ MODEL = KernelModel(
     forward=MemoryModel("grouped-query forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("grouped-query training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("grouped-query", attention, MODEL, mask=True, gqa=True)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(
@@ -113,3 +114,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear forward", _forward({})),
     training=MemoryModel("linear training", _forward({"phi_k": _K}) + _BACKWARD),
 )
+
+KERNEL = Kernel("linear", attention, MODEL, causal=(False,), softmax=False)

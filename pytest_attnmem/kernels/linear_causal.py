@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -155,3 +156,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-causal forward", _forward({})),
     training=MemoryModel("linear-causal training", _forward(_KV) + _BACKWARD),
 )
+
+KERNEL = Kernel("linear-causal", attention, MODEL, causal=(True,), softmax=False)

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -245,3 +246,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-chunked forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("linear-chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("linear-chunked", attention, MODEL, causal=(True,), softmax=False)

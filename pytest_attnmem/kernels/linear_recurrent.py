@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -200,3 +201,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-recurrent forward", _FORWARD),
     training=MemoryModel("linear-recurrent training", _FORWARD + _BACKWARD),
 )
+
+KERNEL = Kernel("linear-recurrent", attention, MODEL, causal=(True,), softmax=False)

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -280,3 +281,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-scan forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("linear-scan training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("linear-scan", attention, MODEL, causal=(True,), softmax=False)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -39,6 +37,8 @@ def standard_attention(
     Raises:
         ValueError: the shapes do not fit together.
     """
+    import numpy as np
+
     q, k, v = np.asarray(Q), np.asarray(K), np.asarray(V)
     dtype = np.result_type(q, k, v, np.float16)
     q, k, v = q.astype(dtype, copy=False), k.astype(dtype, copy=False), v.astype(dtype, copy=False)

@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -248,4 +249,10 @@ _NO_MASK = {"causal": 0, "mask": 0}
 MATH = KernelModel(
     MemoryModel("sdpa math forward", _math_forward({}), _NO_MASK),
     MemoryModel("sdpa math training", _math_forward({"scaled k": _KW}) + _MATH_BACKWARD, _NO_MASK),
+)
+
+KERNELS = (
+    Kernel("sdpa-flash", flash, FLASH, equal_head_dims=True),
+    Kernel("sdpa-efficient", efficient, EFFICIENT, devices=("cuda",)),
+    Kernel("sdpa-math", math, MATH, mask=True),
 )

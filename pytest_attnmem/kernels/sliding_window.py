@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 WINDOW, BLOCK = 256, 128
 
@@ -271,3 +272,11 @@ MODEL = KernelModel(
     forward=MemoryModel("sliding-window forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("sliding-window training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+
+def _window(behind: Any) -> Any:
+    """Keys less than a window away, before and after the query."""
+    return abs(behind) < WINDOW
+
+
+KERNEL = Kernel("sliding-window", attention, MODEL, mask=True, pattern=_window)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 @overload
@@ -172,3 +173,5 @@ MODEL = KernelModel(
         "standard training", _forward(_FUTURE, _SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
     ),
 )
+
+KERNEL = Kernel("standard", attention, MODEL, mask=True)

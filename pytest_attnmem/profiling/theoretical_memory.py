@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..errors import BudgetError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..symbols.dtypes import itemsize_of
-from ..units import shown
 from .sizes import whole
-
-if TYPE_CHECKING:
-    from ..kernels import Kernel
 
 #: The notebook's name of an attention, for the bundled kernel that it is.
 NAMES = (
@@ -44,7 +39,7 @@ def theoretical_memory(
     inputs = shape.q_bytes + shape.k_bytes + shape.v_bytes
     state = B * H * d * d * shape.itemsize
     peaks = {
-        f"{name}_peak": inputs + above_inputs(kernel_of(kernel), shape) for kernel, name in NAMES
+        f"{name}_peak": inputs + above_inputs(kernel_named(kernel), shape) for kernel, name in NAMES
     }
     return {
         "inputs": inputs,
@@ -67,24 +62,5 @@ def shape_of(B: int, H: int, N: int, d: int, dtype: object) -> AttentionShape:
 
 def above_inputs(kernel: Kernel, shape: AttentionShape) -> int:
     """The most bytes that the tensors of a forward pass take, the inputs not counted."""
-    causal = {"causal": int(is_causal(kernel))}
+    causal = {"causal": int(kernel.always_causal)}
     return kernel.model.forward.peak(AttentionShape({**causal, **shape.symbols}))
-
-
-def is_causal(kernel: Kernel) -> bool:
-    """Whether it is run causally: only where it knows nothing else."""
-    return False not in kernel.causal
-
-
-def kernel_of(name: str) -> Kernel:
-    """The bundled kernel of that name.
-
-    Raises:
-        BudgetError: there is none.
-    """
-    from ..kernels import KERNELS
-
-    kernels = {kernel.name: kernel for kernel in KERNELS}
-    if name not in kernels:
-        raise BudgetError(f"unknown kernel {shown(name)}; expected one of {', '.join(kernels)}")
-    return kernels[name]
