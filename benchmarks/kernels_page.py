@@ -1,6 +1,6 @@
-"""Write ``docs/kernels.md`` from the kernels themselves: ``python benchmarks/kernels_page.py``.
+"""Writes ``docs/kernels.md`` from the kernels themselves: ``python benchmarks/kernels_page.py``.
 
-Relative times are those that ``python benchmarks/kernels.py --json benchmarks/kernels.json`` left.
+Relative times are from ``python benchmarks/kernels.py --json benchmarks/kernels.json``.
 """
 
 from __future__ import annotations
@@ -47,54 +47,56 @@ PRODUCTS: Final = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 
 HEAD = """# The kernels
 
-Reference implementations to test against, each a file with the attention and its memory model,
-proved equal to the form derived from its code and to what is measured. Written by
-`python benchmarks/kernels_page.py`.
+These are reference implementations to test against. Each file has the attention and its memory
+model; tests prove that the model equals the form derived from the code, and the measured memory.
+`python benchmarks/kernels_page.py` writes this page.
 
 ## Orders
 
-Of a call's memory, forward and backward, and of its time, for N = M and d = dv, with the paper that
-it comes from.
+The table has the orders of growth of a call's memory, forward and backward, and of its time, for
+N = M and d = dv, and the paper of the algorithm.
 
 """
 
 COSTS = f"""
 ## Costs
 
-Memory is of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64, without scratch
-inside kernels; inputs are not counted.
+Memory is the memory of the program's tensors in float16 with B=1, H=8, N=M={N}, d=dv=64. Inputs
+and scratch memory inside kernels are not counted.
 
-- **forward**, **both passes**: the peak, by the model. `MODEL.forward` is the call under `no_grad`,
-  `MODEL.training` the call and `.sum().backward()`; each is a budget.
-- **saved**: what is alive between the passes, simulated: the output, and what the backward pass
-  needs beside the inputs.
-- **FLOP/byte**: the arithmetic intensity of the forward, with N=M={COUNTED}. FLOPs are those of its
-  matrix products. Bytes are what its operators move if each reads its arguments from device memory
-  and writes its results to it, views left out; of a fused kernel, q, k, v and what it saves, once.
-- **time**: over that of `standard.attention`, forward, and both passes, with N=M={TIMED} in float32
-  on a CPU (threads: {{threads}}, PyTorch {{torch}}): what `benchmarks/kernels.py` found once. Other
-  machines find others, and a kernel with “-” does not run on a CPU.
+- **forward**, **both passes**: the peak of the memory model. `MODEL.forward` is the call under
+  `no_grad`, `MODEL.training` the call and `.sum().backward()`; each model is a limit for a budget.
+- **saved**: the bytes alive between the passes, simulated: the output, and the tensors that the
+  backward pass needs in addition to the inputs.
+- **FLOP/byte**: the arithmetic intensity of the forward pass, with N=M={COUNTED}. FLOPs count
+  matrix products. Bytes count the transfers if each operator, except views, reads its arguments
+  from device memory and writes its results to it; a fused kernel moves q, k, v and the saved
+  tensors once.
+- **time**: the time divided by the time of `standard.attention`, for the forward pass and for both
+  passes, with N=M={TIMED} in float32 on a CPU (threads: {{threads}}, PyTorch {{torch}}), as
+  `benchmarks/kernels.py` measured it once. Other machines give other times; a kernel with “-” does
+  not run on a CPU.
 
 """
 
 OTHERS = f"""
-## Called otherwise
+## Kernels with other calls
 
-`decode.attention` takes a step with a key/value cache, static or growing; here N = 1 and M = {N}.
-`ring.attention` takes a part of the sequence on each process of a group; peaks are those of one
-rank of R = {RANKS}. `flex.attention` is `flex_attention`, compiled; run dense it is refused. On the
-CPU it also refuses d = 8 or 16 where a block of keys is 8 longer than a multiple of 16, because
-PyTorch's compiled kernel reads beyond the keys there.
+`decode.attention` takes one step with a key/value cache, static or growing; here N = 1 and
+M = {N}. `ring.attention` takes a part of the sequence on each process of a group; peaks are for
+one rank of R = {RANKS}. `flex.attention` is the compiled `flex_attention`; it refuses to run dense.
+On the CPU it also refuses d = 8 or 16 if a block of keys is 8 longer than a multiple of 16, because
+PyTorch's compiled kernel then reads beyond the keys.
 
 """
 
 
 def render() -> str:
-    """The page."""
+    """Returns the page."""
     instrument = open_primed("simulated")
     recorded = json.loads(TIMES.read_text(encoding="utf-8"))
     orders = _table(
-        ["call", "takes", "memory", "time", "from"],
+        ["call", "options", "memory", "time", "paper"],
         [[f"`{_path(k.attention)}`", _options(k), *_order(k.attention)] for k in KERNELS],
     )
     gc.freeze()  # a collection before each window takes longer than what is in it otherwise
@@ -104,7 +106,7 @@ def render() -> str:
     )
     gc.unfreeze()
     others = _table(
-        ["model", "memory", "time", "from", "forward", "both passes"],
+        ["model", "memory", "time", "paper", "forward", "both passes"],
         [
             _other("decode.STATIC", decode.attention, decode.STATIC),
             _other("decode.GROWING", decode.attention, decode.GROWING),
@@ -114,7 +116,7 @@ def render() -> str:
     )
     each = "\n".join(f"- `{_path(k.attention)}`: {_summary(k.attention)}" for k in KERNELS)
     explained = COSTS.format(**recorded["environment"])
-    return f"{HEAD}{orders}\n{explained}{costs}\n{OTHERS}{others}\n\n## What each is\n\n{each}\n"
+    return f"{HEAD}{orders}\n{explained}{costs}\n{OTHERS}{others}\n\n## Descriptions\n\n{each}\n"
 
 
 def _table(titles: list[str], rows: list[list[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Draw how attention's memory scales, and what linear attention saves: ``figures.py DIRECTORY``."""
+"""Draws the memory of attention by length, and of linear attention: ``figures.py DIRECTORY``."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
 def main(directory: Path) -> None:
-    """The lab's figure, really computed; and the notebook's two, on a simulated A100."""
+    """Draws the lab's figure from a real run, and the notebook's two from a simulated A100."""
     directory.mkdir(parents=True, exist_ok=True)
     save(scaling.draw_quadratic(profile_memory_scaling(LENGTHS[:4])), directory / "quadratic.png")
     rows = memory_scaling(LENGTHS, backend="simulated:A100-80GB")

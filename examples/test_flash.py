@@ -1,4 +1,4 @@
-"""Flash attention is linear in the sequence, and no test of its outputs can tell if it stays so."""
+"""Flash attention's memory is linear in the sequence; tests of its outputs cannot check that."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Contracts without a number: how fast memory may grow, whatever it is."""
+"""Growth contracts limit how fast memory grows, and contain no number of bytes."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def test_scores_grow_with_its_square(qkv, N):
 
 
 def memory_efficient(q, k, v):
-    """Tiles, and a causal mask for all of them at once."""
+    """Returns causal attention by tiles, with one mask for all tiles."""
     N = q.shape[2]
     mask = torch.ones(N, N, dtype=torch.bool).tril()
     out = torch.empty_like(q)

@@ -1,4 +1,4 @@
-"""Whole layers: forward and backward apart, and what is left when a step is over."""
+"""Budgets of whole layers: forward, backward, and the memory that is left after a step."""
 
 import pytest
 import torch

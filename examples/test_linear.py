@@ -1,4 +1,4 @@
-"""The dilemma of causal linear attention: by cumulative sum it keeps a state for every position."""
+"""The dilemma of causal linear attention: a cumulative sum keeps a state for every position."""
 
 import pytest
 import torch

@@ -1,8 +1,8 @@
-"""A regression that no output shows, caught: huggingface/transformers#29484, in small.
+"""A budget catches a regression that no output shows: huggingface/transformers#29484, in small.
 
-A causal mask was repeated over the batch where a view would have done. Every output stayed the
-same; memory grew by a mask for each element of the batch. The budget says that the mask costs
-N·N elements, once.
+A causal mask was copied for every element of the batch, although a view was enough. Every output
+stayed the same, but memory grew by one mask per element. The budget allows one mask of N·N
+elements.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A GPU's memory without a GPU: the same tests, at the size of production."""
+"""The simulated backend measures a GPU's memory without a GPU, at the sizes of production."""
 
 import pytest
 import torch

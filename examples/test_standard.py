@@ -1,4 +1,4 @@
-"""A budget is the formula one would write on a whiteboard, and it holds to the byte."""
+"""A budget is the formula that you would write on a whiteboard, and is exact to the byte."""
 
 import pytest
 import torch

@@ -112,7 +112,7 @@ def _row(*cells: object) -> str:
 
 
 def _counted() -> dict[str, str]:
-    lines = [_row("recordings", "what", "compared", "in"), _row(*["---"] * 4)]
+    lines = [_row("recordings", "content", "compared", "test"), _row(*["---"] * 4)]
     programs = read("programs")["devices"]
     lines.append(
         _row(
@@ -151,7 +151,7 @@ def _counted() -> dict[str, str]:
     lines.append(
         _row(
             "`allocator.json`",
-            f"events of {len(runs)} random runs, one a setting",
+            f"events of {len(runs)} random runs, one per setting",
             sum(len(run["events"]) for run in runs),
             "`tests/allocator/test_recorded.py`",
         )
@@ -235,7 +235,7 @@ def _choices() -> dict[str, str]:
 
 
 def _workspaces() -> dict[str, str]:
-    lines = [_row("device", "forward", "backward too"), _row(*["---"] * 3)]
+    lines = [_row("device", "forward", "forward and backward"), _row(*["---"] * 3)]
     lines += [
         _row(f"`{on}`", *(f"{each:,}" for each in published.workspaces(on)))
         for on in published.WORKSPACES

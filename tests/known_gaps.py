@@ -1,24 +1,24 @@
-"""Held-out workloads without an answer: at first, and still."""
+"""Held-out workloads without an answer: in the first run, and now."""
 
 from types import MappingProxyType
 from typing import NamedTuple
 
-#: As it was when the recordings were first replayed. Nothing is ever added or taken away here.
+#: The result of the first replay of the recordings. Entries are never added or removed.
 AT_FIRST = MappingProxyType(
     {
         "local_attention": "`not enforced (no model of aten.unfold_backward.default)`; the numbers"
-        " beside it were right",
-        "top_k_attention": "ended in an `IndexError`: a scatter in place was taken for one that"
+        " reported with it were right",
+        "top_k_attention": "`IndexError`: the simulation took a scatter in place for a scatter that"
         " returns a tensor",
-        "encoder_decoder": "`Tensor.__bool__` refused: `nn.Transformer` compares its mask, with"
-        " values, to the causal one",
+        "encoder_decoder": "`Tensor.__bool__` was refused: `nn.Transformer` compares its mask with"
+        " the causal mask, by value",
     }
 )
 
 
 class Gap(NamedTuple):
     problem: str
-    """How what is told begins."""
+    """The start of the reason that is reported."""
     why: str
 
 
@@ -26,15 +26,15 @@ GAPS = MappingProxyType(
     {
         "top_k_attention": Gap(
             "no model of aten.topk.default",
-            "no model of `topk` over several blocks; said so, and `not enforced`",
+            "no model of `topk` over several blocks; `not enforced`, with this reason",
         ),
         "local_attention": Gap(
             "no model of aten.unfold_backward.default",
-            "no model of `aten.unfold_backward`; said so, and `not enforced`",
+            "no model of `aten.unfold_backward`; `not enforced`, with this reason",
         ),
         "encoder_decoder": Gap(
             "Tensor.__bool__ needs the values of a tensor",
-            "`nn.Transformer` looks whether its mask is the causal one, by value; refused",
+            "`nn.Transformer` compares the values of its mask with the causal mask; refused",
         ),
     }
 )

@@ -22,10 +22,9 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from .attribution import Exceeded
 from .comparison import Comparison, Ratio, Saving, hold
+from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
-from .holding import Gate, Holding, Keeper
 from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
 from .region import Region
 
@@ -37,26 +36,22 @@ class AttnMem:
 
     def __init__(
         self,
-        instrument: Callable[[str | None], PrimedBackend] = lambda name: open_primed(
-            name or "auto"
-        ),
+        primed: Callable[[str | None], PrimedBackend] = lambda name: open_primed(name or "auto"),
         sources: tuple[Source, ...] = (),
-        keep: Keeper | None = None,
-        gate: Gate | None = None,
+        rows: Rows | None = None,
+        *,
         strict: bool = False,
         explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
-        self._instrument = instrument
+        self._primed = primed
         self._sources = [*sources]
-        self._holding = Holding(keep, gate, strict, explain, enforcing)
+        self.conclusions = Conclusions(rows, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []
         """The regions that the test made, entered or not."""
-        self.exceeded: list[Exceeded] = self._holding.exceeded
-        """Each limit that was not kept, for whoever can run the test once more."""
-        self._traced: dict[str, Measurement] | None = None  # while a rehearsal is on
-        self._sizes: inputs.Resized = {}  # of inputs, while a rehearsal is on
+        self._traced: dict[str, Measurement] | None = None  # in a dry run
+        self._sizes: inputs.Resized = {}  # of inputs, in a dry run
 
     def __repr__(self) -> str:
         return "<attnmem>"
@@ -64,11 +59,11 @@ class AttnMem:
     @property
     def computes(self) -> bool:
         """True if tensors have values: false on the null device and in a simulated run."""
-        return self._instrument(None).backend.computes
+        return self._primed(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
-        backend = self._instrument(None).backend
+        backend = self._primed(None).backend
         if kwargs.get("device") is None:
             kwargs["device"] = backend.device
         arguments = inputs.resized(inputs.read_arguments(args, kwargs), self._sizes)
@@ -77,7 +72,7 @@ class AttnMem:
         self._sources.append(inputs.shape_of(arguments))
         return tensors
 
-    def learn(self, source: Source) -> None:
+    def add_symbols(self, source: Source) -> None:
         """Take in symbols that became known."""
         self._sources.append(source)
 
@@ -87,7 +82,7 @@ class AttnMem:
         return inputs.sizes_of(self._sources)
 
     @contextmanager
-    def rehearsal(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+    def dry_run(self, sizes: inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
         """Measure the regions of a test, at other ``sizes`` of its inputs if given.
 
         Nothing raises, and no row is kept.
@@ -104,7 +99,7 @@ class AttnMem:
 
     def begin_again(self) -> None:
         """Forgets the regions of a run of the test that starts again."""
-        for known in (self.regions, self.exceeded, self._names):
+        for known in (self.regions, self.conclusions.exceeded, self._names):
             known.clear()
 
     def shape(self, *sources: Source) -> AttentionShape:
@@ -132,13 +127,13 @@ class AttnMem:
                 f"measure takes a function and its arguments, measure(fn, q, k, v); got a"
                 f" {type(fn).__name__}, perhaps what the function returned"
             )
-        instrument = self._instrument(backend)
-        instrument.warm_up(lambda: fn(*args, **kwargs), warmup)
-        measurement, result = instrument.run(lambda: fn(*args, **kwargs))
+        primed = self._primed(backend)
+        primed.warm_up(lambda: fn(*args, **kwargs), warmup)
+        measurement, result = primed.run(lambda: fn(*args, **kwargs))
 
         def trace() -> Measurement:
             with unseen():  # by the window of the test that this may be in
-                return instrument.run(lambda: fn(*args, **kwargs), trace=True)[0]
+                return primed.run(lambda: fn(*args, **kwargs), trace=True)[0]
 
         return replace(measurement, result=result, trace=trace)
 
@@ -168,9 +163,9 @@ class AttnMem:
             raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("region", limit, options, symbols)
-        instrument = self._instrument(backend)
-        judged = partial(self._judge_region, spec=spec, instrument=instrument)
-        region = Region(self._unique(name), instrument, instrument.window(metric), judged)
+        primed = self._primed(backend)
+        judged = partial(self._judge_region, spec=spec, primed=primed)
+        region = Region(self._unique(name), primed, primed.window(metric), judged)
         self.regions.append(region)
         return region
 
@@ -198,7 +193,7 @@ class AttnMem:
         spec = parse_call_limit("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._conclude(self._unique(name), verdict, measurement, shape)
+        return self._enforce(name, verdict, measurement, shape)
 
     def compare(
         self,
@@ -225,7 +220,7 @@ class AttnMem:
         measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
         shape = self.shape()
         verdict = hold(measured, reference, (max_ratio, min_saving), metric, caller_line(), shape)
-        verdict = self._conclude(self._unique("compare"), verdict, measured, shape)
+        verdict = self._enforce("compare", verdict, measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
     def growth(
@@ -252,9 +247,9 @@ class AttnMem:
 
         def traced(call: Callable[[], Any]) -> Measurement:
             with unseen():
-                return self._instrument(backend).run(call, trace=True, most=sys.maxsize)[0]
+                return self._primed(backend).run(call, trace=True, most=sys.maxsize)[0]
 
-        return replace(grow(measured, fn, sizes, metric, traced), hold=self._hold)
+        return replace(grow(measured, fn, sizes, metric, traced), hold=self._assert_within)
 
     def derive(self, fn: Callable[..., Any], *shapes: Any, **options: Any) -> Derived:
         """The closed form of the peak of ``fn``; see :func:`pytest_attnmem.derive`."""
@@ -266,7 +261,7 @@ class AttnMem:
         measurement: Measurement,
         error: BaseException | None,
         spec: BudgetSpec,
-        instrument: PrimedBackend,
+        primed: PrimedBackend,
     ) -> Verdict | None:
         if self._traced is not None:
             self._traced[name] = measurement
@@ -276,26 +271,29 @@ class AttnMem:
             if not spec.limits:
                 return None
             why = f"the region was left by {type(error).__name__}"
+            left = Part(name, shape, primed, ending=Ending.FAILED)
             verdict = judge_unfinished(measurement, spec, shape, why)
-            return self._holding.note(name, verdict, measurement, shape, instrument)
-        if not spec.limits and measurement.out_of_memory is None:
-            return self._holding.conclude(name, None, measurement, shape, instrument)
-        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._holding.conclude(name, verdict, measurement, shape, instrument)
+            return self.conclusions.enforce(left, verdict, measurement)
+        judged = None
+        if spec.limits or measurement.out_of_memory is not None:
+            judged = judge(measurement, resolve(spec, shape, measurement.kinds))
+        return self.conclusions.enforce(Part(name, shape, primed), judged, measurement)
 
-    def _hold(self, grown: Growth, contract: Contract) -> None:
+    def _assert_within(self, grown: Growth, contract: Contract) -> None:
         text, where = contract.text, caller_line()
         budget = Budget(None, text, where=where, metric=grown.metric, contract=contract)
         if grown.largest is not None:
             verdict = judge(grown.largest, budget, [grown])
-            self._conclude(self._unique("growth"), verdict, grown.largest, self.shape())
+            self._enforce("growth", verdict, grown.largest, self.shape())
 
-    def _conclude(
+    def _enforce(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
     ) -> Verdict:
+        name = self._unique(name)
         if self._traced is not None:
             return verdict
-        return self._holding.conclude(name, verdict, measurement, shape) or verdict
+        part = Part(name, shape, trace=measurement.trace)
+        return self.conclusions.enforce(part, verdict, measurement) or verdict
 
     def _unique(self, name: str) -> str:
         self._names[name] = number = self._names[name] + 1

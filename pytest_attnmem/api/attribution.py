@@ -4,54 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from ..backends.primed_backend import PrimedBackend
-from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome, Verdict, with_held
-from ..errors import AttnMemError, BudgetExceeded, causes, stops
+from ..errors import AttnMemError, stops
 from ..measurement.measurement import Measurement
 from ..measurement.timeline import ITSELF
-from ..symbols.attention_shape import AttentionShape
 from ..units import format_size
-
-
-@dataclass(slots=True)
-class Exceeded:
-    """A limit that was not kept, and the error that says so."""
-
-    name: str
-    verdict: Verdict
-    shape: AttentionShape
-    instrument: PrimedBackend | None
-    """Where a region ran, which cannot be run again alone; ``None`` for what could, and was."""
-    error: BudgetExceeded = field(init=False)
-    told: bool = False
-    """True once a report has the error, such as the report of a subtest."""
-
-    def __post_init__(self) -> None:
-        self.error = BudgetExceeded(self._text())
-
-    @property
-    def listed(self) -> bool:
-        """Returns whether the error lists the tensors that were held."""
-        return bool(self.verdict.measurement and self.verdict.measurement.held)
-
-    def attribute(self, trace: Callable[[], Measurement]) -> None:
-        """Tell the error, already raised, what was held at the peak."""
-        self.become(attributed(self.verdict, trace))
-
-    def become(self, verdict: Verdict) -> None:
-        """Have the error say what is known by now."""
-        self.verdict = verdict
-        self.error.args = (self._text(),)
-
-    def explains(self, raised: BaseException | None) -> bool:
-        """Returns whether ``raised`` is this error, or was raised from it."""
-        return any(error is self.error for error in causes(raised))
-
-    def _text(self) -> str:
-        return f"{self.name}: {explain(self.verdict, self.shape)}"
 
 
 def wanted(explain: str, verdict: Verdict) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..budgets.budget import BudgetSpec
-from ..budgets.growth_contract import Contract
 from ..budgets.parsing import parse
 from ..errors import BudgetError, SizeError
 from ..measurement.measurement import METRICS, Measurement
@@ -27,7 +26,7 @@ def parse_call_limit(
         if name in symbols:
             raise BudgetError(f"a {what} takes no {name}")
     spec = parse((limit,), {**options, **symbols})
-    if any(isinstance(limit, Contract) for limit in spec.limits.values()):
+    if spec.contracts:
         raise BudgetError(
             f"a {what} takes no growth contract: mark the test with {spec.text!r}, or use"
             " attnmem.growth"

@@ -19,12 +19,12 @@ class Region:
     def __init__(
         self,
         name: str,
-        instrument: PrimedBackend,
+        primed: PrimedBackend,
         window: AbstractContextManager[Window],
         judge: Callable[[str, Measurement, BaseException | None], Verdict | None],
     ) -> None:
         self.name = name
-        self.instrument = instrument
+        self.primed = primed
         self.measurement: Measurement | None = None
         self.verdict: Verdict | None = None
         self.entered = False

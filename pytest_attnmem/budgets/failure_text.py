@@ -31,8 +31,8 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
     if budget is not None and budget.limit_bytes is not None:
         values = " ".join(f"{name}={value}" for name, value in budget.values.items())
         parts = (budget.text, values, budget.where)
-        if any(parts):
-            lines.append("  budget    " + "   ".join(part for part in parts if part))
+        if budget.text or values:
+            lines.append("  budget    " + "   ".join(str(part) for part in parts if str(part)))
         lines += _grows(verdict, budget.text, shape)
     if measurement is not None and listed:
         at_end = budget is not None and budget.metric == "retained"

@@ -15,8 +15,9 @@ from ..suggestion import closest, did_you_mean, product
 from ..symbols.dtypes import itemsize_of
 from ..symbols.names import ALIASES, SYMBOLS
 from ..units import parse_size, shown
-from .budget import BudgetSpec, Limit, _as_int, _describe
+from .budget import BudgetSpec
 from .growth_contract import Contract, is_contract, parse_contract
+from .limit import Limit, Value, as_int, limit_on
 from .memory_model import MemoryModel
 from .tolerance import parse_tolerance
 
@@ -53,7 +54,7 @@ def memory_budget(
     **symbols: Any,
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
-    text, parsed = _parse_limits(limit)
+    limits = _parse_limits(limit)
     if not isinstance(metric, str) or metric not in METRICS:
         raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")
     if not isinstance(exact, bool):
@@ -67,9 +68,9 @@ def memory_budget(
             raise BudgetError(
                 f"{name}={shown(value)} is not a name; write {name}='cpu', for example"
             )
-    _check_symbols(symbols, parsed)
+    _check_symbols(symbols, limits)
     return BudgetSpec(
-        text, parsed, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
+        limits, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
     )
 
 
@@ -86,18 +87,16 @@ def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec
     return memory_budget(*arguments, **keywords)
 
 
-def _parse_limits(limit: object) -> tuple[str, dict[str, Limit]]:
+def _parse_limits(limit: object) -> dict[str, Limit]:
     if limit is None:
-        return "", {}
+        return {}
     if not isinstance(limit, Mapping):
-        parsed = _parse_limit(limit)
-        return _describe(limit if isinstance(limit, str) else parsed), {"default": parsed}
+        return {"default": _parse_limit(limit, keep_text=True)}
     if not limit:
         raise BudgetError("an empty dict is no budget; write {'cuda': …, 'default': …}")
     for kind in limit:
         _check_kind(kind)
-    limits = {kind: _parse_limit(value) for kind, value in limit.items()}
-    return ", ".join(f"{kind}: {_describe(value)}" for kind, value in limits.items()), limits
+    return {kind: _parse_limit(value) for kind, value in limit.items()}
 
 
 def _check_kind(kind: object) -> None:
@@ -112,7 +111,11 @@ def _check_kind(kind: object) -> None:
         )
 
 
-def _parse_limit(limit: object) -> Limit:
+def _parse_limit(limit: object, *, keep_text: bool = False) -> Limit:
+    return limit_on(_parse_value(limit), limit if keep_text and isinstance(limit, str) else "")
+
+
+def _parse_value(limit: object) -> Value:
     if isinstance(limit, str):
         if is_contract(limit):
             return parse_contract(limit)
@@ -136,7 +139,7 @@ def _parse_limit(limit: object) -> Limit:
         raise BudgetError("a kernel's model has two budgets; write MODEL.forward or MODEL.training")
     if callable(limit):
         return limit
-    if hint := _as_int(limit):
+    if hint := as_int(limit):
         raise BudgetError(f"cannot read limit: {hint}")
     raise BudgetError(
         f"cannot read limit {shown(limit)} ({type(limit).__name__}); expected a size"
@@ -150,7 +153,7 @@ def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -
     for name, value in symbols.items():
         if name == "dtype":
             itemsize_of(value)
-        elif hint := _as_int(value):
+        elif hint := as_int(value):
             raise BudgetError(f"symbol {name} in the marker is {hint}")
         elif not isinstance(value, int):
             raise BudgetError(f"symbol {name}={shown(value)} in the marker is not a whole number")
@@ -162,12 +165,9 @@ def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -
 
 
 def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:
-    read: set[str] = set(_KNOWN)
-    for limit in limits.values():
-        if callable(limit):
-            return  # a callable may read any symbol
-        if not isinstance(limit, int):
-            read |= limit.symbols
+    if any(limit.reads_all for limit in limits.values()):
+        return
+    read = _KNOWN.union(*(limit.symbols for limit in limits.values()))
     options = [
         parameter.name
         for parameter in inspect.signature(memory_budget).parameters.values()

@@ -44,6 +44,10 @@ class Verdict:
     """The tensors of a regression, where it is proved which they are."""
     hint: str = ""
     """What to do if it is meant to be so."""
+    regression: bool = False
+    """True if the baseline is exceeded, and not a limit of the test."""
+    absent: bool = False
+    """True if nothing but the limit is missing."""
 
     def fails(self, strict: bool) -> bool:
         """Whether a test fails for it; under ``strict`` also where nothing was proven."""
@@ -67,7 +71,7 @@ def judge(
 
     value, limit = measurement.value(budget.metric), budget.limit_bytes
     if measurement.out_of_memory is not None:
-        return verdict(Outcome.OVER, _out_of_memory(measurement, budget))
+        return verdict(Outcome.OVER, _out_of_memory(measurement, limit))
     if measurement.unmeasured is not None:
         return verdict(Outcome.NOT_ENFORCED, measurement.unmeasured)
     if value is None:
@@ -77,7 +81,7 @@ def judge(
             f"{budget.metric} is not measured on {measurement.backend}{missing}",
         )
     if limit is None and budget.contract is None:
-        return verdict(Outcome.NOT_ENFORCED, budget.absent)
+        return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), absent=True)
     if measurement.allocations == 0 and limit != 0:
         return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
     doubt = measurement.doubt(budget.metric)
@@ -176,8 +180,8 @@ def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> 
     )
 
 
-def _out_of_memory(measurement: Measurement, budget: Budget) -> str:
+def _out_of_memory(measurement: Measurement, limit: int | None) -> str:
     peak = measurement.value("peak")
     had = f" with {format_size(peak)} held" if peak else ""
-    limit = "" if budget.limit_bytes is None else f"; budget {format_size(budget.limit_bytes)}"
-    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{limit}"
+    allowed = "" if limit is None else f"; budget {format_size(limit)}"
+    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{allowed}"

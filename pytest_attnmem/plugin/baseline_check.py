@@ -1,4 +1,4 @@
-"""Holding what one test measures to the baseline, while it runs."""
+"""Judges the measurements of one test by its baseline, while it runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..api.conclusion import Ending, Part
 from ..baselines.entries import Baseline, Entry, Key, State, compare, regression, tolerance_of
 from ..baselines.environment_key import depends_on
-from ..budgets.budget import NO_LIMIT, Budget
+from ..budgets.budget import Budget
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
@@ -48,7 +49,7 @@ MEASURED = pytest.StashKey[dict["Row", Measured]]()
 
 
 class BaselineCheck:
-    """One test's. Where there is no baseline, it says so of budgets that are without a limit."""
+    """The baseline of one test; a budget without a limit is not enforced if there is none."""
 
     def __init__(self, item: pytest.Item, name: str) -> None:
         session = item.config.stash[SESSION]
@@ -59,18 +60,20 @@ class BaselineCheck:
         self._tolerance = session.settings.tolerance
         self._measured = item.stash.setdefault(MEASURED, {})
 
-    def hold(
-        self, region: str, verdict: Verdict | None, measurement: Measurement
+    def judge(
+        self, part: Part, verdict: Verdict | None, measurement: Measurement
     ) -> Verdict | None:
-        """The verdict that follows from the test's own budget and from the baseline.
+        """Returns the verdict that follows from the test's own budget and from the baseline.
 
-        ``None`` is of a region without a limit; it stays so where there is no entry.
+        Returns None for a region that has neither a limit nor a baseline entry.
         """
-        bare = verdict if verdict and verdict.reason == NO_LIMIT else None
+        if part.ending is not Ending.FINISHED:
+            return self._judge_unfinished(part, verdict, measurement) or verdict
+        bare = verdict if verdict and verdict.absent and _unlimited(verdict) else None
         if bare and not measurement.allocations:
             return replace(bare, reason="nothing was allocated")
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
-        measured = self._measure(region, budget.metric, verdict, measurement)
+        measured = self._measure(part.name, budget.metric, verdict, measurement)
         entry = measured.entry if measured else None
         if measured is None or entry is None or (verdict and verdict.outcome is Outcome.OVER):
             return self._without_entry(bare, measured) if bare else verdict
@@ -82,17 +85,25 @@ class BaselineCheck:
             return self._regressed(budget, measurement, entry, measured.tolerance)
         return verdict
 
-    def overrun(self, region: str, verdict: Verdict, measurement: Measurement) -> Verdict | None:
-        """The verdict where a test that failed for another reason is over its baseline by now."""
-        budget = verdict.budget or Budget(None)
+    def _judge_unfinished(
+        self, part: Part, verdict: Verdict | None, measurement: Measurement
+    ) -> Verdict | None:
+        """Returns the verdict on a part that is over its baseline by now, or None.
+
+        Tensors alive at such an end are not yet retained.
+        """
+        budget = verdict.budget if verdict and verdict.budget else Budget(None)
         value = measurement.value(budget.metric)
         unknown = value is None or measurement.unmeasured or measurement.out_of_memory
-        if self._baseline is None or verdict.outcome is Outcome.OVER or unknown:
+        over = verdict is not None and verdict.outcome is Outcome.OVER
+        judged = part.ending is Ending.FAILED and budget.metric != "retained"
+        if self._baseline is None or self._update == "all" or over or unknown or not judged:
             return None
         environment = depends_on(measurement.backend, measurement.device)
-        entry = self._baseline.entries.get(Key(self._name, region, budget.metric, environment))
+        key = Key(self._name, part.name, budget.metric, environment)
+        entry = self._baseline.entries.get(key)
         tolerance = self._tolerance or tolerance_of(environment)
-        if entry is None or value is None or self._update == "all":
+        if entry is None or value is None:
             return None
         if compare(value, entry, tolerance) is not State.REGRESSED:
             return None
@@ -104,10 +115,10 @@ class BaselineCheck:
         value = measurement.value(budget.metric) or 0
         told = regression(budget.metric, value, entry, measurement.place, tolerance)
         reason = f"{told}   {self._baseline.name if self._baseline else ''}"
-        return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT)
+        return Verdict(Outcome.OVER, reason, measurement, budget, hint=_IF_MEANT, regression=True)
 
-    def stated(self, row: Record) -> Record:
-        """The row, told how it compares."""
+    def annotate(self, row: Record) -> Record:
+        """Returns the row with its baseline, and how it compares."""
         measured = self._measured.get((row.region, row.metric))
         if measured is None or row.value is None:
             return row
@@ -115,24 +126,20 @@ class BaselineCheck:
         before = measured.entry.nbytes if measured.entry is not None else None
         return replace(row, baseline_bytes=before, baseline_state=state.value)
 
-    def difference(
-        self,
-        region: str,
-        verdict: Verdict,
-        memory: AttnMem,
-        instrument: PrimedBackend,
-    ) -> Verdict | None:
-        """The verdict of a regression, told which term came in; ``None`` where it is none."""
+    def difference(self, part: Part, verdict: Verdict, memory: AttnMem) -> Verdict | None:
+        """Returns the verdict on a regression with the terms that are new, or None."""
         metric = verdict.budget.metric if verdict.budget else "peak"
-        measured = self._measured.get((region, metric))
-        if verdict.hint != _IF_MEANT or measured is None or measured.entry is None:
+        measured = self._measured.get((part.name, metric))
+        if not verdict.regression or measured is None or measured.entry is None:
             return None
-        if verdict.measurement is None or not (measured.entry.formula or measured.entry.held):
+        if part.primed is None or verdict.measurement is None:
+            return verdict
+        if not (measured.entry.formula or measured.entry.held):
             return verdict
         from ..baselines.regression_text import difference
         from .fitted_forms import FormFitter
 
-        forms, row = FormFitter(self._item, memory, instrument), (region, metric)
+        forms, row = FormFitter(self._item, memory, part.primed), (part.name, metric)
         nbytes, form = measured.made.nbytes, None
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
@@ -175,10 +182,9 @@ class BaselineCheck:
             return None
         if measurement.doubt(metric):
             return None
-        absent = verdict.budget.absent if verdict and verdict.budget else ""
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED
         if measurement.out_of_memory is not None or (
-            unproven and verdict is not None and verdict.reason != absent
+            unproven and verdict is not None and not verdict.absent
         ):
             return None
         environment = depends_on(measurement.backend, measurement.device)
@@ -196,6 +202,10 @@ class BaselineCheck:
         others = self._baseline.elsewhere(measured.key) if measured and self._baseline else ()
         here = f" here, only for {', '.join(others)}" if others else ""
         return replace(bare, reason=f"no baseline entry{here}; --attnmem-update new writes one")
+
+
+def _unlimited(verdict: Verdict) -> bool:
+    return verdict.budget is not None and verdict.budget.unlimited
 
 
 def _symbols(memory: AttnMem) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Running one test inside its windows, and what follows from what they saw."""
+"""Runs one test inside its windows, and concludes the verdicts on what the windows saw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from .. import errors
-from ..api.attribution import attributed, wanted
+from ..api.conclusion import Part
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.failure_text import explain
@@ -21,15 +21,15 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
+from .endings import ending_of, reason_of
 from .growth_verdict import judge_growth, with_growth
-from .markers import where
+from .measured_body import MeasuredBody
 from .options import MARKER, Settings
 from .plan import Plan
 from .planner import arguments
-from .row_writer import STOPS, RowWriter, stopped
-from .test_body import MeasuredBody
-from .test_parts import Parts
-from .traced_rerun import TracedRerun, kept_by_unittest
+from .regions import Regions
+from .row_writer import STOPS, RowWriter
+from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
 
 
@@ -50,10 +50,10 @@ class CallPhase:
         self._plan = plan
         self._rows = rows
         self._strict = settings.strict
-        self._explain = settings.explain
+        self._conclusions = plan.memory.conclusions
         self._over = False
         self._body = MeasuredBody(item, plan, rows)
-        self._parts = Parts(plan.memory, rows)
+        self._regions = Regions(plan.memory, rows)
 
     def run(self) -> Generator[None, object, object]:
         """Run the test's body, at the ``yield``, inside a window for each of its budgets.
@@ -61,7 +61,7 @@ class CallPhase:
         Raises:
             BudgetExceeded: in the call phase, where xfail, reruns, ``-x`` and JUnit look for it.
         """
-        self._plan.memory.learn(arguments(self._item))
+        self._plan.memory.add_symbols(arguments(self._item))
         result: object = None
         error: BaseException | None = None
         try:
@@ -74,36 +74,53 @@ class CallPhase:
         return result
 
     def conclude(self, error: BaseException | None) -> None:
-        """Keep the rows of the body, and raise the error that ends the test.
+        """Write the rows of the test, and raise the error that ends it.
 
         Raises:
-            BudgetExceeded: a budget was over, and no error of the test says so.
+            BudgetExceeded: a budget was exceeded, and no error of the test says so.
         """
         if again := self._body.again(error):
             error = self._body.run_again(again)
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing is to run again
-            self._explain = "off"
+            self._conclusions.explain = "off"
         measurements = [self._measurement(opened, cause) for opened in self._body.windows]
         if cause is None:
             measurements = self._unpinned(measurements)
-        second = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
-        abandoned = self._parts.abandoned()
-        if self._explain != "off":
-            self._parts.explain(second)
-        texts = self._judge_all(measurements, cause, second)
+        runs = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
+        abandoned = self._regions.abandoned()
+        if self._conclusions.explain != "off":
+            self._conclusions.complete(lambda part: partial(runs.of, part))
+            error, cause = self._with_completed(error, cause)
+        texts = self._judge_all(measurements, cause, runs)
         if cause is None:
-            texts += [*self._parts.unentered(), *(abandoned if self._strict else [])]
-        caught = self._parts.caught(cause)
+            texts += [*self._regions.unentered(), *(abandoned if self._strict else [])]
+        caught = self._regions.caught(cause)
         texts += [str(exceeded.error) for exceeded in caught]
         self._over |= any(exceeded.verdict.outcome is Outcome.OVER for exceeded in caught)
-        if self._explain == "all" and cause is None:
-            self._parts.explain_the_rest(second)
-        if self._explain != "off" and cause is None:
-            self._derive(second)
+        if self._conclusions.explain == "all" and cause is None:
+            self._regions.explain_the_rest(runs)
+        if self._conclusions.explain != "off" and cause is None:
+            self._derive(runs)
         skipped = bool(caught) and isinstance(cause, pytest.skip.Exception)
         ran_out = any(seen and seen.out_of_memory is not None for seen in measurements)
         self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
+
+    def _with_completed(
+        self, error: BaseException | None, cause: BaseException | None
+    ) -> tuple[BaseException | None, BaseException | None]:
+        """Returns the error and the cause; a region's error says by now who held the memory."""
+        for exceeded in self._conclusions.exceeded:
+            if exceeded.raised is None or not (exceeded.reported or exceeded.explains(cause)):
+                continue
+            if cause is not exceeded.raised:  # a subtest's, or one that the cause was raised from
+                self._item.add_report_section("call", "memory budget", str(exceeded.error))
+                continue
+            complete = exceeded.error.with_traceback(exceeded.raised.__traceback__)
+            if error is None:
+                keep_for_unittest(self._item, complete)
+            return (None if error is None else complete), complete
+        return error, cause
 
     def _raise(
         self,
@@ -133,80 +150,60 @@ class CallPhase:
         self,
         measurements: list[Measurement | None],
         cause: BaseException | None,
-        second: TracedRuns,
+        runs: TracedRuns,
     ) -> list[str]:
-        """Keep a row for each budget; the texts of those that fail the test."""
-        failures = []
-        listed = not any(over.error is cause and over.listed for over in self._plan.memory.exceeded)
+        """Write a row for each budget; returns the texts of those that fail the test."""
         if self._plan.blocked:
             verdict = not_enforced(self._plan.blocked)
-            self._rows.keep("", verdict, None, AttentionShape({}))
+            self._conclusions.conclude(Part("", AttentionShape({})), verdict, None)
             return [explain(verdict, AttentionShape({}))] if self._strict and cause is None else []
-        for place, (spec, instrument) in enumerate(self._plan.budgets):
+        failures = []
+        listed = not any(
+            exceeded.is_error(cause) and exceeded.listed for exceeded in self._conclusions.exceeded
+        )
+        for place, (spec, primed) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
             if self._plan.default and measurement is not None and not measurement.allocations:
                 continue  # a limit for whatever allocates says nothing of a test that does not
             shape = self._shape(spec, measurement)
+            part = Part(
+                "",
+                shape,
+                primed,
+                partial(runs.whole, primed),
+                partial(self._grown, primed=primed, cause=cause, shape=shape),
+                ending_of(cause),
+            )
             try:
-                verdict = self._judge(spec, measurement, shape, cause, instrument)
+                verdict = self._judge(spec, measurement, shape, cause, primed)
             except AttnMemError as wrong:
-                verdict = self._not_enforced(spec, measurement, str(wrong), cause)
+                verdict = _not_enforced(spec, measurement, str(wrong), cause)
                 if not self._plan.default and cause is None:
-                    failures.append(f"{MARKER}: {wrong}   {self._place(spec)}")
-            if measurement is not None:
-                verdict = self._held(spec, verdict, measurement, cause)
+                    failures.append(f"{MARKER}: {wrong}   {spec.where}")
+            verdict = self._conclusions.conclude(part, verdict, measurement) or verdict
             over = verdict.outcome is Outcome.OVER
-            try:
-                if (over or cause is None) and wanted(self._explain, verdict):
-                    verdict = attributed(verdict, partial(second.whole, instrument))
-                if over and self._explain != "off":
-                    compared = self._rows.gate.difference(
-                        "", verdict, self._plan.memory, instrument
-                    )
-                    verdict = compared or self._grown(verdict, instrument, cause, shape)
-            except STOPS:  # in another run; what is known counts
-                self._rows.keep("", verdict, measurement, shape)
-                raise
-            verdict = self._rows.keep("", verdict, measurement, shape) or verdict
             unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
-            self._over = self._over or verdict.outcome is Outcome.OVER
-            if verdict.outcome is Outcome.OVER or (unproven and not failures):
+            self._over = self._over or over
+            if over or (unproven and not failures):
                 failures.append(explain(verdict, shape, listed=listed))
         return failures
-
-    def _held(
-        self,
-        spec: BudgetSpec,
-        verdict: Verdict,
-        measurement: Measurement,
-        cause: BaseException | None,
-    ) -> Verdict:
-        """The verdict that follows from the baseline as well."""
-        if cause is None:
-            held = self._rows.gate.hold("", verdict, measurement) or verdict
-        elif isinstance(cause, pytest.skip.Exception) or spec.metric == "retained":
-            return verdict
-        else:  # as with its own budget: it may be over by now, but never within
-            held = self._rows.gate.overrun("", verdict, measurement) or verdict
-        if held is verdict or held.budget is None or not held.budget.text:
-            return held
-        return replace(held, budget=replace(held.budget, where=self._place(spec)))
 
     def _grown(
         self,
         verdict: Verdict,
-        instrument: PrimedBackend,
+        *,
+        primed: PrimedBackend,
         cause: BaseException | None,
         shape: AttentionShape,
     ) -> Verdict:
-        """The verdict with how the test grows in the symbols of its budget, where it varies."""
+        """Returns the verdict with the growth of the test in the symbols of its budget."""
         measured, budget = verdict.measurement, verdict.budget
         if cause is not None or measured is None or budget is None or verdict.growths:
             return verdict
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
         symbols = {shape.source(name) for name in budget.values}
-        return with_growth(verdict, symbols, self._item, self._plan.memory, instrument)
+        return with_growth(verdict, symbols, self._item, self._plan.memory, primed)
 
     def _judge(
         self,
@@ -214,47 +211,29 @@ class CallPhase:
         measurement: Measurement | None,
         shape: AttentionShape,
         cause: BaseException | None,
-        instrument: PrimedBackend,
+        primed: PrimedBackend,
     ) -> Verdict:
         if measurement is None or (cause is not None and spec.metric == "retained"):
-            return self._not_enforced(spec, measurement, "", cause)  # a traceback retains much
+            return _not_enforced(spec, measurement, "", cause)  # a traceback retains much
         budget = resolve(spec, shape, measurement.kinds)
         if cause is None and budget.contract is not None and measurement.unmeasured is None:
-            verdict = judge_growth(measurement, budget, self._item, self._plan.memory, instrument)
-        elif cause is None:
-            verdict = judge(measurement, budget)
-        else:  # the body did not come to its end: it may be over by now, but never within
-            verdict = judge(measurement, replace(budget, exact=False))
+            return judge_growth(measurement, budget, self._item, self._plan.memory, primed)
+        if cause is None:
+            return judge(measurement, budget)
+        # The body did not come to its end: it may be over by now, but never within.
+        verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
-            return replace(verdict, budget=replace(budget, where=self._place(spec)))
-        if cause is not None:
-            return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=_why(cause))
-        return verdict
-
-    def _not_enforced(
-        self,
-        spec: BudgetSpec,
-        measurement: Measurement | None,
-        reason: str,
-        cause: BaseException | None,
-    ) -> Verdict:
-        why = reason if cause is None else _why(cause)
-        budget = Budget(None, spec.text, metric=spec.metric)
-        return replace(not_enforced(why), measurement=measurement, budget=budget)
-
-    def _place(self, spec: BudgetSpec) -> str:
-        if self._plan.default:
-            return "--attnmem-default"
-        return where(self._item, self._plan.nodes[spec.metric], spec.metric)
+            return replace(verdict, budget=budget)
+        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason_of(cause), absent=False)
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
-        """What the window saw; and that memory ran out, where unittest caught the error in it."""
+        """Returns what the window saw, and that memory ran out if unittest caught the error."""
         measurement = opened.measurement
         if measurement is None or cause is None or opened.out_of_memory is not None:
             return measurement
-        for _, instrument in self._plan.budgets:
-            asked = out_of_memory(instrument.backend, cause)
-            if asked is not None and instrument.backend.device == measurement.device:
+        for _, primed in self._plan.budgets:
+            asked = out_of_memory(primed.backend, cause)
+            if asked is not None and primed.backend.device == measurement.device:
                 traceback.clear_frames(cause.__traceback__)
                 return replace(measurement, out_of_memory=asked)
         return measurement
@@ -267,10 +246,10 @@ class CallPhase:
         again = TracedRerun(self._item, self._plan.memory, failed=False)
         settled = [*measurements]
         for place, seen in enumerate(measurements):
-            spec, instrument = self._plan.budgets[place]
+            spec, primed = self._plan.budgets[place]
             if spec.metric == "retained" and seen is not None and seen.pinned_bytes:
                 with suppress(AttnMemError):
-                    settled[place] = again.unpinned(seen, instrument)
+                    settled[place] = again.unpinned(seen, primed)
         return settled
 
     def _shape(self, spec: BudgetSpec, measurement: Measurement | None) -> AttentionShape:
@@ -279,21 +258,21 @@ class CallPhase:
         device = Source(f"the {measurement.backend} backend", measurement.symbols)
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
 
-    def _derive(self, second: TracedRuns) -> None:
+    def _derive(self, runs: TracedRuns) -> None:
         """Find the closed forms of what the baseline is going to have."""
         regions = self._plan.memory.regions
-        used = [instrument for _, instrument in self._plan.budgets]
-        used += [region.instrument for region in regions]
+        used = [primed for _, primed in self._plan.budgets]
+        used += [region.primed for region in regions]
         if used:
-            self._rows.gate.derive(self._plan.memory, used[0], second)
+            self._rows.baseline.derive(self._plan.memory, used[0], runs)
 
 
-def _why(cause: BaseException | None) -> str:
-    if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
-        ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
-        return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
-    if isinstance(cause, CannotSimulate):
-        return str(cause)
-    if isinstance(cause, STOPS):
-        return stopped(cause)
-    return f"the test failed: {type(cause).__name__}"
+def _not_enforced(
+    spec: BudgetSpec,
+    measurement: Measurement | None,
+    reason: str,
+    cause: BaseException | None,
+) -> Verdict:
+    why = reason if cause is None else reason_of(cause)
+    budget = Budget(None, spec.text, where=spec.where, metric=spec.metric)
+    return replace(not_enforced(why), measurement=measurement, budget=budget)

@@ -124,7 +124,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
         from .row_writer import RowWriter
 
-        RowWriter(item).announce(spec for spec, _ in plan.budgets)
+        RowWriter(item).send_placeholder(spec for spec, _ in plan.budgets)
     session.collector.settle(item.path)
 
 
@@ -200,7 +200,7 @@ def pytest_runtest_teardown(
         return (yield)
     finally:
         if PLAN in item.stash:
-            item.stash[PLAN].memory.exceeded.clear()  # errors, and the frames they hold
+            item.stash[PLAN].memory.conclusions.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
         again = nextitem is not None and wants_measuring(nextitem, session.settings)
         session.collector.thaw(unless=nextitem.path if again and nextitem else None)
@@ -248,8 +248,8 @@ def pytest_runtest_makereport(
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         RowWriter(item).keep_unmeasured(reason)
     if PLAN in item.stash and report.failed and call.excinfo is not None:
-        for exceeded in item.stash[PLAN].memory.exceeded:
-            exceeded.told |= exceeded.explains(call.excinfo.value)
+        for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
+            exceeded.reported |= exceeded.explains(call.excinfo.value)
     if has_rows(item.user_properties):
         from .row_writer import RowWriter
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -23,37 +24,49 @@ if TYPE_CHECKING:
 _METRIC = re.compile(r"metric\s*=\s*[\"'](\w+)")
 
 
-def read_markers(item: pytest.Item) -> dict[str, tuple[BudgetSpec, Any]]:
-    """The test's budgets by metric, and what has the marker; a function's before its class's.
+class MarkerLine:
+    """The file and line of a marker, found when it is shown: reading the source takes time."""
+
+    def __init__(self, item: pytest.Item, node: Any, metric: str) -> None:
+        self._item, self._node, self._metric = item, node, metric
+
+    def __str__(self) -> str:
+        return _line_of(self._item, self._node, self._metric)
+
+
+def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, ...]:
+    """Returns the test's budgets, one for each metric; a function's marker hides its class's.
+
+    Each has its line and its backend, which depends on the session's backend, ``running``.
 
     Raises:
         AttnMemError: a marker cannot be read; the text says where it is.
     """
-    found: dict[str, tuple[BudgetSpec, Any]] = {}
+    found: dict[str, BudgetSpec] = {}
     places: dict[tuple[str, object], BudgetSpec] = {}
     for node, mark, place in _markers(item):
+        where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
         try:
             spec = parse(mark.args, mark.kwargs)
-            backend_name(spec)
+            spec = replace(spec, where=where, backend=backend_name(spec, running))
         except AttnMemError as error:
-            line = where(item, node, str(mark.kwargs.get("metric", "peak")))
-            raise type(error)(f"{MARKER}: {error}   {line}") from error
-        closest, own = found.setdefault(spec.metric, (spec, node))
+            raise type(error)(f"{MARKER}: {error}   {where}") from error
+        closest = found.setdefault(spec.metric, spec)
         if spec.limits and not closest.limits:
             given = ", ".join(closest.symbols)
             raise BudgetError(
                 f"{MARKER}: {f'{given} ' if given else 'a marker '}without a limit hides the limit"
-                f" {spec.text!r} of {where(item, node, spec.metric)}; markers do not merge, so"
-                f" give the limit too   {where(item, own, spec.metric)}"
+                f" {spec.text!r} of {where}; markers do not merge, so give the limit too"
+                f"   {closest.where}"
             )
         other = places.setdefault((spec.metric, place), spec)
         if other is not spec:
             raise BudgetError(
                 f"{MARKER}: two markers of metric {spec.metric!r} in one place,"
                 f" {other.text or 'no limit'!r} and {spec.text or 'no limit'!r}; keep one"
-                f"   {where(item, node, spec.metric)}"
+                f"   {where}"
             )
-    return found
+    return tuple(found.values())
 
 
 def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
@@ -99,11 +112,8 @@ def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
     )
 
 
-def where(item: pytest.Item, node: Any, metric: str) -> str:
-    """File and line of the marker on ``node``, or of the test where its line cannot be found.
-
-    Read only when there is something to complain of: finding a line of source takes its time.
-    """
+def _line_of(item: pytest.Item, node: Any, metric: str) -> str:
+    """Returns the line of the marker on ``node``, or of the test if the line cannot be found."""
     try:
         source = inspect.unwrap(node.obj)
         lines, start = inspect.getsourcelines(source)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,8 +23,6 @@ class Plan:
     """Why nothing can be measured here, though nobody asked for the impossible."""
     default: bool = False
     """The budget is the session's, not the test's own."""
-    nodes: Mapping[str, Any] = field(default_factory=dict)
-    """Metric → the test, class or module that has the marker."""
 
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()

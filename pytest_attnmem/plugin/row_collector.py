@@ -23,6 +23,7 @@ class RowCollector:
 
     def __init__(self, session: Session) -> None:
         self._rows = session.rows
+        self._texts = session.row_texts
         self._begun: dict[tuple[str, str], list[tuple[str, object]]] = {}
         """By process and test: what it told before its body."""
         self._died: dict[str, tuple[str, str]] = {}
@@ -37,12 +38,12 @@ class RowCollector:
         elif report.when == "teardown":
             self._begun.pop(key, None)
             if has_rows(told):
-                self._rows[key] = self._after_death(report.nodeid, _read(told))
+                self._rows[key] = self._after_death(report.nodeid, self._read(told))
         elif str(report.when) == "???":  # as pytest-xdist tells that a worker has died
             node: Any = getattr(report, "node", None)
             key = (node.gateway.id if node else "", report.nodeid)
             if told := self._begun.pop(key, []):
-                rows = _over(_read(told)) or _read(told, CRASH_PROPERTY)
+                rows = _over(self._read(told)) or self._read(told, CRASH_PROPERTY)
                 self._rows[key] = self._after_death(report.nodeid, rows)
                 self._died[report.nodeid] = key
 
@@ -52,11 +53,8 @@ class RowCollector:
         over = {(row.region, row.metric): row for row in _over(earlier)}
         return [over.get((row.region, row.metric), row) for row in rows]
 
-
-def _read(properties: list[tuple[str, object]], name: str = PROPERTY) -> list[Record]:
-    from .row_transport import read
-
-    return [*read(properties, name)]
+    def _read(self, properties: list[tuple[str, object]], name: str = PROPERTY) -> list[Record]:
+        return [*self._texts.read(properties, name)]
 
 
 def _over(rows: list[Record]) -> list[Record]:

@@ -6,10 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from ..errors import AttnMemError
-from ..report.record import Record, from_dict
 
 if TYPE_CHECKING:
     import pytest
@@ -31,14 +28,39 @@ def own_nodeid(item: pytest.Item) -> str:
     return own if item.nodeid.startswith(f"{own}@") else item.nodeid
 
 
-def read(properties: list[tuple[str, object]], called: str = PROPERTY) -> Iterator[Record]:
-    """The rows among a report's user properties."""
-    for name, value in properties:
-        if name == called:
-            try:
-                yield from_dict(json.loads(str(value)))
-            except (AttnMemError, ValueError):  # somebody else's, of the same name
-                continue
+class RowTexts:
+    """Rows as JSON text; a row that this process wrote is read without parsing the text."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Record] = {}
+
+    def write(self, row: Record) -> str:
+        """Returns the text of a row."""
+        from ..report.record import to_dict
+
+        text = json.dumps(to_dict(row))
+        self._rows[text] = row
+        return text
+
+    def forget(self) -> None:
+        """Forget the rows of earlier tests."""
+        self._rows.clear()
+
+    def read(
+        self, properties: list[tuple[str, object]], called: str = PROPERTY
+    ) -> Iterator[Record]:
+        """Yields the rows among a report's user properties."""
+        from ..report.record import from_dict
+
+        for name, value in properties:
+            if name == called:
+                try:
+                    text = str(value)
+                    yield (
+                        self._rows.pop(text) if text in self._rows else from_dict(json.loads(text))
+                    )
+                except (AttnMemError, ValueError):  # somebody else's, of the same name
+                    continue
 
 
 def without_timelines(properties: list[tuple[str, Any]]) -> list[tuple[str, Any]]:

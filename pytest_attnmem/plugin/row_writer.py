@@ -10,13 +10,15 @@ from typing import Literal
 
 import pytest
 
+from ..api.conclusion import Part
 from ..budgets.budget import Budget, BudgetSpec
 from ..budgets.verdict import Outcome, Verdict, not_enforced
 from ..errors import stops
 from ..measurement.measurement import Measurement
-from ..report.record import Record, from_dict, record, to_dict
+from ..report.record import Record, record, to_dict
 from ..symbols.attention_shape import AttentionShape
 from .baseline_check import BaselineCheck
+from .plan import PLAN
 from .row_transport import CRASH_PROPERTY, PROPERTY, own_nodeid
 from .session import SESSION
 
@@ -25,7 +27,7 @@ STOPS = stops()
 
 #: By region and metric.
 _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()
-_WRITTEN = pytest.StashKey[dict[tuple[str, str], tuple[str, str]]]()
+_WRITTEN = pytest.StashKey[dict[tuple[str, str], tuple[Record, tuple[str, str]]]]()
 
 
 class RowWriter:
@@ -33,33 +35,41 @@ class RowWriter:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self.gate = BaselineCheck(item, own_nodeid(item))
-        """Holds its numbers to the baseline."""
+        self.baseline = BaselineCheck(item, own_nodeid(item))
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
         self._over_before = {**self._over}
 
+    def against_baseline(
+        self, part: Part, verdict: Verdict | None, measurement: Measurement
+    ) -> Verdict | None:
+        """Returns the verdict that follows from the test's own limit and from the baseline."""
+        return self.baseline.judge(part, verdict, measurement)
+
+    def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
+        """Returns the verdict on a regression with its terms; None if it is not a regression."""
+        return self.baseline.difference(part, verdict, self._item.stash[PLAN].memory)
+
     def keep(
         self,
-        region: str,
+        part: Part,
         verdict: Verdict | None,
         measurement: Measurement | None,
-        shape: AttentionShape,
         *,
         again: bool = False,
     ) -> Verdict | None:
-        """Add a row, or say one ``again``; the verdict that counts may be an earlier attempt's."""
+        """Writes a row, or writes it ``again``; an earlier attempt's verdict may count."""
         metric = verdict.budget.metric if verdict and verdict.budget else "peak"
-        earlier = self._over.get((region, metric))
+        earlier = self._over.get((part.name, metric))
         if verdict is not None and verdict.outcome is Outcome.OVER:
-            self._over[region, metric] = _without_result(verdict)
+            self._over[part.name, metric] = _without_result(verdict)
         elif verdict is not None and earlier is not None:
             verdict = replace(earlier, reason=f"{earlier.reason} (in an earlier attempt)")
         if verdict is not None and verdict.measurement is not None:
-            measurement = verdict.measurement  # which may know what was held
-        where = _where(self._item)
-        row = record(own_nodeid(self._item), region, verdict, measurement, shape.symbols, where)
-        row = self.gate.stated(row)
+            measurement = verdict.measurement  # which may list the tensors that were held
+        name, symbols = own_nodeid(self._item), part.shape.symbols
+        row = record(name, part.name, verdict, measurement, symbols, _where(self._item))
+        row = self.baseline.annotate(row)
         self._write(row)
         if verdict is not None and verdict.outcome is Outcome.OVER and measurement is not None:
             self._item.config.stash[SESSION].keep_snapshots(row, measurement.snapshots)
@@ -69,26 +79,25 @@ class RowWriter:
 
     def take_back(self) -> None:
         """Remove the rows of a run that starts again."""
-        for written in self._written.values():
+        for _, written in self._written.values():
             self._item.user_properties.remove(written)
         self._written.clear()
         self._over.clear()
         self._over.update(self._over_before)
 
-    def tell(self, region: str, traced: Measurement) -> None:
-        """Add to the rows of a region who held memory, as a second run saw it."""
-        for (name, metric), (_, text) in [*self._written.items()]:
+    def attach_held(self, region: str, traced: Measurement) -> None:
+        """Add the tensors that a second run found to the rows of a region."""
+        for (name, metric), (row, _) in [*self._written.items()]:
             if name == region:
                 held = traced.left if metric == "retained" else traced.held
-                row = from_dict(json.loads(text))
                 self._write(replace(row, held=held, timeline=traced.timeline))
 
     def keep_unmeasured(self, reason: str) -> None:
         """Add a row for a test that did not come to be measured, unless it has one."""
         if not self._written:
-            self.keep("", not_enforced(reason), None, AttentionShape({}))
+            self.keep(Part("", AttentionShape({})), not_enforced(reason), None)
 
-    def announce(self, budgets: Iterable[BudgetSpec]) -> None:
+    def send_placeholder(self, budgets: Iterable[BudgetSpec]) -> None:
         """Announce a test before it begins, in case its process is killed in the test."""
         item, told = self._item, [*self._item.user_properties]
         verdict = not_enforced("the process that ran it died")
@@ -104,12 +113,12 @@ class RowWriter:
         expected = report.skipped and hasattr(report, "wasxfail")
         if report.when == "teardown" and not expected:  # a teardown does not tell of the body
             return
-        for key, (_, text) in [*self._written.items()]:
-            row = replace(from_dict(json.loads(text)), expected=expected)
-            before, after = self._written[key], (PROPERTY, json.dumps(to_dict(row)))
+        for key, (row, before) in [*self._written.items()]:
+            row = replace(row, expected=expected)
+            after = self._property(row)
             for properties in (self._item.user_properties, report.user_properties):
-                properties[:] = [after if told == before else told for told in properties]
-            self._written[key] = after
+                properties[:] = [after if known == before else known for known in properties]
+            self._written[key] = row, after
 
     def stop(self, error: BaseException) -> None:
         """Send the rows of a test in which the session is stopped: pytest makes no report of it."""
@@ -126,10 +135,13 @@ class RowWriter:
 
     def _write(self, row: Record) -> None:
         properties, key = self._item.user_properties, (row.region, row.metric)
-        if key in self._written:  # by an earlier attempt, or before it was known what was held
-            properties.remove(self._written[key])
-        self._written[key] = (PROPERTY, json.dumps(to_dict(row)))
-        properties.append(self._written[key])
+        if key in self._written:  # by an earlier attempt, or before its tensors were known
+            properties.remove(self._written[key][1])
+        self._written[key] = row, self._property(row)
+        properties.append(self._written[key][1])
+
+    def _property(self, row: Record) -> tuple[str, str]:
+        return PROPERTY, self._item.config.stash[SESSION].row_texts.write(row)
 
 
 def stopped(error: BaseException) -> str:

@@ -14,6 +14,7 @@ import pytest
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.garbage import GarbageFreezer
 from ..report import KINDS, render, write
+from .row_transport import RowTexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ class Session:
     def __init__(self, settings: Settings, openers: Mapping[str, Opener]) -> None:
         self.settings = settings
         self.collector = GarbageFreezer()
+        self.row_texts = RowTexts()
         self.rows: dict[tuple[str, str], list[Record]] = {}
         """By process and test, so that another attempt's replace those of the one before."""
         self.failed: set[str] = set()
@@ -92,7 +94,8 @@ class Session:
             self.problems[str(error)] = None
 
     def forget(self) -> None:
-        """Another test begins."""
+        """Begin another test: nothing of an earlier test is on a device or kept as text."""
+        self.row_texts.forget()
         for found in self._instruments.values():
             if not isinstance(found, BackendUnavailable):
                 found.backend.forget()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..budgets.growth_contract import Contract
 from .plan import PLAN
 
 if TYPE_CHECKING:
@@ -86,7 +85,4 @@ class _Watched(Mapping[str, object]):
 
 
 def _has_contract(plan: Plan | None) -> bool:
-    if plan is None:
-        return False
-    limits = (limit for spec, _ in plan.budgets for limit in spec.limits.values())
-    return any(isinstance(limit, Contract) for limit in limits)
+    return plan is not None and any(spec.contracts for spec, _ in plan.budgets)

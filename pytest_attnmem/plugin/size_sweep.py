@@ -60,7 +60,7 @@ class SizeSweep:
         opened = None
         with (
             suppress_reporting(self._item) as swallowed,
-            self._memory.rehearsal() as regions,
+            self._memory.dry_run() as regions,
             given(self._item, sizes),
         ):
             try:

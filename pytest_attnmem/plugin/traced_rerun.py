@@ -46,6 +46,12 @@ def kept_by_unittest(item: pytest.Item) -> BaseException | None:
     return kept[-1].value if kept else None
 
 
+def keep_for_unittest(item: pytest.Item, error: BaseException) -> None:
+    """Report ``error`` in the place of the error that a ``unittest`` test keeps."""
+    kept = item._excinfo  # type: ignore[attr-defined]
+    kept[-1] = pytest.ExceptionInfo.from_exception(error)
+
+
 #: Fixtures from which a test reads what it printed; it will look for it again.
 _READERS = ("capsys", "capfd", "capteesys")
 
@@ -113,7 +119,7 @@ class TracedRerun:
 
     def _run_once(self, instrument: PrimedBackend, *, trace: bool) -> None:
         opened = None
-        with suppress_reporting(self._item), self._memory.rehearsal(self._sizes) as regions:
+        with suppress_reporting(self._item), self._memory.dry_run(self._sizes) as regions:
             try:
                 reset_item(self._item)
                 with instrument.window(trace=trace) as opened:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
     from ..api.attnmem import AttnMem
+    from ..api.conclusion import Part
     from ..backends.primed_backend import PrimedBackend
 
 
@@ -27,6 +28,16 @@ class TracedRuns:
         self._memory = memory
         self._own = TracedRerun(item, memory, failed)
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
+
+    def of(self, part: Part) -> Measurement:
+        """Returns the measurement of the body, or of a region.
+
+        Raises:
+            AttnMemError: the second run did not get there, or failed.
+        """
+        if part.primed is None:
+            raise AttnMemError(f"{part.name} does not run again with its test")
+        return self.region(part.name, part.primed) if part.name else self.whole(part.primed)
 
     def whole(self, instrument: PrimedBackend) -> Measurement:
         """Returns the measurement of the test's body.

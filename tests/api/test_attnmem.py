@@ -11,6 +11,7 @@ import torch
 
 import pytest_attnmem
 from pytest_attnmem.api.attnmem import AttnMem
+from pytest_attnmem.api.conclusion import Part
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.verdict import Outcome, Verdict
 from pytest_attnmem.errors import (
@@ -484,7 +485,7 @@ class TestCheck:
             memory.check(seen, "10 GiBs")
 
     def test_symbols_that_disagree_are_named(self, memory: AttnMem, seen: Measurement) -> None:
-        memory.learn(Source("the test's arguments", {"N": 4}))
+        memory.add_symbols(Source("the test's arguments", {"N": 4}))
         with pytest.raises(BudgetError) as error:
             memory.check(seen, "N*N", N=8)
         assert str(error.value) == (
@@ -597,16 +598,42 @@ class TestSymbols:
 
     def test_what_it_was_given_comes_first(self) -> None:
         memory = AttnMem(sources=(Source("the marker", {"N": 4}),))
-        memory.learn(Source("the test's arguments", {"B": 2}))
+        memory.add_symbols(Source("the test's arguments", {"B": 2}))
         assert memory.shape(Source("check", {"d": 3})).symbols == {
             **{"B": 2, "N": 4, "M": 4, "d": 3, "dv": 3}
         }
 
 
 class TestRows:
-    """What the plugin is told of."""
+    """The rows that the plugin writes."""
 
     Row = tuple[str, Verdict | None, int | None, AttentionShape]
+
+    class Kept:
+        """Rows in a list, in the place of the plugin's."""
+
+        def __init__(self, rows: list["TestRows.Row"], counts: Verdict | None = None) -> None:
+            self.rows, self.counts = rows, counts
+
+        def against_baseline(
+            self, part: Part, verdict: Verdict | None, measurement: Measurement
+        ) -> Verdict | None:
+            return verdict
+
+        def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
+            return None
+
+        def keep(
+            self,
+            part: Part,
+            verdict: Verdict | None,
+            measurement: Measurement | None,
+            *,
+            again: bool = False,
+        ) -> Verdict | None:
+            peak = measurement.peak_bytes if measurement is not None else None
+            self.rows.append((part.name, verdict, peak, part.shape))
+            return self.counts or verdict
 
     @pytest.fixture
     def rows(self) -> list[Row]:
@@ -614,13 +641,7 @@ class TestRows:
 
     @pytest.fixture
     def keeping(self, cpu: PrimedBackend, rows: list[Row]) -> Callable[..., AttnMem]:
-        def keep(
-            name: str, verdict: Verdict | None, measured: Measurement, shape: AttentionShape
-        ) -> Verdict | None:
-            rows.append((name, verdict, measured.peak_bytes, shape))
-            return verdict
-
-        return lambda **options: AttnMem(lambda name: cpu, keep=keep, **options)
+        return lambda **options: AttnMem(lambda name: cpu, rows=self.Kept(rows), **options)
 
     def test_every_region_and_check_is_a_row(
         self, keeping: Callable[..., AttnMem], rows: list[Row]
@@ -654,7 +675,7 @@ class TestRows:
 
     def test_the_keepers_verdict_counts(self, cpu: PrimedBackend) -> None:
         over = Verdict(OVER, "peak 2 B exceeds budget 1 B (in an earlier attempt)")
-        memory = AttnMem(lambda name: cpu, keep=lambda *row: over)
+        memory = AttnMem(lambda name: cpu, rows=self.Kept([], over))
         measured = memory.measure(squares)
         assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
             "check: peak 2 B exceeds budget 1 B (in an earlier attempt)"
@@ -676,14 +697,20 @@ class TestRows:
     def test_what_was_over_is_kept_for_a_second_run(self, memory: AttnMem) -> None:
         with pytest.raises(BudgetExceeded) as error, memory.region("scores", 1):
             squares()
-        [kept] = memory.exceeded
+        [kept] = memory.conclusions.exceeded
         assert kept.error is error.value
-        assert kept.name == "scores"
+        assert kept.part.name == "scores"
         held = memory.measure(squares)
         assert held.trace is not None
-        kept.attribute(held.trace)
-        assert "held at the peak (2 tensors)" in str(error.value)
-        assert "not known" not in str(error.value)
+        trace = held.trace
+        before = str(error.value)
+        memory.conclusions.complete(lambda part: trace)
+        [complete] = memory.conclusions.exceeded
+        assert complete.raised is error.value
+        assert str(error.value) == before
+        assert "held at the peak (2 tensors)" in str(complete.error)
+        assert "not known" not in str(complete.error)
+        assert complete.explains(error.value)
 
     def test_a_rehearsal_measures_and_does_nothing_else(
         self, keeping: Callable[..., AttnMem], rows: list[Row]
@@ -692,7 +719,7 @@ class TestRows:
         with memory.region("a"):
             pass
         rows.clear()
-        with memory.rehearsal() as traced:
+        with memory.dry_run() as traced:
             memory.qkv(1, 1, 8, 8)
             with memory.region("a", 1):
                 squares()

@@ -196,4 +196,4 @@ def test_other_backends_and_odd_sizes_are_refused():
 
 def test_a_formula_is_a_budget():
     found = derive(naive, *QKV)
-    assert parse((found,), {}).limits["default"] is found
+    assert parse((found,), {}).limits["default"].value is found

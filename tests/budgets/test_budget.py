@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pytest_attnmem.budgets.budget import Budget, BudgetSpec, resolve
+from pytest_attnmem.budgets.limit import Limit
 from pytest_attnmem.budgets.memory_model import KernelModel, MemoryModel, Phase
 from pytest_attnmem.budgets.parsing import memory_budget, parse
 from pytest_attnmem.budgets.tolerance import Tolerance
@@ -132,8 +133,7 @@ def test_a_marker_keeps_what_it_was_given() -> None:
     assert memory_budget(
         "64 MiB", backend="cpu", device="cpu", warmup=2, N=64, dtype=torch.float16
     ) == BudgetSpec(
-        "64 MiB",
-        {"default": 64 * MIB},
+        {"default": Limit(64 * MIB, "64 MiB")},
         tolerance=Tolerance(),
         backend="cpu",
         device="cpu",

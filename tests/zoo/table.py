@@ -26,7 +26,7 @@ Gates = Mapping[str, Sequence[str]]
 
 def table(columns: Mapping[str, Gates]) -> str:
     """A row for each pair, a column for each backend."""
-    lines = [_row("pair", "regression", "met in", *columns), _row(*["---"] * (3 + len(columns)))]
+    lines = [_row("pair", "regression", "issue", *columns), _row(*["---"] * (3 + len(columns)))]
     for name, one in pairs().items():
         gates = [", ".join(column[name]) for column in columns.values()]
         lines.append(_row(f"`{name}`", one.mechanism, one.case, *gates))

@@ -34,7 +34,7 @@ class MeasuredBody:
     def warm_up(self) -> None:
         """Run the body as often as its budgets ask for, outside any window."""
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
-            with self._plan.memory.rehearsal(), ExitStack() as worlds:
+            with self._plan.memory.dry_run(), ExitStack() as worlds:
                 for _, instrument in self._plan.budgets:
                     worlds.enter_context(simulation_context(instrument.backend))
                 try:
@@ -94,7 +94,7 @@ class MeasuredBody:
 
     def _backends(self) -> list[Backend]:
         instruments = [instrument for _, instrument in self._plan.budgets]
-        instruments += [region.instrument for region in self._plan.memory.regions]
+        instruments += [region.primed for region in self._plan.memory.regions]
         return [*{id(used.backend): used.backend for used in instruments}.values()]
 
     def _limited(self) -> bool:
@@ -102,7 +102,7 @@ class MeasuredBody:
         measured = [opened.measurement for opened in self.windows]
         measured += [region.measurement for region in self._plan.memory.regions]
         ran_out = any(seen is not None and seen.out_of_memory is not None for seen in measured)
-        return ran_out or bool(self._plan.memory.exceeded)
+        return ran_out or bool(self._plan.memory.conclusions.exceeded)
 
     def _look_ahead(
         self, worlds: list[AbstractContextManager[None]], backends: list[Backend]
@@ -112,7 +112,7 @@ class MeasuredBody:
         error = None
         with (
             suppress_reporting(self._item),
-            self._plan.memory.rehearsal(),
+            self._plan.memory.dry_run(),
             nothing_left_open(),
             ExitStack() as entered,
         ):

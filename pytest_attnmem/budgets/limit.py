@@ -1,0 +1,112 @@
+"""A limit: what a measurement may need at most, and how the test wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from ..errors import AttnMemError, BudgetError
+from ..formulas.exact_arithmetic import MAX_BITS
+from ..formulas.formula import Formula
+from ..symbols.attention_shape import AttentionShape
+from ..symbols.names import ALIASES
+from ..units import format_exact, shown
+from .growth_contract import Contract
+from .memory_model import MemoryModel, evaluate
+
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
+
+Value = int | Formula | MemoryModel | Contract | Callable[[AttentionShape], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit on bytes, or a contract on their growth."""
+
+    value: Value
+    text: str
+    """The limit in the words of the test."""
+
+    @property
+    def contract(self) -> Contract | None:
+        """Returns the contract on growth, or None for a limit on bytes."""
+        return self.value if isinstance(self.value, Contract) else None
+
+    @property
+    def reads_all(self) -> bool:
+        """Returns True for a callable, which may read any symbol."""
+        return not isinstance(self.value, int | Formula | MemoryModel | Contract)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Returns the symbols that the limit is known to read."""
+        return getattr(self.value, "symbols", frozenset())
+
+    def nbytes(self, shape: AttentionShape, kinds: tuple[str, ...]) -> int:
+        """Returns the limit in bytes for ``shape`` on a device of ``kinds``.
+
+        Raises:
+            BudgetError: a symbol has no value, or a callable returns no bytes.
+            FormulaError: the value of the formula is not a number of bytes.
+        """
+        value = self.value
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Formula):
+            return evaluate(value, shape)
+        if isinstance(value, MemoryModel):
+            return value.peak(shape, kinds)
+        if isinstance(value, Contract):
+            raise BudgetError(f"contract {value} bounds growth, not bytes")
+        return self._returned(value, shape)
+
+    def values(self, shape: AttentionShape) -> dict[str, int]:
+        """Returns the symbols that the limit reads, and their values, in the order of ``shape``."""
+        read = frozenset(shape.symbols) if self.reads_all else self.symbols
+        values = {name: value for name, value in shape.symbols.items() if name in read}
+        return values | {n: shape[n] for n in sorted(read & ALIASES.keys() - values.keys())}
+
+    def _returned(self, function: Callable[[AttentionShape], int], shape: AttentionShape) -> int:
+        try:
+            nbytes = function(shape)
+        except AttnMemError:
+            raise
+        except Exception as error:  # the user's own code: its fault is one line of their report
+            raise BudgetError(f"budget {self.text} raised {shown(error, 200)}") from error
+        if hint := as_int(nbytes):
+            raise BudgetError(f"budget {self.text} returned {hint}")
+        whole = isinstance(nbytes, int) and not isinstance(nbytes, bool)
+        if not whole or nbytes < 0 or nbytes >> MAX_BITS:
+            raise BudgetError(
+                f"budget {self.text} returned {shown(nbytes)}; expected whole bytes, an int >= 0"
+                f" and < 2**{MAX_BITS}"
+            )
+        return nbytes
+
+
+def limit_on(value: Value, written: str = "") -> Limit:
+    """Returns the limit for a value; ``written`` is its text where the test wrote text."""
+    return Limit(value, " ".join(written.split()) or _words(value))
+
+
+def as_int(value: Any) -> str:
+    """Returns ``the float 12288.0; wrap it in int(...)`` for whole bytes of another type, or ""."""
+    other = isinstance(value, Real) and not isinstance(value, int)
+    if not other or not (0 <= value < 1 << MAX_BITS and value % 1 == 0):  # nan is neither
+        return ""
+    return f"the {type(value).__name__} {shown(value)}; wrap it in int(...)"
+
+
+def _words(value: Value) -> str:
+    if isinstance(value, int):
+        return format_exact(value)
+    if isinstance(value, Formula):
+        return " ".join(value.text.split())
+    if isinstance(value, MemoryModel):
+        return value.name
+    if isinstance(value, Contract):
+        return value.text
+    return getattr(value, "__qualname__", None) or type(value).__name__
