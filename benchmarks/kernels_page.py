@@ -31,18 +31,18 @@ from pytest_attnmem.units import format_size
 PAGE: Final = Path(__file__).parents[1] / "docs" / "kernels.md"
 TIMES: Final = Path(__file__).with_name("kernels.json")
 N: Final = 16384
-#: Where operators are counted, one by one, and where kernels were timed.
+#: The length at which operators are counted, and the length at which kernels are timed.
 COUNTED: Final = 1024
 TIMED: Final = 2048
 RANKS: Final = 8
 SIZES: Final = {"B": 1, "H": 8, "Hkv": 8, "d": 64, "dv": 64, "dtype": "float16", "R": RANKS}
-#: That tell what is saved, no power above N² being in it.
+#: Three lengths determine the saved bytes, a polynomial of degree 2 in N.
 LENGTHS: Final = (64, 128, 192)
-#: Of their own on the device, and no operators of PyTorch.
+#: Kernels that run programs of their own on the device, not operators of PyTorch.
 FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient")
-#: Operators that do not read what they write to.
+#: Operators that do not read the tensor that they write.
 OVERWRITES: Final = ("copy_", "fill_", "zero_")
-#: Matrix products, and which argument is the left matrix.
+#: Matrix products, and the index of the left matrix among their arguments.
 PRODUCTS: Final = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 
 HEAD = """# The kernels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
 from ..units import parse_size, shown
 from .kernel_workload import size_of
 from .max_length import last_that_fits, longest
+from .output_path import check_output_path
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -109,7 +109,11 @@ def execute(arguments: Namespace) -> int:
     resumed = _resumed(arguments.resume, parameters)
     passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
     for option in _FILES:
-        _check_writable(option, getattr(arguments, option))
+        path = getattr(arguments, option)
+        if path == "-" and option != "json":
+            raise AttnMemError(f"--{option}: only --json is printed; name a file")
+        if path not in (None, "-"):
+            check_output_path(option, path)
     runner = SweepRunner(instrument, passes=passes, warmup=warmup, tracing=arguments.decompose)
     with settled():
         results = _run(runner, cases, resumed, with_longest=arguments.longest)
@@ -118,26 +122,6 @@ def execute(arguments: Namespace) -> int:
     if not sweep.complete:
         return INTERRUPTED
     return 0 if any(row.status in (rows.OK, rows.OOM) for row in sweep.rows) else 1
-
-
-def _check_writable(option: str, path: str | None) -> None:
-    """Check, before a sweep that may take hours, that its file can be created."""
-    if path is None or (path, option) == ("-", "json"):
-        return
-    if path == "-":
-        raise AttnMemError(f"--{option}: only --json is printed; name a file")
-    folder = Path(path).parent
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
-        why = getattr(error, "strerror", None) or error
-        raise AttnMemError(f"--{option}: {why}: {shown(path)}; name another file") from error
-    if os.path.isdir(path):
-        raise AttnMemError(f"--{option}: {path} is a directory; name a file in it")
-    if not os.path.isdir(folder):
-        raise AttnMemError(f"--{option}: there is no directory {folder}; create it first")
 
 
 def _cases(arguments: Namespace) -> list[SweepCase]:

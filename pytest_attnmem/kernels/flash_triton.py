@@ -27,7 +27,7 @@ def attention(
 ) -> Tensor:
     """Softmax attention by tiles in on-chip memory → [B, H, N, dv].
 
-    For the backward pass it keeps q, k, v, the output and the logarithm of each row's sum of
+    The backward pass keeps q, k, v, the output and the logarithm of each row's sum of
     exponentials, [B, H, N]; scores are computed again. Sums are float32, and of float32 inputs the
     products too. Tiles are chosen by timing them, once for each head dim and dtype: the first call
     is slow, and takes a buffer to clear the cache with. Inputs that are not contiguous are copied.
@@ -37,8 +37,8 @@ def attention(
             TRITON_INTERPRET=1 in the environment.
         k: [B, H, M, d].
         v: [B, H, M, dv], dv at most 256.
-        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
 
     Raises:
         ValueError: the inputs do not fit together, or are not what Triton's programs take.
@@ -60,17 +60,17 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """The programs, and what they are told beside the tensors."""
+    """The programs, and their arguments other than tensors."""
 
     programs: ModuleType | None
-    """None where tensors have no data, as in a simulated run: then there is nothing to launch."""
+    """None if tensors have no data, as in a simulated run: nothing is launched."""
     causal: bool
     scale: float
     d: int
     dv: int
 
     def launch(self, name: str, matrices: int, rows: int, block: str, *given: Any) -> None:
-        """Run a program for each block of rows of each matrix.
+        """Launches a program for each block of rows of each matrix.
 
         It is compiled for the head dims, and for the next powers of 2 that its tiles have.
         """

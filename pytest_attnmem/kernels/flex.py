@@ -44,8 +44,8 @@ def attention(
         q: [B, H, N, d]; float16, bfloat16 or float32.
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
         score_mod: ``(score, b, h, i, j) → score``, as flex_attention takes it.
         block_mask: Which tiles to visit, as flex_attention takes it, in place of ``causal``; not in
             the memory model.

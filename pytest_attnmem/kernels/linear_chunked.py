@@ -29,7 +29,7 @@ def attention(
     """Linear attention of query i to the keys 0 … i, with features φ = elu + 1 → [B, H, N, dv].
 
     Memory is O(N·dv) for the output and O(block·(block + d + dv) + d·dv) for the work on a chunk,
-    time O(N·(block·(d + dv) + d·dv)). For the backward pass it keeps q, k, v, the output and each
+    time O(N·(block·(d + dv) + d·dv)). The backward pass keeps q, k, v, the output and each
     row's sum of weights, [B, H, N], and no state: dq takes the states in their order once more, dk
     and dv take those of the gradient in reverse. Within a chunk all is float32 for half inputs.
 
@@ -37,8 +37,8 @@ def attention(
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
         block: Positions in a chunk.
 
     Raises:
@@ -100,7 +100,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> tuple[T
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What the gradients of a chunk are made of."""
+    """The tensors that the gradients of a chunk are computed from."""
 
     q: Tensor
     k: Tensor
@@ -110,7 +110,7 @@ class _Chunk:
     grad: Tensor
 
     def state(self) -> Tensor:
-        """The sum over no keys."""
+        """Returns the state before the first key: zeros."""
         BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
@@ -197,7 +197,7 @@ _WEIGHTS = f"{_ROWS}*min(block, N, M)"
 _KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{_WIDE}"}
 _STATE = {"state": f"B*H*d*(dv + 1)*{_WIDE}"}
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 

@@ -27,8 +27,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
 
     Raises:
         ValueError: the inputs do not fit together, or ``causal`` is False.
@@ -80,7 +80,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, Tenso
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What the gradients are made of."""
+    """The tensors that the gradients are computed from."""
 
     q: Tensor
     k: Tensor
@@ -90,7 +90,7 @@ class _Saved:
     grad: Tensor
 
     def state(self) -> Tensor:
-        """The sum over no position."""
+        """Returns the state before the first position: zeros."""
         BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
@@ -167,7 +167,7 @@ _KEPT = {
     "state": f"B*H*d*(dv + 1)*{_WIDE}",
 }
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 

@@ -30,15 +30,15 @@ def attention(
 
     Memory is O(N·(d + dv + block) + N/block·d·dv), least where block is √(d·dv), and the depth
     O(log(N/block)): each chunk's sum over its keys is made at once, and a scan turns them into the
-    states before each. For the backward pass it keeps those, q, k, v, the output and a factor for
+    states before each. The backward pass keeps those, q, k, v, the output and a factor for
     each row, [B, H, N]; all within a chunk is computed again. Work is in float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
         block: Positions from one checkpointed state to the next.
 
     Raises:
@@ -229,7 +229,7 @@ _STATES = {"states": _STATE}
 _TOTAL = {"total": f"{_ROWS}*(dv + 1)"}
 _KEPT = {**_STATES, "out": "B*H*N*dv*itemsize", "factor": f"B*H*N*{_WIDE}"}
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 

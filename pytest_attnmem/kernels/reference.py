@@ -31,8 +31,8 @@ def standard_attention(
         mask: Broadcastable to [..., N, M]: bool, or integers as such, true where a key may be
             seen; floats are added to the scores. A query that may see nothing gets zeros, as do
             its weights.
-        causal: Query i sees the keys 0 … i only.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
 
     Raises:
         ValueError: the shapes do not fit together.

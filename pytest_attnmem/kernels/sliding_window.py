@@ -39,9 +39,9 @@ def attention(
         v: [B, H, M, dv].
         causal: Query i sees itself and what is before it, ``window`` keys: j = i - window + 1 … i.
             Otherwise it sees as many on either side: ``|i - j| < window``.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros, and so does one that is
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros, and so does one that is
             ``window`` or more past the last key.
         window: Keys that a query sees on one side, itself included.
         block: Queries computed at a time.
@@ -171,7 +171,7 @@ def _backward(
         dq_i = torch.empty_like(q_i)  # [B·H, n, d]
         dq[:, :, rows] = dq_i.baddbmm_(ds, k_i, beta=0, alpha=band.scale).unflatten(0, (B, H))
         del q_i, k_i, v_i, grad_i, p, ds, dq_i
-    del tile, slope  # room for dk and dv in the inputs' dtype
+    del tile, slope  # makes room for dk and dv in the inputs' dtype
     dk = dk.to(q.dtype)
     return dq, dk, dv.to(q.dtype)
 
@@ -206,7 +206,7 @@ class _Tile:
                 torch.where(mask, scores, self._nothing, out=scores)
             else:
                 scores.add_(mask)
-        # Finite, so that a query that sees nothing has a difference to it.
+        # Finite, so that the difference is defined for a query that sees no key.
         largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
         p.sub_(largest).exp_()
         del largest
@@ -215,12 +215,12 @@ class _Tile:
 
 
 def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
     return x[:, :, rows].flatten(0, 1).to(dtype)
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -228,7 +228,7 @@ def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
 _AHEAD = "(1 - causal)*(window - 1)"
 _ROWS = "min(block, N, M + window - 1)"
 _COLUMNS = f"min(M, N + {_AHEAD}, {_ROWS} + window - 1 + {_AHEAD})"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = f"B*H*{_ROWS}*{_COLUMNS}*max(itemsize, 4)"
 _ROW = f"B*H*{_ROWS}*max(itemsize, 4)"
 _COLUMN = f"B*H*{_COLUMNS}*max(itemsize, 4)"

@@ -39,14 +39,14 @@ def attention(
         v: [B, H, M, dv].
         causal: Query i sees the keys j <= i only. Of these, and without ``causal`` of all, it sees
             those with ``|i - j| < stride`` and those with ``i - j`` a multiple of ``stride``.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
         stride: √N, rounded up, unless given; memory is O(N·d + stride² + N·M/stride²).
 
     Raises:
-        ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask`` wants a
-            gradient.
+        ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask``
+            requires a gradient.
 
     O(N·d) memory, O(N·√N·d) time: Child et al., 2019 (arXiv 1904.10509), Generating Long Sequences
     with Sparse Transformers.
@@ -68,7 +68,7 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """Which scores are seen, and the blocks of queries and keys that hold them, each score once."""
+    """The visible scores, and the blocks of queries and keys that hold each score once."""
 
     causal: bool
     scale: float
@@ -150,7 +150,7 @@ def _forward(
     (B, H, N, _), dv = q.shape, v.shape[3]
     dtype = torch.promote_types(q.dtype, torch.float32)
     acc = q.new_zeros(B, H, N, dv, dtype=dtype)  # [B, H, N, dv]
-    # Finite, so that a query that sees nothing has a difference to it.
+    # Finite, so that the difference is defined for a query that sees no key.
     row_max = q.new_full((B, H, N, 1), torch.finfo(dtype).min, dtype=dtype)  # [B, H, N, 1]
     row_sum = torch.zeros_like(row_max)  # [B, H, N, 1]
     for n, m, pairs in (pattern.near(), pattern.far()):
@@ -168,7 +168,7 @@ def _forward(
             old_max.copy_(new_max)
             del q_i, p, new_max  # before the next ones are made
         del tile
-    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
     return acc.div_(row_sum).to(q.dtype), row_max.add_(row_sum.log_())
 
 
@@ -201,7 +201,7 @@ class _Tile:
         return scores
 
     def _hide(self, rows: slice, cols: slice) -> Tensor:
-        """True where a key is not seen, or is seen elsewhere."""
+        """Returns True where a key is hidden, or belongs to another block."""
         hidden, pattern = self._hidden.fill_(True), self._pattern
         if rows.step is None:
             offset = rows.start - cols.start
@@ -214,14 +214,14 @@ class _Tile:
 def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
     """Some of the rows, [B·H, n, …]: a view, or a copy if asked for or of another dtype."""
     block = x[:, :, rows].flatten(0, 1)
-    # A gradient may be one number expanded, which no GEMM takes.
+    # A gradient may be one number, expanded, and no GEMM accepts it.
     layout = torch.contiguous_format if copy else torch.preserve_format
     return block.to(dtype, copy=copy, memory_format=layout)
 
 
 _STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0
 _AHEAD = f"(1 - causal)*({_STRIDE} - 1)"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _WIDE = "max(itemsize, 4)"
 # Queries by keys in the largest block of near and of far keys.
 _NEAR_ROWS = f"min({_STRIDE}, N, M + {_STRIDE} - 1)"

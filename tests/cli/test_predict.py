@@ -67,7 +67,7 @@ def test_the_tables(printed):
         "model, KiB            2.7      2.7            -           -           -",
         "simulated, KiB        2.7      2.7          3.5         0.0         1.0",
         "",
-        "the model's tensors and those simulated agree to the byte",
+        "the tensors of the model and of the simulation agree to the byte",
         "fits T4: 16.3 MiB of 14.8 GiB, with 3.0 KiB of inputs and 16.3 MiB of workspaces",
     ]
 
@@ -179,7 +179,7 @@ def test_that_it_is_by_the_model_is_said(printed, monkeypatch):
     lines = printed("flash", "--B", "1", "--H", "1", "--N", "2048", "--d", "8")
     assert not any(line.startswith("simulated") for line in lines)
     assert lines[-2] == (
-        "not simulated: it loops over too many blocks; all of this is by the model"
+        "not simulated: it loops over too many blocks; all numbers are by the model"
     )
 
 
