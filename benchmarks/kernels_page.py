@@ -139,7 +139,7 @@ def _summary(attention: Callable[..., Any]) -> str:
 
 
 def _order(attention: Callable[..., Any]) -> list[str]:
-    """Memory, time and the paper, from the line of the docstring that has them."""
+    """Returns memory, time and paper from their line in the docstring."""
     line = re.search(
         r"^(O\(.+?\)) memory(.*), (O\(.+\)) time: (.+, \d{4}) \(arXiv (\d{4}\.\d{5})\)",
         inspect.getdoc(attention) or "",
@@ -176,7 +176,7 @@ def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> li
 
 
 def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
-    """Bytes alive after a forward that a backward may follow, of each length."""
+    """Returns a function from the length to the bytes alive between forward and backward."""
 
     def retained(length: int) -> int:
         sizes = {"B": 1, "H": 8, "N": length, "d": 64, "dtype": "float16", "device": "cuda"}
@@ -194,12 +194,12 @@ def _saved(kernel: Kernel, instrument: PrimedBackend) -> Callable[[int], int]:
 
 
 def _fused(saved: Callable[[int], int]) -> tuple[int, int]:
-    """FLOPs and bytes of a kernel that makes two products, and reads and writes all once."""
+    """Returns FLOPs and bytes of a fused kernel: two products, each tensor moved once."""
     return 2 * 2 * 8 * COUNTED**2 * 64, 3 * 8 * COUNTED * 64 * 2 + saved(COUNTED)
 
 
 def _work(kernel: Kernel) -> tuple[int, int]:
-    """FLOPs and bytes of one that is written in operators, counted as it runs without data."""
+    """Returns FLOPs and bytes of a kernel of operators, counted in a run without data."""
     inputs = [torch.empty(1, 8, COUNTED, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
     with torch.no_grad(), Work() as work:
         kernel.attention(*inputs, causal=kernel.always_causal)
@@ -207,7 +207,7 @@ def _work(kernel: Kernel) -> tuple[int, int]:
 
 
 class Work(TorchDispatchMode):
-    """Adds up what operators do."""
+    """Counts the FLOPs and the moved bytes of operators."""
 
     flops = 0
     moved = 0
@@ -230,7 +230,7 @@ class Work(TorchDispatchMode):
 
 
 def _bytes(x: Tensor) -> int:
-    """Of its elements; what is expanded is there once."""
+    """Returns the bytes of a tensor's elements; expanded elements count once."""
     sizes = zip(x.shape, x.stride(), strict=True)
     return prod(size for size, stride in sizes if stride) * x.element_size()
 

@@ -75,13 +75,13 @@ def attention(
 
 
 def _root(length: int) -> int:
-    """The square root of a length, rounded up, but never below what is worth a chunk."""
+    """Returns the square root of a length, rounded up, but at least the shortest chunk."""
     return max(SMALLEST, math.isqrt(max(length, 1) - 1) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, and how they are cut into chunks."""
+    """The scale and the mask of the scores, and the size of their chunks."""
 
     causal: bool
     scale: float
@@ -89,7 +89,7 @@ class _Cut:
     chunk_k: int
 
     def columns(self, rows: slice, M: int) -> list[slice]:
-        """The chunks of keys that some of these queries see."""
+        """Returns the chunks of keys that some of the queries see."""
         seen = rows.stop if self.causal else M
         return [cols for cols in _blocks(M, self.chunk_k) if cols.start < seen]
 
@@ -122,7 +122,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut) ->
 
 
 def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
-    """One chunk of queries over all keys: its output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
+    """Returns a chunk of queries over all keys: output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
     BH, n, _ = q_i.shape
     acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·H, n, dv]
     # Finite, so that the difference is defined for a query that sees no key.

@@ -115,7 +115,7 @@ class _Chunk:
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
     def load(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features of q and k, v, and the gradient of what v is mapped to.
+        """Returns the features of q and k, v, and the gradient of the output of v's columns.
 
         With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
         of ds is in v's last column, which is -1.
@@ -172,7 +172,7 @@ def _blocks(total: int, size: int) -> list[slice]:
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …], as a new tensor."""
+    """Returns a block of rows, [B·H, n, …], as a new tensor."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 

@@ -95,7 +95,7 @@ class _Saved:
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
     def slope(self, t: int) -> Tensor:
-        """The gradient of what v is mapped to at ``t``.
+        """Returns the gradient of the output of v's columns at ``t``.
 
         With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
         of ds is in v's last column, which is -1.
@@ -143,7 +143,7 @@ def _key_gradients(saved: _Saved) -> tuple[Tensor, Tensor]:
 
 
 def _copy(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
-    """The rows at one position, [B·H, 1, …], as a new tensor."""
+    """Returns the rows at one position, [B·H, 1, …], as a new tensor."""
     rows = x[:, :, t].flatten(0, 1).unsqueeze(1)
     return rows.to(dtype, copy=True, memory_format=torch.contiguous_format)
 

@@ -179,7 +179,7 @@ class _Chunks:
         self.dtype = torch.promote_types(q.dtype, torch.float32)
 
     def split(self, x: Tensor, width: int, fill: int = 0) -> Tensor:
-        """A copy of x [B, H, …, w] in chunks, ``fill`` in what ``width`` has more."""
+        """Returns a copy of x [B, H, …, w] in chunks of ``width`` columns, new ones of ``fill``."""
         B, H, _, w = x.shape
         chunks = x.new_zeros(self.count, B * H, self.size, width, dtype=self.dtype)
         for whole, part in self._parts(x, chunks):
@@ -188,22 +188,22 @@ class _Chunks:
         return chunks
 
     def features(self, x: Tensor) -> Tensor:
-        """φ(x) in chunks; the features of nothing are 1, so that values there must be 0."""
+        """Returns φ(x) in chunks; padding has the features 1, so its values must be 0."""
         return F.elu(self.split(x, x.shape[3]), inplace=True).add_(1)
 
     def values(self, v: Tensor) -> Tensor:
-        """v in chunks, with a column of ones: what it is mapped to is the sum of weights."""
+        """Returns v in chunks, with a column of ones whose output is the sum of weights."""
         return self.split(v, v.shape[3] + 1, 1)
 
     def merge(self, chunks: Tensor, out: Tensor) -> Tensor:
-        """Write the chunks [G·B·H, C, …] to ``out`` [B, H, …], as far as both go."""
+        """Returns ``out`` [B, H, …] filled with the chunks [G·B·H, C, …], without padding."""
         chunks = chunks.unflatten(0, (self.count, chunks.shape[0] // max(1, self.count)))
         for whole, part in self._parts(out, chunks):
             whole.copy_(part)
         return out
 
     def _parts(self, x: Tensor, chunks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Views of x and of the chunks that line up: the full ones, and the rest."""
+        """Yields matching views of x and of the chunks: all full chunks, then the rest."""
         rows = x.flatten(0, 1)[:, : self.length]
         full, rest = divmod(rows.shape[1], self.size)
         if full:
@@ -214,7 +214,7 @@ class _Chunks:
 
 
 def _all(chunks: Tensor) -> Tensor:
-    """All chunks as one batch, [G·B·H, …]."""
+    """Returns all chunks as one batch, [G·B·H, …]."""
     return chunks.flatten(0, 1)
 
 

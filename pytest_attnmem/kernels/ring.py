@@ -161,7 +161,7 @@ def _backward(
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, where this rank's lie, and how they are cut into tiles."""
+    """The scale and the mask of the scores, this rank's part of them, and its tiles."""
 
     causal: bool
     scale: float
@@ -172,14 +172,14 @@ class _Cut:
     m: int
 
     def tiles(self, owner: int) -> Iterator[tuple[slice, slice]]:
-        """Rows and columns of the tiles with ``owner``'s keys that are not all hidden."""
+        """Yields the rows and columns of the tiles with visible keys of ``owner``."""
         for rows in _blocks(self.n, self.block_q):
             for cols in _blocks(self.m, self.block_k):
                 if not self.causal or self.diagonal(owner, rows, cols) > -(rows.stop - rows.start):
                     yield rows, cols
 
     def diagonal(self, owner: int, rows: slice, cols: slice) -> int:
-        """The last column that the tile's first row sees, where it may see all before."""
+        """Returns the last column that the tile's first row sees."""
         first: int = rows.start - cols.start  # a slice's ends are of any type
         return self.rank * self.n - owner * self.m + first
 

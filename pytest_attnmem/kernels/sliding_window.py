@@ -71,7 +71,7 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """The band of the scores that is seen, and how it is cut into blocks."""
+    """The visible band of the scores, and its blocks."""
 
     causal: bool
     scale: float
@@ -82,36 +82,36 @@ class _Band:
 
     @property
     def ahead(self) -> int:
-        """Keys that a query sees after its own."""
+        """The number of keys that a query sees after its own."""
         return 0 if self.causal else self.window - 1
 
     @property
     def behind(self) -> int:
-        """Keys that a query sees before its own."""
+        """The number of keys that a query sees before its own."""
         return self.window - 1
 
     @property
     def queries(self) -> int:
-        """How many queries see a key at all."""
+        """The number of queries that see a key."""
         return min(self.N, self.M + self.behind)
 
     @property
     def keys(self) -> int:
-        """How many keys are seen at all."""
+        """The number of keys that a query sees."""
         return min(self.M, self.N + self.ahead)
 
     @property
     def rows(self) -> int:
-        """Queries in a block."""
+        """The number of queries in a block."""
         return min(self.block, self.queries)
 
     @property
     def columns(self) -> int:
-        """Keys that a block sees. All see as many, although at the ends some are hidden."""
+        """The number of keys of a block, the same for all blocks; some are hidden at the ends."""
         return min(self.keys, self.rows + self.behind + self.ahead)
 
     def blocks(self) -> list[tuple[slice, slice]]:
-        """Each block's queries, and the keys that some of them see."""
+        """Returns each block's queries, and the keys that some of them see."""
         total, size = self.queries, max(self.rows, 1)
         cut = [slice(i, min(i + size, total)) for i in range(0, total, size)]
         last = self.keys - self.columns
