@@ -1,4 +1,4 @@
-"""Tell what limits a model's inference on a device: memory, bandwidth or arithmetic."""
+"""Show the limit of a model's inference on a device: memory, bandwidth or arithmetic."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from .roofline_arguments import analysis
 def add_arguments(parser: ArgumentParser) -> None:
     """``--params 7e9 --layers 32 --d-model 4096 --heads 32 --dtype fp16 --device A100-80GB``."""
     parser.epilog = (
-        "The least that must be computed and moved, by devices as fast as their vendors say:"
-        " weights and cache are read once, what an operation takes and gives is moved once, and a"
-        " fused attention keeps its scores on the chip. Decode is one more token for each"
-        " sequence, prefill all tokens at once, every one of them attending to all. Of a mixture"
-        " of experts, --params with all experts tells its memory, with those that one token goes"
-        " through its tokens per second. Activations and workspaces are in no number but what is"
-        " moved. The sequence length counts the tokens in the cache."
+        "The times are lower bounds, at the speeds that vendors state: weights and cache are read"
+        " once, inputs and outputs of an operation are moved once, and a fused attention keeps its"
+        " scores on the chip. Decode adds one token to each sequence; prefill computes all tokens"
+        " at once, each attending to all. For a mixture of experts, --params with all experts"
+        " gives the memory, and with the experts of one token the tokens per second. Activations"
+        " and workspaces count only as moved bytes. The sequence length is the number of tokens in"
+        " the cache."
     )
     add_transformer(parser)
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw it as .png or .svg")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="PATH", help="draw the roofline as .png or .svg"
+    )
 
 
 def execute(arguments: Namespace) -> int:
-    """Print the analysis, and draw it.
+    """Prints the analysis, and draws it if requested.
 
     Raises:
-        AttnMemError: there is no such dtype or device, the sizes do not go together, or the figure
+        AttnMemError: a dtype or device is unknown, the sizes do not fit together, or the figure
             cannot be drawn.
     """
     found, dtypes = analysis(arguments)
@@ -51,7 +53,7 @@ def execute(arguments: Namespace) -> int:
 
 
 def render(found: Analysis, dtypes: dict[str, str]) -> list[str]:
-    """A table of operations, and what is to be said of them."""
+    """Returns a table of operations, and the notes under it."""
     from tabulate import tabulate
 
     steps = (found.decode, found.prefill)
@@ -100,7 +102,7 @@ def _rows(found: Analysis, step: StepCost) -> Iterator[list[str]]:
 
 
 def _rounded(number: float) -> str:
-    """Returns a number with one decimal, or a number below one with three digits."""
+    """Returns the number with one decimal, or with three digits if it is less than 1."""
     return f"{number:,.1f}" if number >= 0.9995 else f"{number:.3g}"
 
 
@@ -150,7 +152,7 @@ def _exact(nbytes: int) -> str:
 
 
 def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
-    """The same for programs: bytes, FLOPs, seconds."""
+    """Returns the result as JSON values, in bytes, FLOPs and seconds."""
     model, device = found.model, found.roof
     weights = [one for one in found.decode.operations if one.name != ATTENTION]
     return {

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AttnMemError, BudgetError
+from ..kernels.reference import standard_attention as reference
 from ..symbols.sizes import as_sizes
 from ..units import shown
 from .seq_lengths import lengths
@@ -38,7 +39,7 @@ def standard_attention(
 
     Vaswani et al., Attention Is All You Need, 2017 (arXiv:1706.03762), section 3.2.1.
     """
-    reference = _reference()
+    _check_numpy()
     q, k, v = (_array(name, value) for name, value in (("Q", Q), ("K", K), ("V", V)))
     seen = None if mask is None else _array("mask", mask)
     _check_shapes(q.shape, k.shape, v.shape, None if seen is None else seen.shape)
@@ -59,7 +60,7 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
     """
     given = {"seq_len": seq_len, "d_model": d_model, "batch_size": batch_size}
     seq_len, d_model, batch_size = as_sizes("measure_attention_memory", given)
-    _reference()  # imports the kernel before memory is traced
+    _check_numpy()
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -141,15 +142,15 @@ def _traced() -> Iterator[Callable[[], int]]:
             tracemalloc.stop()
 
 
-def _reference() -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
+def _check_numpy() -> None:
+    """Check that NumPy is installed, and import it: measured memory does not count its modules."""
     try:
-        from ..kernels.reference import standard_attention as reference
+        import numpy  # noqa: F401
     except ModuleNotFoundError as error:
         raise AttnMemError(
             f"standard_attention needs {error.name}, which is not installed;"
             " pip install 'pytest-attnmem[torch]'"
         ) from error
-    return reference
 
 
 def _array(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -6,19 +6,18 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import AttnMemError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..measurement.qkv_inputs import dtype_of, qkv
 from ..symbols.attention_shape import AttentionShape
 from ..symbols.sizes import as_sizes
 from .memory_tracker import peak_of
 from .seq_lengths import lengths
-from .theoretical_memory import NAMES, above_inputs, is_causal, kernel_of, shape_of
-
-if TYPE_CHECKING:
-    from ..kernels import Kernel
+from .theoretical_memory import NAMES, above_inputs, shape_of
 
 #: The text in the CSV in place of a peak if memory ran out.
 OOM: Final = "OOM"
@@ -93,7 +92,7 @@ def memory_scaling(
     """
     given = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
     B, H, d = as_sizes("memory_scaling", given)
-    found = [kernel_of(name) for name in kernels]
+    found = [kernel_named(name) for name in kernels]
     found_dtype = dtype_of(dtype, "memory_scaling")
     shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]
     instrument = open_primed(backend or "auto")
@@ -111,7 +110,7 @@ def _peak(instrument: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtyp
     def forward() -> Any:
         device = instrument.backend.device
         inputs = qkv(shape.B, shape.H, shape.N, shape.d, dtype=dtype, device=device)
-        return kernel.attention(*inputs, causal=is_causal(kernel))
+        return kernel.attention(*inputs, causal=kernel.always_causal)
 
     seen, _ = instrument.run(forward)
     theoretical = above_inputs(kernel, shape)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..errors import BudgetError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..symbols.dtypes import itemsize_of
 from ..symbols.sizes import as_sizes
-from ..units import shown
-
-if TYPE_CHECKING:
-    from ..kernels import Kernel
 
 #: Each bundled kernel of the notebook, and the notebook's name for it.
 NAMES = (
@@ -44,7 +39,7 @@ def theoretical_memory(
     inputs = shape.q_bytes + shape.k_bytes + shape.v_bytes
     state = B * H * d * d * shape.itemsize
     peaks = {
-        f"{name}_peak": inputs + above_inputs(kernel_of(kernel), shape) for kernel, name in NAMES
+        f"{name}_peak": inputs + above_inputs(kernel_named(kernel), shape) for kernel, name in NAMES
     }
     return {
         "inputs": inputs,
@@ -67,24 +62,5 @@ def shape_of(B: int, H: int, N: int, d: int, dtype: object) -> AttentionShape:
 
 def above_inputs(kernel: Kernel, shape: AttentionShape) -> int:
     """Returns the peak of the tensors of a forward pass, without the inputs."""
-    causal = {"causal": int(is_causal(kernel))}
+    causal = {"causal": int(kernel.always_causal)}
     return kernel.model.forward.peak(AttentionShape({**causal, **shape.symbols}))
-
-
-def is_causal(kernel: Kernel) -> bool:
-    """Returns True for a kernel that can only run causally."""
-    return False not in kernel.causal
-
-
-def kernel_of(name: str) -> Kernel:
-    """Returns the bundled kernel with this name.
-
-    Raises:
-        BudgetError: no kernel has the name.
-    """
-    from ..kernels import KERNELS
-
-    kernels = {kernel.name: kernel for kernel in KERNELS}
-    if name not in kernels:
-        raise BudgetError(f"unknown kernel {shown(name)}; expected one of {', '.join(kernels)}")
-    return kernels[name]

@@ -230,8 +230,8 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
         ),
         (
             ("--bandwidth", "2e12"),
-            "--bandwidth and --compute together tell a device, with --memory if it matters; give"
-            " both, or the --device that differs in it",
+            "a device needs --bandwidth and --compute, and --memory if it matters; give both, or"
+            " the --device whose rates they replace",
         ),
         (
             ("--device", "L4", "--compute", "0"),

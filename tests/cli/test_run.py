@@ -64,8 +64,8 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_p
         (["--", "-c", "pass"], "expected script.py or -m module, got '-c'"),
         (["--", "-m"], "expected script.py or -m module, got '-m'"),
         (["--", "missing.py"], "there is no program 'missing.py'"),
-        (["--", "."], "'.' is no Python program; give script.py or -m module"),
-        (["--", "./binary"], "'./binary' is no Python program; give script.py or -m module"),
+        (["--", "."], "'.' is not a Python program; give script.py or -m module"),
+        (["--", "./binary"], "'./binary' is not a Python program; give script.py or -m module"),
         (
             ["--device", "GTX 9", "--", "script.py"],
             f"unknown device 'GTX 9'; expected one of {', '.join(PROFILES)}",
@@ -80,5 +80,11 @@ def test_what_is_no_python_program_is_refused_in_one_line(reexecuted, capsys, ar
 
 def test_a_file_in_no_folder_is_refused(reexecuted, capsys, tmp_path):
     assert main(["run", "--json", "no/peaks.json", "--", "script.py"]) == 2
-    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}\n"
+    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}; create it first\n"
+    assert capsys.readouterr().err == wanted
+
+
+def test_a_folder_is_refused_before_the_program_runs(becoming, capsys, tmp_path):
+    assert main(["run", "--json", str(tmp_path), "--", "script.py"]) == 2
+    wanted = f"attnmem run: --json: {tmp_path} is a directory; name a file in it\n"
     assert capsys.readouterr().err == wanted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.peak_components import SCRATCH, UNSEEN, WORKSPACES, decompose
-from pytest_attnmem.sweep.dimensions import placed
+from pytest_attnmem.sweep.dimensions import with_dimensions
 
 SYMBOLS = {"B": 2, "H": 4, "N": 256, "M": 256, "d": 16, "dv": 16, "itemsize": 4}
 WARM = "copies of a warm-up, and their gradients"
@@ -30,7 +30,7 @@ def named(alive, **options):
 
 def known(alive, symbols=SYMBOLS):
     """The tensors of stages, with their dimensions."""
-    return {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()}
+    return {stage: [with_dimensions(one, symbols) for one in made] for stage, made in alive.items()}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def known(alive, symbols=SYMBOLS):
     ],
 )  # fmt: skip
 def test_the_component_of_a_tensor(stage, tensor, name, growth):
-    (part,) = decompose({stage: [placed(tensor, SYMBOLS)]})
+    (part,) = decompose({stage: [with_dimensions(tensor, SYMBOLS)]})
     assert (part.name, part.growth) == (name, growth)
     assert (part.nbytes, part.count) == (tensor.nbytes, 1)
 

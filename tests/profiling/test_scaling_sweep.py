@@ -3,12 +3,13 @@
 import csv
 import threading
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
 
 from pytest_attnmem.errors import AttnMemError, BudgetError
-from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.kernels.standard import KERNEL as STANDARD
 from pytest_attnmem.profiling import (
     Peak,
     ScalingRow,
@@ -18,8 +19,8 @@ from pytest_attnmem.profiling import (
     save_csv,
     theoretical_memory,
 )
-from pytest_attnmem.profiling import scaling_sweep as scaling
 
+SCALING = import_module("pytest_attnmem.profiling.scaling_sweep")
 ROW = ScalingRow(
     512,
     96,
@@ -90,8 +91,8 @@ def test_other_errors_than_out_of_memory_are_raised(monkeypatch):
     def faulty(q, k, v, *, causal):
         raise RuntimeError("a fault of the kernel's own")
 
-    kernel = replace(KERNELS[0], attention=faulty)
-    monkeypatch.setattr(scaling, "kernel_of", lambda name: kernel)
+    kernel = replace(STANDARD, attention=faulty)
+    monkeypatch.setattr(SCALING, "kernel_named", lambda name: kernel)
     with pytest.raises(RuntimeError, match="a fault of the kernel's own"):
         memory_scaling([16], kernels=["standard"], backend="simulated:T4")
 
@@ -102,8 +103,8 @@ def test_what_is_not_measured_is_no_number(monkeypatch):
         thread.start()
         thread.join()
 
-    kernel = replace(KERNELS[0], attention=threaded)
-    monkeypatch.setattr(scaling, "kernel_of", lambda name: kernel)
+    kernel = replace(STANDARD, attention=threaded)
+    monkeypatch.setattr(SCALING, "kernel_named", lambda name: kernel)
     with pytest.raises(AttnMemError, match="memory is not measured on cpu: a thread was started"):
         memory_scaling([16], kernels=["standard"], backend="cpu")
 
@@ -114,7 +115,11 @@ def test_what_is_not_measured_is_no_number(monkeypatch):
         ({"seq_lengths": []}, "memory_scaling needs at least one of seq_lengths, got none"),
         ({"seq_lengths": [1.5]}, "memory_scaling needs seq_len to be a whole number >= 1, got 1.5"),
         ({"num_heads": 0}, "memory_scaling needs num_heads to be a whole number >= 1, got 0"),
-        ({"kernels": ["linear_bidir"]}, "unknown kernel 'linear_bidir'; expected one of standard,"),
+        (
+            {"kernels": ["linear_bidir"]},
+            "unknown kernel 'linear_bidir'; did you mean 'linear'? expected one of block-sparse,",
+        ),
+        ({"kernels": [1]}, "unknown kernel 1; expected one of block-sparse, "),
         ({"dtype": "int8"}, "memory_scaling needs a floating dtype, such as torch.float16"),
     ],
 )
