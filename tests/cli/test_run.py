@@ -84,7 +84,7 @@ def test_a_file_in_no_folder_is_refused(reexecuted, capsys, tmp_path):
     assert capsys.readouterr().err == wanted
 
 
-def test_a_folder_is_refused_before_the_program_runs(becoming, capsys, tmp_path):
+def test_a_folder_is_refused_before_the_program_runs(reexecuted, capsys, tmp_path):
     assert main(["run", "--json", str(tmp_path), "--", "script.py"]) == 2
     wanted = f"attnmem run: --json: {tmp_path} is a directory; name a file in it\n"
     assert capsys.readouterr().err == wanted

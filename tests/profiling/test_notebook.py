@@ -16,7 +16,7 @@ CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
 @pytest.fixture(scope="module")
-def notebook(frozen, tmp_path_factory):
+def notebook(tmp_path_factory):
     """Returns the final names, the output and the value of each cell, and the folder."""
     folder = tmp_path_factory.mktemp("notebook")
     names, printed, shown = {"__name__": "__main__"}, [], []

@@ -29,7 +29,7 @@ ROW = ScalingRow(
 
 
 @pytest.fixture(scope="module")
-def rows(frozen):
+def rows():
     return memory_scaling([512, 4096, 16384], backend="simulated:GTX 1080")
 
 
@@ -65,7 +65,7 @@ def test_theory_is_that_of_theoretical_memory_above_the_inputs(rows):
             assert columns[f"{name}_theoretical_bytes"] == above
 
 
-def test_on_the_cpu_the_numbers_are_the_same(frozen):
+def test_on_the_cpu_the_numbers_are_the_same():
     sizes = {"batch_size": 1, "num_heads": 2, "head_dim": 16, "dtype": torch.float32}
     (row,) = memory_scaling([256], **sizes, backend="cpu")
     assert row.peaks["standard"] == Peak(1_081_344, 1_081_344)
@@ -81,7 +81,7 @@ def test_the_columns_are_the_notebook_s_in_bytes(rows):
     ]
 
 
-def test_any_kernel_can_be_swept(frozen):
+def test_any_kernel_can_be_swept():
     (row,) = memory_scaling([128], kernels=["sdpa-flash", "flash"], backend="simulated:L4")
     assert [*row.peaks] == ["sdpa-flash", "flash"]
     assert "sdpa_flash_memory_bytes" in row.columns()
