@@ -23,8 +23,11 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/figures.py $(DEMO)
 	@echo "written: $$(ls $(DEMO) | tr '\n' ' ')"
 
+# A file to a worker at a time, or each worker would make the costly fixtures of it anew; and with
+# bytecode, or each of the processes that tests start would compile everything anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
 test-null: $(NULL)/installed

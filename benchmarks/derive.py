@@ -1,4 +1,4 @@
-"""What it takes to derive a closed form: ``python benchmarks/derive.py``."""
+"""Times the derivation of closed forms: ``python benchmarks/derive.py``."""
 
 import time
 
@@ -28,7 +28,7 @@ CASES = {
 
 
 def main() -> None:
-    """Print a line a case."""
+    """Prints a line for each case."""
     derive(nn.ReLU(), "N")  # imports
     for name, case in CASES.items():
         start = time.perf_counter()

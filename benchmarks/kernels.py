@@ -1,4 +1,4 @@
-"""How fast the bundled kernels are, as ratios to standard attention, all in one run.
+"""Measures the speed of the bundled kernels as ratios to standard attention, in one run.
 
     python benchmarks/kernels.py [--rounds 7] [--threads 2] [--json PATH]
 
@@ -47,7 +47,7 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel's ratio at one size, and what is required of it."""
+    """A kernel's ratio at one size, and the required ratio."""
 
     kernel: str
     run: str
@@ -58,13 +58,13 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As printed."""
+        """The printed cells."""
         verdict = ("yes" if self.ok else "NO") if self.required else ""
         return self.kernel, self.run, self.sizes, f"{self.ratio:.2f}", self.required, verdict
 
 
 def main() -> int:
-    """Measure, print, and say whether all that is required was reached."""
+    """Measures and prints the ratios; returns 1 if a required ratio is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
@@ -101,12 +101,12 @@ def main() -> int:
 
 
 def load() -> str:
-    """Of the last 1, 5 and 15 minutes: what else the machine does moves the numbers."""
+    """Returns the load average of the last 1, 5 and 15 minutes; other work moves the numbers."""
     return ", ".join(f"{number:.1f}" for number in os.getloadavg())
 
 
 def required(rounds: int) -> Iterator[Row]:
-    """The CPU's forward ratios that have a limit."""
+    """Yields the CPU's forward ratios that have a limit."""
     named = {kernel.name: kernel for kernel in KERNELS}
     for name, length, most in AT_MOST:
         ratio = cpu_ratio(named[name], length, "forward", rounds)
@@ -116,12 +116,12 @@ def required(rounds: int) -> Iterator[Row]:
 
 
 def cpu_ratio(kernel: Kernel, length: int, run: str, rounds: int) -> float:
-    """A kernel's time over standard attention's, which is 1 of its own."""
+    """Returns a kernel's time divided by the time of standard attention."""
     if kernel.attention is standard.attention:
         return 1.0
     B, H, d = SIZES
     tensors = inputs((B, H, length, d), "cpu", torch.float32, run)
-    causal = False not in kernel.causal
+    causal = kernel.always_causal
     return in_turns(
         passes(lambda *qkv: kernel.attention(*qkv, causal=causal), tensors),
         passes(standard.attention, tensors),
@@ -131,7 +131,7 @@ def cpu_ratio(kernel: Kernel, length: int, run: str, rounds: int) -> float:
 
 
 def gpu(rounds: int) -> Iterator[Row]:
-    """flash_triton's throughput over that of SDPA's flash backend, in bfloat16."""
+    """Yields flash_triton's throughput divided by SDPA flash's, in bfloat16."""
     for d in (64, 128):
         for length in (4096, 8192, 16384):
             for run, least in AT_LEAST.items():
@@ -147,7 +147,7 @@ def gpu(rounds: int) -> Iterator[Row]:
 def inputs(
     shape: tuple[int, int, int, int], device: str, dtype: torch.dtype, run: str
 ) -> list[Tensor]:
-    """q, k and v."""
+    """Returns q, k and v."""
     return [
         torch.randn(shape, device=device, dtype=dtype, requires_grad=run == "training")
         for _ in "qkv"
@@ -155,7 +155,7 @@ def inputs(
 
 
 def passes(attention: Callable[..., Tensor], tensors: list[Tensor]) -> Call:
-    """A forward, and a backward where the tensors want one."""
+    """Returns a call of the forward pass, and of backward if the tensors require gradients."""
 
     def call() -> object:
         out = attention(*tensors)
@@ -165,7 +165,7 @@ def passes(attention: Callable[..., Tensor], tensors: list[Tensor]) -> Call:
 
 
 def in_turns(one: Call, other: Call, clock: Callable[[Call], float], rounds: int) -> float:
-    """The first's least time over the second's; both have run before."""
+    """Returns the least time of one call divided by the least time of the other, after warm-up."""
     one(), other()
     times = [(clock(one), clock(other)) for _ in range(rounds)]
     ours, theirs = map(min, zip(*times, strict=True))
@@ -173,14 +173,14 @@ def in_turns(one: Call, other: Call, clock: Callable[[Call], float], rounds: int
 
 
 def wall_clock(call: Call) -> float:
-    """In seconds."""
+    """Returns the time of a call in seconds."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
 
 
 def device_clock(call: Call) -> float:
-    """In milliseconds, by the device's own clock."""
+    """Returns the time of a call in milliseconds, by the device's clock."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     call()

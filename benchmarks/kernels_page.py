@@ -31,18 +31,18 @@ from pytest_attnmem.units import format_size
 PAGE: Final = Path(__file__).parents[1] / "docs" / "kernels.md"
 TIMES: Final = Path(__file__).with_name("kernels.json")
 N: Final = 16384
-#: Where operators are counted, one by one, and where kernels were timed.
+#: The length at which operators are counted, and the length at which kernels are timed.
 COUNTED: Final = 1024
 TIMED: Final = 2048
 RANKS: Final = 8
 SIZES: Final = {"B": 1, "H": 8, "Hkv": 8, "d": 64, "dv": 64, "dtype": "float16", "R": RANKS}
-#: That tell what is saved, no power above N² being in it.
+#: Three lengths determine the saved bytes, a polynomial of degree 2 in N.
 LENGTHS: Final = (64, 128, 192)
-#: Of their own on the device, and no operators of PyTorch.
+#: Kernels that run programs of their own on the device, not operators of PyTorch.
 FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient")
-#: Operators that do not read what they write to.
+#: Operators that do not read the tensor that they write.
 OVERWRITES: Final = ("copy_", "fill_", "zero_")
-#: Matrix products, and which argument is the left matrix.
+#: Matrix products, and the index of the left matrix among their arguments.
 PRODUCTS: Final = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 
 HEAD = """# The kernels
@@ -139,7 +139,7 @@ def _summary(attention: Callable[..., Any]) -> str:
 
 
 def _order(attention: Callable[..., Any]) -> list[str]:
-    """Memory, time and the paper, from the line of the docstring that has them."""
+    """Returns memory, time and paper from their line in the docstring."""
     line = re.search(
         r"^(O\(.+?\)) memory(.*), (O\(.+\)) time: (.+, \d{4}) \(arXiv (\d{4}\.\d{5})\)",
         inspect.getdoc(attention) or "",
@@ -152,7 +152,7 @@ def _order(attention: Callable[..., Any]) -> list[str]:
 
 
 def _costs(kernel: Kernel, primed: PrimedBackend, times: dict[str, dict[str, float]]) -> list[str]:
-    shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(_causal(kernel))})])
+    shape = gather([Source("the page", {**SIZES, "N": N, "causal": int(kernel.always_causal)})])
     peaks = [model.peak(shape) for model in (kernel.model.forward, kernel.model.training)]
     saved = _saved(kernel, primed)
     flops, moved = _fused(saved) if kernel.name in FUSED else _work(kernel)
@@ -174,13 +174,13 @@ def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> li
 
 
 def _saved(kernel: Kernel, primed: PrimedBackend) -> Callable[[int], int]:
-    """Bytes alive after a forward that a backward may follow, of each length."""
+    """Returns a function from the length to the bytes alive between forward and backward."""
 
     def retained(length: int) -> int:
         sizes = {"B": 1, "H": 8, "N": length, "d": 64, "dtype": "float16", "device": "cuda"}
 
         def forward() -> Tensor:
-            return kernel.attention(*qkv(**sizes, requires_grad=True), causal=_causal(kernel))
+            return kernel.attention(*qkv(**sizes, requires_grad=True), causal=kernel.always_causal)
 
         kept = primed.run(forward)[0].retained_bytes
         if kept is None:
@@ -191,25 +191,21 @@ def _saved(kernel: Kernel, primed: PrimedBackend) -> Callable[[int], int]:
     return lambda length: int(fit.value({"N": length}))
 
 
-def _causal(kernel: Kernel) -> bool:
-    return False not in kernel.causal
-
-
 def _fused(saved: Callable[[int], int]) -> tuple[int, int]:
-    """FLOPs and bytes of a kernel that makes two products, and reads and writes all once."""
+    """Returns FLOPs and bytes of a fused kernel: two products, each tensor moved once."""
     return 2 * 2 * 8 * COUNTED**2 * 64, 3 * 8 * COUNTED * 64 * 2 + saved(COUNTED)
 
 
 def _work(kernel: Kernel) -> tuple[int, int]:
-    """FLOPs and bytes of one that is written in operators, counted as it runs without data."""
+    """Returns FLOPs and bytes of a kernel of operators, counted in a run without data."""
     inputs = [torch.empty(1, 8, COUNTED, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
     with torch.no_grad(), Work() as work:
-        kernel.attention(*inputs, causal=_causal(kernel))
+        kernel.attention(*inputs, causal=kernel.always_causal)
     return work.flops, work.moved
 
 
 class Work(TorchDispatchMode):
-    """Adds up what operators do."""
+    """Counts the FLOPs and the moved bytes of operators."""
 
     flops = 0
     moved = 0
@@ -232,7 +228,7 @@ class Work(TorchDispatchMode):
 
 
 def _bytes(x: Tensor) -> int:
-    """Of its elements; what is expanded is there once."""
+    """Returns the bytes of a tensor's elements; expanded elements count once."""
     sizes = zip(x.shape, x.stride(), strict=True)
     return prod(size for size, stride in sizes if stride) * x.element_size()
 

@@ -1,4 +1,4 @@
-"""What the plugin costs, against bare pytest and against pytest-memray, all in one run.
+"""Measures the plugin's cost against bare pytest and against pytest-memray, all in one run.
 
     python benchmarks/overhead.py [--rounds 5] [--tests 300]
 
@@ -67,7 +67,7 @@ Timer = Callable[[], float]
 
 
 def main() -> None:
-    """Measure everything and print one table."""
+    """Measures everything and prints one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tests", type=int, default=300)
@@ -100,7 +100,7 @@ class Suites:
         self._tests = tests
 
     def timer(self, what: str, flags: tuple[str, ...], marker: str = "") -> Timer:
-        """Seconds that a test of this suite takes; or the whole process, when only collecting."""
+        """Returns the seconds of a test of this suite, or of the whole process that collects."""
         tests = self._tests
         if what == "1000 allocations":
             source = WITH_TORCH.format(tests=max(tests // 10, 20), marker=marker, clones=1000)
@@ -121,7 +121,7 @@ class Suites:
 
 
 def median_time(command: list[str], suite: Path) -> float:
-    """The median test of one run."""
+    """Returns the median test of one run."""
     times = suite / "times.json"
     run(command, suite, {"TIMES": str(times)})
     return float(json.loads(times.read_text()))
@@ -148,7 +148,7 @@ def import_time() -> float:
 
 
 def run(command: list[str], suite: Path, environment: dict[str, str]) -> None:
-    """Run pytest, and stop here if it does not pass."""
+    """Runs pytest, and exits if it does not pass."""
 
     everything = {**os.environ, **environment}
     everything.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile all plugins anew

@@ -1,4 +1,4 @@
-"""What the reports of a session cost: 1 000 marked tests, with all of them written and with none.
+"""Measures the cost of a session's reports: 1 000 marked tests, with all reports and with none.
 
     python benchmarks/reports.py [--tests 1000] [--rounds 3]
 
@@ -35,7 +35,7 @@ def test_it(case):
 
 
 def main() -> None:
-    """Measure, and print two tables."""
+    """Measures, and prints two tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def session(folder: Path, kinds: list[str]) -> float:
-    """Seconds of the processor that a session takes which writes these."""
+    """Returns the processor seconds of a session that writes these reports."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:memray", "-p", "no:cacheprovider"]
     command += [f"--attnmem-{kind}={kind}" for kind in kinds]
     command += ["--attnmem-github"] * bool(kinds)

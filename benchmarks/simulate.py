@@ -1,4 +1,4 @@
-"""What simulating costs, against bare fake tensors and PyTorch's own memory tracker, in one run.
+"""Measures the cost of simulation against bare fake tensors and PyTorch's memory tracker.
 
     python benchmarks/simulate.py [--rounds 7]
 

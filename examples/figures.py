@@ -3,8 +3,7 @@
 import sys
 from pathlib import Path
 
-from pytest_attnmem.plot import memory_scaling as scaling
-from pytest_attnmem.plot import save, savings
+from pytest_attnmem.plot import save, savings, scaling
 from pytest_attnmem.profiling import memory_scaling, profile_memory_scaling, save_csv
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)

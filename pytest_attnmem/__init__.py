@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: Where each public name lives; resolved on first use, so that importing the plugin stays light.
+#: Public name → its module, imported on first use so that importing the plugin is fast.
 _HOMES = MappingProxyType(
     {
         "AttentionShape": "symbols.attention_shape",

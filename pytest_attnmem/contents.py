@@ -12,7 +12,7 @@ def contents(path: Path) -> bytes:
     """Returns the bytes of a file.
 
     Raises:
-        OSError: it cannot be read, or is a device such as ``/dev/zero``, which has no end.
+        OSError: the file cannot be read, or is a device such as ``/dev/zero``, which has no end.
     """
     with path.open("rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):

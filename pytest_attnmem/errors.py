@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class AttnMemError(Exception):
-    """Base of every error this package raises on purpose; its text is one line for the user."""
+    """The base of every error that this package raises on purpose; its text is one line."""
 
 
 class SizeError(AttnMemError, ValueError):
@@ -15,17 +15,17 @@ class SizeError(AttnMemError, ValueError):
 
 
 class FormulaError(AttnMemError, ValueError):
-    """A formula that cannot be read, or has no value for the symbols it was given."""
+    """A formula that cannot be read, or that has no value for the given symbols."""
 
 
 class BudgetError(AttnMemError, ValueError):
-    """A memory budget that is not a valid one."""
+    """A memory budget that is not valid, or an argument of a function that is not."""
 
 
 class SizesError(BudgetError):
-    """Sizes that a program does not run at, or that do not tell its form.
+    """Sizes at which a program does not run, or which do not determine its formula.
 
-    ``problem`` is the text without the way to give other sizes, which the command line has too.
+    ``problem`` is the text without the advice for Python; the command line adds its own.
     """
 
     def __init__(self, problem: str) -> None:
@@ -34,34 +34,34 @@ class SizesError(BudgetError):
 
 
 class BackendUnavailable(AttnMemError):
-    """A measuring backend that cannot run on this machine."""
+    """A backend that cannot measure on this machine."""
 
 
 class CannotSimulate(AttnMemError, RuntimeError):
-    """A program asked a tensor without data for what only data can answer."""
+    """A program that read the values of a tensor without data."""
 
 
 class StartAgain(BaseException):
-    """A measured body must run once more, from its beginning, as another kind of program.
+    """A request to run the measured body again from its beginning, as another kind of program.
 
-    This is not an ``Exception``: a program that caught it and went on would be measured wrongly.
+    It is not an ``Exception``: a program that catches it and continues is measured wrongly.
     """
 
 
 class BudgetExceeded(AttnMemError, AssertionError):
-    """The verdict on a measurement that broke its promise; an assertion, not a mistake."""
+    """The verdict on a measurement that is over its budget; a failed assertion, not a mistake."""
 
-    __module__ = "pytest_attnmem"  # where users import it from, and what failures call it
+    __module__ = "pytest_attnmem"  # users import it from there, and failures show that name
 
 
 def stops() -> tuple[type[BaseException], ...]:
-    """Returns the errors that stop a session in the middle of a test, which then has no report."""
-    pytest = sys.modules.get("pytest")  # where nothing imported it, nothing raises its error
+    """Returns the errors that end a session in the middle of a test, which then has no report."""
+    pytest = sys.modules.get("pytest")  # without the import, nothing can raise its error
     return (KeyboardInterrupt,) if pytest is None else (KeyboardInterrupt, pytest.exit.Exception)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields ``error``, then each error that it was raised from, or that it groups."""
+    """Yields ``error``, then its causes and contexts, and the members of exception groups."""
     waiting, seen = [error], set[int]()
     while waiting:
         found = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""Sizes in bytes, read from and written as text with IEC units. Integers only, never floats."""
+"""Sizes in bytes, read from text and written as text with IEC units; integers, never floats."""
 
 import re
 from collections.abc import Iterable
@@ -20,15 +20,15 @@ _ACCEPTED: Final = f"write a number and one of {', '.join(_UNITS)}, as in '64 Mi
 
 
 def excerpt(text: str, limit: int = _MAX_LENGTH) -> str:
-    """Return *text* as one line of at most *limit* characters of it, for quoting in a message."""
+    """Returns the first *limit* characters of *text* on one line, for a message."""
     short = _shortened(text, limit)
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
 
 
 def shown(value: object, limit: int = _MAX_LENGTH) -> str:
-    """Return an object of the user's as one line for a message, whatever its repr does.
+    """Returns the repr of a user's object as one line for a message, even if the repr raises.
 
-    Text keeps its quotes where it is shortened, and an error reads as where a traceback ends.
+    Shortened text keeps its quotes; an error reads like the last line of a traceback.
     """
     try:
         if type(value) is str:
@@ -43,10 +43,13 @@ def shown(value: object, limit: int = _MAX_LENGTH) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that *text* names: ``64 MiB``, ``1.5 GiB``, ``1_024 B``; or ``0``.
+    """Returns the bytes of a text such as ``64 MiB``, ``1.5 GiB``, ``1_024 B`` or ``0``.
 
-    The units are B, KiB, MiB, GiB and TiB, in any case. Raises SizeError for any other text, for
-    a number without a unit, and for a size that is negative or not a whole number of bytes.
+    The units are B, KiB, MiB, GiB and TiB, in any case.
+
+    Raises:
+        SizeError: a number without a unit, a size that is negative or not a whole number of bytes,
+            or any other text.
     """
     refused = f"cannot parse size '{excerpt(text)}'"
     if len(text) > _MAX_LENGTH:
@@ -77,24 +80,24 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return *size* bytes for people to read, with one decimal: ``512 B``, ``76.5 MiB``."""
+    """Returns *size* bytes as text with one decimal: ``512 B``, ``76.5 MiB``."""
     unit = common_unit([size])
     return f"{format_in(size, unit)} {unit}"
 
 
 def format_exact(size: int) -> str:
-    """Return *size* bytes in the largest unit that holds it whole: ``64 MiB``, ``1536 B``.
+    """Returns *size* bytes in the largest unit that holds it whole: ``64 MiB``, ``1536 B``.
 
-    This is the inverse of parse_size for every size from 0 that its 64 characters can hold.
+    It is the inverse of parse_size for every size that fits into 64 characters.
     """
     unit = next(u for u in reversed(_UNITS) if size % _factor(u) == 0) if size else "B"
     return f"{size // _factor(unit)} {unit}"
 
 
 def format_distinct(*sizes: int) -> tuple[str, ...]:
-    """Return each size as format_size does, or all in exact bytes where different sizes collide.
+    """Returns each size as format_size does, or all in exact bytes if two would read the same.
 
-    A message that compares sizes then never reads "64.0 MiB exceeds 64.0 MiB".
+    A message that compares sizes never reads "64.0 MiB exceeds 64.0 MiB".
     """
     texts = tuple(map(format_size, sizes))
     if len(set(texts)) < len(set(sizes)):
@@ -103,18 +106,21 @@ def format_distinct(*sizes: int) -> tuple[str, ...]:
 
 
 def common_unit(sizes: Iterable[int]) -> str:
-    """Return the one unit for a column of *sizes* in bytes: the largest size's; B if empty."""
+    """Returns the unit for a column of *sizes* in bytes: the unit of the largest one, or B."""
     largest = max(map(abs, sizes), default=0)
     if largest < 1024:
         return "B"
-    # Judged after rounding, so that 1023.97 KiB becomes 1.0 MiB and never 1024.0 KiB.
+    # Compares rounded sizes, so that 1023.97 KiB becomes 1.0 MiB and never 1024.0 KiB.
     return next((u for u in _UNITS[1:-1] if _tenths(largest, u) < 10240), _UNITS[-1])
 
 
 def format_in(size: int, unit: str) -> str:
-    """Return *size* bytes as a number of *unit*, with one decimal, or none in B.
+    """Returns *size* bytes as a number of *unit*, with one decimal, or none in B.
 
-    Halves round away from zero. Raises SizeError for an unknown unit.
+    Halves round away from zero.
+
+    Raises:
+        SizeError: the unit is not known.
     """
     if unit not in _UNITS:
         raise SizeError(f"unknown unit '{excerpt(unit)}': use one of {', '.join(_UNITS)}")

@@ -136,7 +136,7 @@ def _counted() -> dict[str, str]:
     for name, what, test in (
         ("operators", "calls of attention's operators", "test_operators"),
         ("calls", "calls of `scaled_dot_product_attention`", "test_attend"),
-        ("choices", "backends taken", "test_choice"),
+        ("choices", "backends taken", "test_select_backend"),
     ):
         found = read(f"attention-{name}")["devices"]
         lines.append(

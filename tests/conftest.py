@@ -2,11 +2,11 @@
 
 import gc
 import importlib
+import os
 import pkgutil
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
 
 from suites import Suite
 
-#: Loaded once, or each suite would load them anew: pytester restores ``sys.modules`` after it.
-LAZY = (
-    "plugin.call_phase",
-    "measurement.environment",
-    "report.json",
-    "report.terminal",
-    "backends.cpu",
-)
+#: Read when torch is loaded, below. Threads that wait for work would spin, and take from the other
+#: workers the cores that they need: six times the time where there are as many workers as cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Of our own modules there should not be two of a kind; so all are imported before the first suite.
+# Of our own modules there should not be two of a kind; so all are imported before the first suite:
+# pytester restores ``sys.modules`` after each.
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
     importlib.import_module(module.name)
 
@@ -73,32 +69,22 @@ def seen() -> Measurement:
     )
 
 
-@pytest.fixture(scope="module")
-def frozen() -> Iterator[None]:
-    """For tests that open many windows: each collects garbage, at 70 ms with torch imported."""
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections() -> None:
+    """Freeze what there is: collecting before each window takes 0.3 s otherwise."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
-@pytest.fixture(scope="module")
-def quick_collections():
-    """Freeze what pytest and torch made, so that collecting before each window costs little."""
-    for name in LAZY:
-        import_module(f"pytest_attnmem.{name}")
-    import_module("tabulate")
-    import_module("pytest_attnmem.backends.tracing.dispatch_tracker").Tracker()
-    gc.collect()
-    gc.freeze()
-    yield
+def pytest_sessionfinish() -> None:
+    """Thaw it: hypothesis, imported at the end, asks the collector who refers to what."""
     gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
 def simulation_imported():
     """Import what PyTorch needs for fakes before pytester notes the modules that it keeps."""
-    import_module("pytest_attnmem.backends.registry").open_backend("simulated")
+    importlib.import_module("pytest_attnmem.backends.registry").open_backend("simulated")
 
 
 @pytest.fixture

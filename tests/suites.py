@@ -10,6 +10,9 @@ import pytest
 #: Where one part of pytest's output ends and another begins.
 _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
 
+#: The plugins that a suite does without.
+PLUGINS = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+
 
 @dataclass
 class Ran:
@@ -90,9 +93,8 @@ class Suite:
 
     def run(self, *arguments, json_file="rows.json", shown=("-rA",)):
         """Run the suite, in this process."""
-        lines = "".join(f"{name} = {value}\n" for name, value in self.ini.items())
-        self.write(f"[pytest]\n{lines}", "pytest.ini")
-        options = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", *shown]
+        self._write_ini()
+        options = [*PLUGINS, *shown]
         if json_file:
             options.append(f"--attnmem-json={json_file}")
         result = self.pytester.runpytest_inprocess(*options, *arguments, no_reraise_ctrlc=True)
@@ -100,3 +102,12 @@ class Suite:
         data = json.loads(written.read_text("utf-8")) if written.is_file() else {}
         parts = (data.get(name, {}) for name in ("results", "summary", "environment"))
         return Ran(result, *parts)
+
+    def configured(self, *arguments):
+        """The configuration of a session, which is not begun."""
+        self._write_ini()
+        return self.pytester.parseconfig(*PLUGINS, *arguments)
+
+    def _write_ini(self):
+        lines = "".join(f"{name} = {value}\n" for name, value in self.ini.items())
+        self.write(f"[pytest]\n{lines}", "pytest.ini")

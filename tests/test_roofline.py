@@ -26,7 +26,7 @@ def test_the_documents_example():
     cache = calculate_kv_cache_memory(
         batch_size=8, seq_len=2048, num_layers=32, d_model=4096, dtype_bytes=2
     )
-    # What its own line prints is not the "~8 GB" beside it: that is GiB.
+    # The document's line prints 8.6 GB; its comment "~8 GB" is in GiB.
     assert cache == 8_589_934_592 == 8 << 30
     assert f"{cache / 1e9:.1f} GB" == "8.6 GB"
     assert analyze_inference_bottleneck(MODEL, GPU)["is_memory_bound"] is True
@@ -54,8 +54,8 @@ def test_the_analysis_of_the_example():
         (7e9, 1, 7 * 10**9),
         (7e9, 0.5, 35 * 10**8),
         (70e9, 4, 28 * 10**10),
-        (3, 0.5, 2),  # half a byte takes a whole one
-        (10, 0.1, 1),  # a tenth, and not the float a little above it
+        (3, 0.5, 2),  # half a byte is rounded up
+        (10, 0.1, 1),  # a tenth, not the float slightly above it
         (6_738_415_616, 2, 13_476_831_232),
         (10**29 + 1, 1, 10**29 + 1),
     ],
@@ -198,8 +198,13 @@ def test_without_its_memory_nobody_knows_what_fits():
         (
             {"num_params": 1e9},
             {},
-            "num_params: expected more than the 2,147,483,648 that the projections of attention"
-            " have in 32 layers, got 1,000,000,000",
+            "num_params: expected more than the 2,147,483,648 parameters that the projections of"
+            " attention have in 32 layers, got 1,000,000,000",
+        ),
+        (  # by the key of the configuration
+            {"kv_group_size": 0.5},
+            {},
+            "kv_group_size: expected a whole number from 1 to 1e30, got 0.5",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Sizes as text: what is read, what is printed, and what a refusal says."""
+"""Sizes as text: parsing, formatting, and the messages of errors."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ signed = st.builds(lambda size, sign: size * sign, sizes, st.sampled_from([1, -1
         ("80 GiB", 80 * GIB),
         ("2 TiB", 2 * TIB),
         ("0.0009765625 KiB", 1),
-        # As a float this would be 2**60.
+        # A float would be 2**60.
         ("1152921504606846977 B", 2**60 + 1),
     ],
 )

@@ -5,7 +5,7 @@
     allocator.free(address)
     allocator.statistics.reserved.peak
 
-The rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.13.
+Its rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.13.
 """
 
 from .caching import CachingAllocator

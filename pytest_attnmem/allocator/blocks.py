@@ -1,4 +1,4 @@
-"""Blocks, and the free ones in the order in which the allocator looks for them."""
+"""Blocks, pools of free blocks, and expandable segments."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _ADDRESS_BITS: Final = 57
 
 
 class Block:
-    """A stretch of a segment: in use, free, or, in an expandable segment, without pages."""
+    """A part of a segment: in use, free or, in an expandable segment, unmapped."""
 
     __slots__ = (
         *("address", "size", "stream", "pool", "previous", "next", "vacant", "requested"),
-        *("expandable", "mapped", "other_streams", "born"),
+        *("expandable", "mapped", "other_streams", "gc_count_base"),
     )
 
     def __init__(self, address: int, size: int, stream: int, pool: Pool) -> None:
@@ -29,16 +29,16 @@ class Block:
         self.requested = 0  # bytes that the caller asked for
         self.expandable: ExpandableSegment | None = None
         self.mapped = True
-        self.other_streams = False  # whether any besides its own use it
-        self.born = 0  # the pool's count of searches when it last became vacant
+        self.other_streams = False  # True if streams other than its own use it
+        self.gc_count_base = 0  # the pool's number of searches when the block became free
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of its segment."""
+        """Returns True if it is all of its segment."""
         return self.previous is None and self.next is None
 
     def cut(self, size: int) -> Block:
-        """Split off the first *size* bytes; they are the new block."""
+        """Splits off the first *size* bytes and returns them as a new block."""
         front = Block(self.address, size, self.stream, self.pool)
         front.expandable = self.expandable
         front.mapped = self.mapped
@@ -52,13 +52,13 @@ class Block:
         return front
 
     def absorb(self, neighbour: Block | None) -> int:
-        """Merge with a vacant neighbour of the same kind; its bytes, or 0 if it is not one."""
+        """Merges with a vacant neighbour that is as mapped as this one; returns its bytes or 0."""
         if neighbour is None or not neighbour.vacant or neighbour.mapped is not self.mapped:
             return 0
         if neighbour.mapped:
-            neighbour.pool.discard(neighbour)
+            neighbour.pool.remove(neighbour)
         else:
-            neighbour.pool.forget(neighbour)
+            neighbour.pool.remove_unmapped(neighbour)
         if neighbour is self.previous:
             self.address = neighbour.address
             self.previous = before = neighbour.previous
@@ -73,7 +73,7 @@ class Block:
 
 
 class FreeList:
-    """Free blocks of one stream, by size and then address."""
+    """The free blocks of one stream, ordered by size and then address."""
 
     __slots__ = ("_blocks", "_order")
 
@@ -91,62 +91,62 @@ class FreeList:
         return map(self._blocks.__getitem__, self._order)
 
     def first_from(self, size: int) -> int:
-        """The index of the smallest that has *size* bytes."""
+        """Returns the index of the smallest block of at least *size* bytes."""
         return bisect_left(self._order, size << _ADDRESS_BITS)
 
     def add(self, block: Block) -> None:
-        """Put one in its place."""
+        """Inserts a block."""
         key = block.size << _ADDRESS_BITS | block.address
         insort(self._order, key)
         self._blocks[key] = block
 
     def pop(self, index: int) -> Block:
-        """Take one out."""
+        """Removes and returns the block at an index."""
         return self._blocks.pop(self._order.pop(index))
 
     def remove(self, block: Block) -> None:
-        """Take one out whose size and address have not changed."""
+        """Removes a block, whose size and address must be the same as when it was added."""
         key = block.size << _ADDRESS_BITS | block.address
         del self._order[bisect_left(self._order, key)]
         del self._blocks[key]
 
 
 class Pool:
-    """The small or the large blocks that are free, by stream."""
+    """The free and the unmapped blocks of the small or of the large pool, by stream."""
 
     def __init__(self, small: bool) -> None:
         self.small = small
-        self.searches = 0  # counted while garbage is collected
+        self.searches = 0  # counted for garbage collection
         self.free: dict[int, FreeList] = {}
-        self._unmapped: dict[int, list[Block]] = {}  # by their place
+        self._unmapped: dict[int, list[Block]] = {}  # ordered by their place on the device
 
     def add(self, block: Block) -> None:
-        """A block is free."""
+        """Adds a free block."""
         block.vacant = True
-        block.born = self.searches
+        block.gc_count_base = self.searches
         free = self.free.get(block.stream)
         if free is None:
             free = self.free[block.stream] = FreeList()
         free.add(block)
 
-    def discard(self, block: Block) -> None:
-        """A free block is no longer."""
+    def remove(self, block: Block) -> None:
+        """Removes a free block."""
         self.free[block.stream].remove(block)
 
     def blocks(self) -> list[Block]:
-        """Those that are free now, of every stream."""
+        """Returns the free blocks of every stream."""
         return [block for free in self.free.values() for block in free]
 
     def unmapped(self, stream: int) -> list[Block]:
-        """Addresses without pages, in the order of their places on the device."""
+        """Returns the unmapped blocks of a stream, in the order of their places on the device."""
         return self._unmapped.get(stream, [])
 
-    def remember(self, block: Block) -> None:
-        """A block has no pages."""
+    def add_unmapped(self, block: Block) -> None:
+        """Adds an unmapped block."""
         insort(self._unmapped.setdefault(block.stream, []), block, key=_place)
 
-    def forget(self, block: Block) -> None:
-        """A block without pages is gone, or has some."""
+    def remove_unmapped(self, block: Block) -> None:
+        """Removes an unmapped block."""
         blocks = self._unmapped[block.stream]
         del blocks[bisect_left(blocks, _place(block), key=_place)]
 
@@ -156,24 +156,24 @@ def _place(block: Block) -> int:
 
 
 class ExpandableSegment:
-    """A reserved stretch of addresses that pages are mapped into."""
+    """A reserved range of addresses, into which pages are mapped."""
 
     __slots__ = ("address", "page", "place", "size")
 
     def __init__(self, address: int, place: int, size: int, page: int) -> None:
-        self.address = address  # where the order of addresses is that of segments
-        self.place = place  # where the device put it
+        self.address = address  # addresses are ordered by the creation of segments
+        self.place = place  # its address on the device
         self.size = size  # bytes, a multiple of the page
         self.page = page  # bytes
 
     def place_of(self, address: int) -> int:
-        """Where the device has what is at this address."""
+        """Returns the address on the device."""
         return address - self.address + self.place
 
     def page_below(self, address: int) -> int:
-        """The nearest boundary between pages at or below an address."""
+        """Returns the nearest page boundary at or below an address."""
         return address - (address - self.address) % self.page
 
     def page_above(self, address: int) -> int:
-        """The nearest boundary at or above it."""
+        """Returns the nearest page boundary at or above an address."""
         return address + (self.address - address) % self.page

@@ -1,7 +1,8 @@
-"""The caching allocator: hands out blocks, and keeps what is freed for the next.
+"""The caching allocator: it allocates blocks, and keeps freed blocks for later allocations.
 
-After ``DeviceCachingAllocator`` of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.13, whose names
-are given where ours differ. Memory pools of the user's and those of CUDA graphs are not modelled.
+It follows ``DeviceCachingAllocator`` of c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.13; docstrings
+give its names in parentheses where ours differ. User pools and pools of CUDA graphs are not
+modelled.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from .errors import AddressError, OutOfMemory
 from .expandable import ExpandableSegments
 from .segments import Rejected, Segments
 from .settings import SMALL_SIZE, AllocatorSettings
-from .statistics import Ledger, Statistics
+from .statistics import DeviceStats, Statistics
 
 DEFAULT: Final = AllocatorSettings()
 
 
 class CachingAllocator:
-    """One device's caching allocator. A stream is any integer; 0 is the default one.
+    """The caching allocator of one device. A stream is any integer; 0 is the default stream.
 
     Args:
-        settings: how it is configured.
+        settings: its configuration.
         capacity: memory of the device, in bytes.
-        taken: bytes of it that something else holds, such as the CUDA context.
+        taken: bytes of the memory in other use, such as the CUDA context.
     """
 
     def __init__(
@@ -37,22 +38,22 @@ class CachingAllocator:
         taken: int = 0,
     ) -> None:
         if not 0 <= taken <= capacity:
-            raise SizeError(f"{taken} bytes of {capacity} are taken; expected 0 to all of them")
+            raise SizeError(f"taken is {taken} bytes of {capacity}; expected 0 to {capacity}")
         self._settings = settings
         self._device = DeviceMemory(capacity, taken)
-        self._ledger = Ledger()
+        self._stats = DeviceStats()
         kind = ExpandableSegments if settings.expandable_segments else Segments
-        self._segments = kind(settings, self._device, self._ledger)
+        self._segments = kind(settings, self._device, self._stats)
         self._small, self._large = Pool(small=True), Pool(small=False)
         self._in_use: dict[int, Block] = {}
         self._awaited: list[Block] = []
 
     def malloc(self, nbytes: int, stream: int = 0) -> int:
-        """Allocate for a stream; the address, or 0 for 0 bytes.
+        """Allocates on a stream and returns the address; 0 for 0 bytes.
 
         Raises:
-            OutOfMemory: it does not fit, and everything else is as it was, but for the cache.
-            SizeError: a negative size.
+            OutOfMemory: it does not fit; only the cache has changed.
+            SizeError: the size is negative.
         """
         if nbytes <= 0:
             if nbytes < 0:
@@ -65,27 +66,27 @@ class CachingAllocator:
         block = self._segments.find(pool, stream, size)
         if block is None:
             block = self._obtain(pool, stream, size, nbytes)
-        ledger, counts_splits = self._ledger, self._segments.counts_splits
+        stats, counts_splits = self._stats, self._segments.counts_splits
         if self._segments.should_split(block, size):
             was_whole = block.whole
             block, rest = block.cut(size), block
             pool.add(rest)
             if counts_splits:
-                ledger.inactive_split.rise(rest.size if was_whole else -size)
+                stats.inactive_split.increase(rest.size if was_whole else -size)
         elif counts_splits and not block.whole:
-            ledger.inactive_split.fall(block.size)
+            stats.inactive_split.decrease(block.size)
         block.vacant = False
         block.requested = nbytes
         self._in_use[block.address] = block
-        ledger.requested.rise(nbytes)
-        ledger.allocated.rise(block.size)
-        ledger.active.rise(block.size)
+        stats.requested.increase(nbytes)
+        stats.allocated.increase(block.size)
+        stats.active.increase(block.size)
         return block.address
 
     def free(self, address: int) -> None:
-        """Free what malloc returned; 0 is nothing.
+        """Frees the block at an address that malloc returned; 0 does nothing.
 
-        What other streams use stays active, and is free from the next malloc on.
+        A block that other streams use stays active until the next malloc.
 
         Raises:
             AddressError: nothing is allocated there.
@@ -95,7 +96,7 @@ class CachingAllocator:
         block = self._in_use.pop(address, None)
         if block is None:
             raise AddressError(f"nothing is allocated at {address:#x}, so it cannot be freed")
-        self._ledger.allocated.fall(block.size)
+        self._stats.allocated.decrease(block.size)
         if block.other_streams:
             block.other_streams = False
             self._awaited.append(block)
@@ -103,10 +104,10 @@ class CachingAllocator:
             self._vacate(block)
 
     def record_stream(self, address: int, stream: int) -> None:
-        """Say that another stream uses a block (``Tensor.record_stream``).
+        """Records that another stream uses a block (``Tensor.record_stream``).
 
-        When that stream is done with a freed block depends on time. Here it is by the next
-        malloc or empty_cache, which is the earliest that the allocator looks.
+        On a device, time decides when that stream is done with a freed block. Here it is done at
+        the next malloc or empty_cache, the earliest moment at which the allocator checks.
 
         Raises:
             AddressError: nothing is allocated there.
@@ -120,23 +121,23 @@ class CachingAllocator:
             block.other_streams = True
 
     def empty_cache(self) -> None:
-        """Give back to the device every segment, or page of an expandable one, that is free."""
+        """Releases every free segment, and every free page of expandable segments."""
         self._settle()
         self._segments.release(self._large)
         self._segments.release(self._small)
 
     def reset_peak(self) -> None:
-        """Every peak becomes what there is now."""
-        for gauge in self._ledger.levels():
-            gauge.reset_peak()
+        """Sets every peak to the current amount."""
+        for stat in self._stats.peaked():
+            stat.reset_peak()
 
     @property
     def statistics(self) -> Statistics:
-        """The counters as they are now."""
-        return self._ledger.read()
+        """Returns a snapshot of the statistics."""
+        return self._stats.read()
 
     def size_of(self, address: int) -> int:
-        """Bytes of the block at an address that malloc returned.
+        """Returns the bytes of the block at an address that malloc returned.
 
         Raises:
             AddressError: nothing is allocated there.
@@ -147,26 +148,26 @@ class CachingAllocator:
         return block.size
 
     def _obtain(self, pool: Pool, stream: int, size: int, nbytes: int) -> Block:
-        """A block that no free one is fit for: from the device, whatever has to go for it."""
-        segments, ledger = self._segments, self._ledger
-        segments.collect(self._large)
+        """Returns a block from the device, and releases cached memory if it needs to."""
+        segments, stats = self._segments, self._stats
+        segments.collect_garbage(self._large)
         try:
             block = segments.obtain(pool, stream, size)
             if block is None and segments.release_large(pool, stream, size):
                 block = segments.obtain(pool, stream, size)
             if block is None:
                 self.empty_cache()
-                ledger.alloc_retries += 1
+                stats.alloc_retries += 1
                 block = segments.obtain(pool, stream, size)
             if block is not None:
                 return block
-            ledger.ooms += 1
+            stats.ooms += 1
         except Rejected:
-            ledger.oom_rejections += 1
+            stats.oom_rejections += 1
         raise self._out_of_memory(nbytes, size)
 
     def _out_of_memory(self, nbytes: int, size: int) -> OutOfMemory:
-        allocated, reserved = self._ledger.allocated.current, self._ledger.reserved.current
+        allocated, reserved = self._stats.allocated.current, self._stats.reserved.current
         capacity, free = self._device.capacity, self._device.free
         allowed = self._segments.allowed
         if allowed is not None:
@@ -175,20 +176,20 @@ class CachingAllocator:
         return OutOfMemory(nbytes, segment, capacity, free, allocated, reserved)
 
     def _settle(self) -> None:
-        """Free what other streams were using (``process_events``)."""
+        """Frees the blocks that other streams were using (``process_events``)."""
         awaited, self._awaited = self._awaited, []
         for block in awaited:
             self._vacate(block)
 
     def _vacate(self, block: Block) -> None:
-        """Back to the free blocks, merged with its neighbours (``free_block``)."""
-        ledger = self._ledger
-        ledger.requested.fall(block.requested)
-        ledger.active.fall(block.size)
+        """Merges a block with its free neighbours and adds it to its pool (``free_block``)."""
+        stats = self._stats
+        stats.requested.decrease(block.requested)
+        stats.active.decrease(block.size)
         change = -block.absorb(block.previous)
         change -= block.absorb(block.next)
         block.pool.add(block)
         if self._segments.counts_splits:
             if not block.whole:
                 change += block.size
-            ledger.inactive_split.rise(change)
+            stats.inactive_split.increase(change)

@@ -1,8 +1,8 @@
-"""Reads ``PYTORCH_ALLOC_CONF`` as PyTorch 2.13 does, or says what is wrong with it.
+"""The parser of ``PYTORCH_ALLOC_CONF``, as in PyTorch 2.13.
 
 The syntax is that of c10/core/AllocatorConfig.cpp and c10/cuda/CUDAAllocatorConfig.cpp:
-``key:value,key:[size:value,>:value]``, with spaces wherever one likes. Numbers that PyTorch
-would read in part, such as ``128MB``, are refused here.
+``key:value,key:[size:value,>:value]``, with spaces anywhere. PyTorch reads a number such as
+``128MB`` in part; here it is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..units import excerpt, shown
 from .errors import AllocatorSettingsError
 from .settings import INTERVALS, MIB, MIN_LARGE, AllocatorSettings
 
-#: In the order of their precedence; one that is set, even to nothing, hides those after it.
+#: Variables by precedence; a variable that is set, even to nothing, hides those after it.
 VARIABLES: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 
 _ENTRY: Final = re.compile(r"([^,:\[\]]+):(\[[^\[\]]*\]|[^,:\[\]]+)(?:,|$)")
@@ -29,29 +29,29 @@ Read = Callable[[str, str, dict[str, Any]], None]
 
 
 def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
-    """The settings that PyTorch would take from these environment variables.
+    """Returns the settings that PyTorch reads from these environment variables.
 
     Raises:
         AllocatorSettingsError: see ``parse_settings``; or caching is switched off.
     """
     if environment.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
         raise AllocatorSettingsError(
-            "PYTORCH_NO_CUDA_MEMORY_CACHING=1 switches PyTorch's caching allocator off, and that "
-            "allocator is what is modelled: unset the variable"
+            "PYTORCH_NO_CUDA_MEMORY_CACHING=1 switches PyTorch's caching allocator off, and only "
+            "that allocator is modelled: unset the variable"
         )
     for variable in VARIABLES:
         if variable in environment:
             return parse_settings(environment[variable], source=variable)
         if "PYTORCH_HIP_ALLOC_CONF" in environment:
             raise AllocatorSettingsError(
-                "PYTORCH_HIP_ALLOC_CONF is read for some settings and not for others: set "
+                "PYTORCH_HIP_ALLOC_CONF applies to some settings and not to others: set "
                 f"{VARIABLES[0]} instead"
             )
     return AllocatorSettings()
 
 
 def parse_settings(text: str, source: str = VARIABLES[1]) -> AllocatorSettings:
-    """Read the value of ``PYTORCH_ALLOC_CONF``; *source* is what messages call it.
+    """Returns the settings in a value of ``PYTORCH_ALLOC_CONF``; messages call it *source*.
 
     Raises:
         AllocatorSettingsError: an unknown key, an ill-formed entry or a value that PyTorch
@@ -60,7 +60,7 @@ def parse_settings(text: str, source: str = VARIABLES[1]) -> AllocatorSettings:
     try:
         entries = tuple(_entries("".join(text.split())))
         found = asdict(AllocatorSettings())
-        # First, because the limits of others follow from it.
+        # The segment size comes first, because other limits depend on it.
         for key, value in sorted(entries, key=lambda entry: entry[0] != "large_segment_size_mb"):
             _KEYS[key](key, value, found)
     except AllocatorSettingsError as error:
@@ -165,14 +165,14 @@ def _power_of_two(key: str, value: str, accepted: str, where: str | None = None)
 def _backend(key: str, value: str, found: dict[str, Any]) -> None:
     if value == "cudaMallocAsync":
         raise AllocatorSettingsError(
-            "backend:cudaMallocAsync is CUDA's own allocator, of which there is no model; "
+            "backend:cudaMallocAsync is CUDA's own allocator, which is not modelled; "
             "use backend:native"
         )
     if value != "native":
         raise _refused(key, value, "native")
 
 
-# What follows changes nothing on the device, and is held to what PyTorch accepts.
+# The settings below change nothing on the device; their values are checked as in PyTorch.
 
 
 def _threads(key: str, value: str, found: dict[str, Any]) -> None:

@@ -1,19 +1,19 @@
-"""The device below the allocator: how much memory it has, and where."""
+"""The memory of the device below the allocator."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Of memory and of addresses, on every device since Kepler.
+#: The granularity of memory and of addresses on every device since Kepler.
 GRANULE: Final = 2 << 20
 
 
 class DeviceMemory:
-    """A device's memory, by cudaMalloc, or as pages and addresses apart.
+    """The memory of a device, allocated by cudaMalloc or as pages and addresses separately.
 
-    No address is used twice, so that their order is the order in which segments were made. That
-    is what PyTorch 2.13 prefers one block to another of the same size by; until then it was the
-    address, which real devices do use again.
+    No address is used twice, so the order of addresses is the order in which segments were made.
+    PyTorch 2.13 uses that order to choose between blocks of the same size; older versions use the
+    address, and real devices use addresses again.
     """
 
     def __init__(self, capacity: int, taken: int) -> None:
@@ -22,29 +22,29 @@ class DeviceMemory:
         self._end = GRANULE
 
     def malloc(self, nbytes: int) -> int | None:
-        """The address of that many bytes; ``None`` where there are not as many (cudaMalloc)."""
+        """Returns the address of that many bytes, or ``None`` if they are not free (cudaMalloc)."""
         nbytes = _whole(nbytes)
         return self.reserve(nbytes) if self.create(nbytes) else None
 
     def release(self, nbytes: int) -> None:
-        """Undo a ``malloc`` (cudaFree)."""
+        """Frees the bytes of a ``malloc`` (cudaFree)."""
         self.destroy(_whole(nbytes))
 
     def reserve(self, nbytes: int) -> int:
-        """The address of as much room, without memory in it (cuMemAddressReserve)."""
+        """Returns a range of addresses without memory (cuMemAddressReserve)."""
         address = self._end
         self._end += _whole(nbytes)
         return address
 
     def create(self, nbytes: int) -> bool:
-        """Take that many bytes of pages, if there are as many (cuMemCreate)."""
+        """Allocates that many bytes of pages; returns False if they are not free (cuMemCreate)."""
         if nbytes > self.free:
             return False
         self.free -= nbytes
         return True
 
     def destroy(self, nbytes: int) -> None:
-        """Give pages back (cuMemRelease)."""
+        """Frees pages (cuMemRelease)."""
         self.free += nbytes
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with the modelled allocator."""
+"""The errors of the modelled allocator."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ class AllocatorSettingsError(AttnMemError, ValueError):
 
 
 class AddressError(AttnMemError, ValueError):
-    """An address that the allocator did not return, or that is free already."""
+    """An address that the allocator did not return, or that is already free."""
 
 
 class OutOfMemory(AttnMemError):
-    """An allocation that does not fit, though everything cached went back to the device first.
-
-    All in bytes.
-    """
+    """An allocation that does not fit even after the cache was released. All numbers are bytes."""
 
     def __init__(
         self, asked: int, segment: int, capacity: int, free: int, allocated: int, reserved: int
     ) -> None:
         super().__init__(asked, segment, capacity, free, allocated, reserved)
-        self.asked = asked  # by the caller, before rounding
-        self.segment = segment  # what the allocator then wanted of the device
-        self.capacity = capacity  # of the device, or what a memory fraction allows of it
-        self.free = free  # of that
+        self.asked = asked  # bytes that the caller asked for, before rounding
+        self.segment = segment  # the segment that the allocator needed for it
+        self.capacity = capacity  # memory of the device, or the part that a memory fraction allows
+        self.free = free  # free part of the capacity
         self.allocated = allocated  # blocks in use
-        self.reserved = reserved  # segments; what is not allocated of them is in pieces
+        self.reserved = reserved  # segments
 
     def __str__(self) -> str:
         asked, free, capacity, allocated, pieces = format_distinct(

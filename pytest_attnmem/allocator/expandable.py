@@ -1,4 +1,4 @@
-"""Expandable segments: a wide stretch of addresses for each pool and stream, mapped by pages."""
+"""Expandable segments: a range of addresses for each pool and stream, mapped page by page."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from .device import DeviceMemory
 from .segments import Segments
 from .settings import MIN_BLOCK, SMALL_SEGMENT, AllocatorSettings
 from .space import AddressSpace
-from .statistics import Ledger
+from .statistics import DeviceStats
 
 
 class ExpandableSegments(Segments):
-    """Where blocks come from under ``expandable_segments:True``."""
+    """The source of blocks under ``expandable_segments:True``."""
 
     counts_splits = False
 
-    def __init__(self, settings: AllocatorSettings, device: DeviceMemory, ledger: Ledger) -> None:
-        super().__init__(settings, device, ledger)
+    def __init__(
+        self, settings: AllocatorSettings, device: DeviceMemory, stats: DeviceStats
+    ) -> None:
+        super().__init__(settings, device, stats)
         self._space = AddressSpace()
 
     def find(self, pool: Pool, stream: int, size: int) -> Block | None:
-        """The best fit, a block at the end of what is mapped being as large as it can become."""
+        """Removes and returns the free block that fits best.
+
+        A block counts with the unmapped addresses after it.
+        """
         free = pool.free.get(stream)
         if free is None:
             return None
@@ -35,14 +40,13 @@ class ExpandableSegments(Segments):
         return free.pop(index)
 
     def should_split(self, block: Block, size: int) -> bool:
-        """Whether *size* bytes leave anything of a block."""
+        """Returns True if *size* bytes are not all of a block."""
         return block.size - size >= MIN_BLOCK
 
     def obtain(self, pool: Pool, stream: int, size: int) -> Block | None:
-        """Map pages at the lowest address where, with what is free there, there is room.
+        """Maps pages at the lowest address with enough free and unmapped bytes; returns the block.
 
-        What was mapped stays so if the device's memory ends before there is enough
-        (``try_allocate_expandable_block``).
+        Pages stay mapped if the device has too few of them (``try_allocate_expandable_block``).
         """
         if not self.admits(self._settings.segment_size(size)):
             return None
@@ -50,10 +54,10 @@ class ExpandableSegments(Segments):
         if block is not None and not block.mapped:
             block = self._map(block, size)
         while block is not None and block.size < size:
-            # What is free is followed by what has no pages; mapping that merges the two.
+            # Unmapped addresses follow the free block; mapping them merges the two.
             block = self._map(block.next, size - block.size)
         if block is not None:
-            pool.discard(block)
+            pool.remove(block)
         return block
 
     def _room(self, pool: Pool, stream: int, size: int) -> Block:
@@ -69,13 +73,13 @@ class ExpandableSegments(Segments):
         block = Block(address, reserved, stream, pool)
         block.expandable = ExpandableSegment(address, place, reserved, page)
         block.mapped = False
-        pool.remember(block)
+        pool.add_unmapped(block)
         return block
 
     def _map(self, block: Block | None, size: int) -> Block | None:
-        """Give pages to the first *size* bytes of a block, or to as many as it has (``map_block``).
+        """Maps the first *size* bytes of a block, or all of a smaller one (``map_block``).
 
-        What has them then, merged with its free neighbours; ``None`` where the device is full.
+        Returns the mapped block, merged with its free neighbours, or None if the device is full.
         """
         if block is None or block.expandable is None:
             return None
@@ -87,17 +91,17 @@ class ExpandableSegments(Segments):
         if nbytes < block.size:
             block = block.cut(nbytes)
         else:
-            pool.forget(block)
+            pool.remove_unmapped(block)
         block.mapped = True
         block.absorb(block.previous)
         block.absorb(block.next)
         pool.add(block)
-        self._ledger.reserved.rise(nbytes)
-        self._ledger.device_allocs += 1
+        self._stats.reserved.increase(nbytes)
+        self._stats.device_allocs += 1
         return block
 
     def release(self, pool: Pool) -> None:
-        """Give the pages back that free blocks cover (``unmap_block``)."""
+        """Releases the pages that free blocks cover completely (``unmap_block``)."""
         for block in pool.blocks():
             self._unmap(block)
 
@@ -110,7 +114,7 @@ class ExpandableSegments(Segments):
         nbytes = end - start
         if nbytes <= 0:
             return
-        pool.discard(block)
+        pool.remove(block)
         if start > block.address:
             pool.add(block.cut(start - block.address))
         if nbytes < block.size:
@@ -120,19 +124,19 @@ class ExpandableSegments(Segments):
         block.absorb(block.previous)
         block.absorb(block.next)
         self._device.destroy(nbytes)
-        self._ledger.reserved.fall(nbytes)
-        self._ledger.device_frees += 1
+        self._stats.reserved.decrease(nbytes)
+        self._stats.device_frees += 1
         if block.whole:
             self._space.give_back(segment.place, segment.size)
         else:
-            pool.remember(block)
+            pool.add_unmapped(block)
 
     def release_large(self, pool: Pool, stream: int, size: int) -> bool:
-        """Nothing of an expandable segment is given back so."""
+        """Returns False: expandable segments are not released this way."""
         return False
 
-    def collect(self, pool: Pool) -> None:
-        """Nor so."""
+    def collect_garbage(self, pool: Pool) -> None:
+        """Does nothing: expandable segments are not collected."""
 
 
 def _reach(block: Block) -> int:

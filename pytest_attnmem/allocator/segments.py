@@ -1,33 +1,35 @@
-"""Segments that cudaMalloc gives: taken whole, and given back whole."""
+"""Segments of cudaMalloc, which are allocated and released as a whole."""
 
 from __future__ import annotations
 
 from .blocks import Block, Pool
 from .device import DeviceMemory
 from .settings import MIN_BLOCK, SMALL_SIZE, AllocatorSettings
-from .statistics import Ledger
+from .statistics import DeviceStats
 
 
 class Rejected(Exception):
-    """The device is not even asked, nor is the cache emptied."""
+    """A request that is refused without asking the device and without emptying the cache."""
 
 
 class Segments:
-    """Where blocks come from by default."""
+    """The default source of blocks."""
 
-    #: Whether what is free in a segment partly in use counts as ``inactive_split``.
+    #: True if free blocks of a segment that is partly in use count as ``inactive_split``.
     counts_splits = True
 
-    def __init__(self, settings: AllocatorSettings, device: DeviceMemory, ledger: Ledger) -> None:
+    def __init__(
+        self, settings: AllocatorSettings, device: DeviceMemory, stats: DeviceStats
+    ) -> None:
         self._settings = settings
         self._device = device
-        self._ledger = ledger
+        self._stats = stats
         fraction = settings.per_process_memory_fraction
         self.allowed = int(fraction * device.capacity) if fraction < 1 else None
         self._ages = self.allowed is not None and settings.garbage_collection_threshold > 0
 
     def find(self, pool: Pool, stream: int, size: int) -> Block | None:
-        """The best fit among the free blocks, taken out of them (``get_free_block``)."""
+        """Removes and returns the free block that fits best (``get_free_block``)."""
         if self._ages:
             pool.searches += 1
         free = pool.free.get(stream)
@@ -47,7 +49,7 @@ class Segments:
         return block.size >= size + self._settings.max_non_split_rounding
 
     def should_split(self, block: Block, size: int) -> bool:
-        """Whether what *size* bytes leave of a block is worth a block of its own."""
+        """Returns True if the rest of a block, beyond *size* bytes, becomes a block of its own."""
         left = block.size - size
         if block.pool.small:
             return left >= MIN_BLOCK
@@ -55,25 +57,25 @@ class Segments:
         return left > SMALL_SIZE and (limit is None or size < limit)
 
     def obtain(self, pool: Pool, stream: int, size: int) -> Block | None:
-        """A block of at least *size* bytes from the device, if it has room (``alloc_block``)."""
+        """Returns a new segment as a block, or None if it does not fit (``alloc_block``)."""
         nbytes = self._settings.segment_size(size)
         if not self.admits(nbytes):
             return None
         address = self._device.malloc(nbytes)
         if address is None:
             return None
-        self._ledger.reserved.rise(nbytes)
-        self._ledger.segments.rise(1)
-        self._ledger.device_allocs += 1
+        self._stats.reserved.increase(nbytes)
+        self._stats.segments.increase(1)
+        self._stats.device_allocs += 1
         return Block(address, nbytes, stream, pool)
 
     def admits(self, nbytes: int) -> bool:
-        """Whether as much more is within the memory fraction.
+        """Returns True if that many more bytes are within the memory fraction.
 
         Raises:
-            Rejected: it is not within the device, and that is not to be tried.
+            Rejected: they exceed the device, and ``throw_on_cudamalloc_oom`` is set.
         """
-        total = self._ledger.reserved.current + nbytes
+        total = self._stats.reserved.current + nbytes
         if self.allowed is not None:
             return total <= self.allowed
         if self._settings.throw_on_cudamalloc_oom and total > self._device.capacity:
@@ -81,16 +83,16 @@ class Segments:
         return True
 
     def release(self, pool: Pool) -> None:
-        """Give every segment back that is free as a whole (``release_blocks``)."""
+        """Releases every segment that is free as a whole (``release_blocks``)."""
         for block in pool.blocks():
             if block.whole:
                 self._release(block)
 
     def release_large(self, pool: Pool, stream: int, size: int) -> bool:
-        """Give back blocks too large to be split, until there is room for one of *size* bytes.
+        """Releases free blocks that are too large to be split; returns True if *size* bytes fit.
 
-        Whether there is (``release_available_cached_blocks``): one block that is large enough, or
-        else the largest first.
+        It releases one block that is large enough or, if there is none, the largest ones first
+        (``release_available_cached_blocks``).
         """
         limit = self._settings.max_split_size
         free = pool.free.get(stream)
@@ -106,19 +108,19 @@ class Segments:
             self._release(largest)
         return released >= size
 
-    def collect(self, pool: Pool) -> None:
-        """Give back what has been free for long (``garbage_collect_cached_blocks``).
+    def collect_garbage(self, pool: Pool) -> None:
+        """Releases segments that have been free for long (``garbage_collect_cached_blocks``).
 
-        Whatever exceeds the threshold is wanted back; every round takes the free segments that
-        are of average age or older, age being counted in searches of the pool.
+        It releases until the reserved bytes are at most the threshold. Every round releases the
+        free segments of average age or older; the age is the number of searches of the pool.
         """
         if not self._ages or self.allowed is None:
             return
         threshold = int(self._settings.garbage_collection_threshold * self.allowed)
-        wanted = self._ledger.reserved.current - threshold
+        wanted = self._stats.reserved.current - threshold
         whole = [block for block in pool.blocks() if block.whole]
         while wanted > 0 and whole:
-            ages = [pool.searches - block.born for block in whole]
+            ages = [pool.searches - block.gc_count_base for block in whole]
             average = sum(ages) / len(ages)
             for block, age in zip(whole, ages, strict=True):
                 if age >= average:
@@ -127,8 +129,8 @@ class Segments:
             whole = [block for block, age in zip(whole, ages, strict=True) if age < average]
 
     def _release(self, block: Block) -> None:
-        block.pool.discard(block)
+        block.pool.remove(block)
         self._device.release(block.size)
-        self._ledger.reserved.fall(block.size)
-        self._ledger.segments.fall(1)
-        self._ledger.device_frees += 1
+        self._stats.reserved.decrease(block.size)
+        self._stats.segments.decrease(1)
+        self._stats.device_frees += 1

@@ -1,21 +1,22 @@
-"""Addresses that the device gives again and again."""
+"""A space of addresses that are used again."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-Gap = tuple[int, int]  # from an address to another
+#: The start and the end of a free stretch of addresses.
+Gap = tuple[int, int]
 
 
 class AddressSpace:
-    """Gives the lowest gap that fits, as the null device does."""
+    """A space of addresses that takes the lowest gap that fits, as the null device does."""
 
     def __init__(self) -> None:
-        self._gaps: list[Gap] = []  # below the end and apart from each other, ascending
-        self._end = 0  # from here on, nothing was ever taken
+        self._gaps: list[Gap] = []  # below the end, not adjacent, ascending
+        self._end = 0  # every address from here on is free
 
     def take(self, nbytes: int) -> int:
-        """The address of as many bytes."""
+        """Returns the address of that many bytes."""
         for start, end in self._gaps:
             if end - start >= nbytes:
                 self._gaps.remove((start, end))
@@ -27,7 +28,7 @@ class AddressSpace:
         return address
 
     def give_back(self, address: int, nbytes: int) -> None:
-        """Undo ``take``."""
+        """Frees the bytes at an address that ``take`` returned."""
         start, end = address, address + nbytes
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:

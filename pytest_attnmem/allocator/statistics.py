@@ -1,4 +1,4 @@
-"""What the allocator counts, under the names of ``torch.cuda.memory_stats``."""
+"""The statistics of the allocator, with the names of ``torch.cuda.memory_stats``."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import NamedTuple
 
 
 class Level(NamedTuple):
-    """An amount now, and the largest since the start or the last ``reset_peak``."""
+    """An amount now, and the largest amount since the start or the last ``reset_peak``."""
 
     current: int
     peak: int
 
 
 class Statistics(NamedTuple):
-    """One look at an allocator. A level of bytes is what PyTorch calls ``NAME_bytes.all``."""
+    """A snapshot of an allocator. PyTorch calls a level of bytes ``NAME_bytes.all``."""
 
-    requested: Level  # what callers asked for, before rounding
-    allocated: Level  # the blocks that they hold
-    active: Level  # these, and blocks that are freed but that another stream may still use
-    reserved: Level  # taken from the device: segments, or mapped pages
-    inactive_split: Level  # free, in segments that are partly in use; never in expandable ones
-    segments: Level  # how many, expandable ones apart
-    alloc_retries: int  # the device had no room, so the cache was emptied and it was tried again
-    ooms: int  # and that did not help
-    oom_rejections: int  # refused under ``throw_on_cudamalloc_oom``, with no such attempt
-    device_allocs: int  # cudaMalloc, or pages mapped in one go
-    device_frees: int  # cudaFree, or pages unmapped in one go
+    requested: Level  # the bytes that callers asked for, before rounding
+    allocated: Level  # blocks in use
+    active: Level  # blocks in use, and freed blocks that another stream may still use
+    reserved: Level  # memory of the device: segments, or mapped pages
+    inactive_split: Level  # free blocks of segments that are partly in use; expandable ones apart
+    segments: Level  # the number of segments, expandable ones apart
+    alloc_retries: int  # attempts after the device had no room and the cache was emptied
+    ooms: int  # retries that failed
+    oom_rejections: int  # requests refused under ``throw_on_cudamalloc_oom``, without a retry
+    device_allocs: int  # calls of cudaMalloc, or mappings of pages
+    device_frees: int  # calls of cudaFree, or unmappings of pages
 
 
-class Gauge:
-    """A level that moves."""
+class Stat:
+    """A level that changes (``Stat`` of c10)."""
 
     __slots__ = ("current", "peak")
 
@@ -37,27 +37,27 @@ class Gauge:
         self.current = 0
         self.peak = 0
 
-    def rise(self, amount: int) -> None:
-        """Add to it, and to its peak where it is the highest yet."""
+    def increase(self, amount: int) -> None:
+        """Adds to the amount, and raises the peak if it is exceeded."""
         self.current += amount
         if self.current > self.peak:
             self.peak = self.current
 
-    def fall(self, amount: int) -> None:
-        """Take from it."""
+    def decrease(self, amount: int) -> None:
+        """Subtracts from the amount."""
         self.current -= amount
 
     def reset_peak(self) -> None:
-        """The peak becomes what there is now."""
+        """Sets the peak to the current amount."""
         self.peak = self.current
 
     def read(self) -> Level:
-        """As it is now."""
+        """Returns the level now."""
         return Level(self.current, self.peak)
 
 
-class Ledger:
-    """The statistics while they are being made."""
+class DeviceStats:
+    """The statistics of an allocator, which it updates (``DeviceStats`` of c10)."""
 
     __slots__ = (
         *("requested", "allocated", "active", "reserved", "inactive_split", "segments"),
@@ -65,27 +65,27 @@ class Ledger:
     )
 
     def __init__(self) -> None:
-        self.requested = Gauge()
-        self.allocated = Gauge()
-        self.active = Gauge()
-        self.reserved = Gauge()
-        self.inactive_split = Gauge()
-        self.segments = Gauge()
+        self.requested = Stat()
+        self.allocated = Stat()
+        self.active = Stat()
+        self.reserved = Stat()
+        self.inactive_split = Stat()
+        self.segments = Stat()
         self.alloc_retries = 0
         self.ooms = 0
         self.oom_rejections = 0
         self.device_allocs = 0
         self.device_frees = 0
 
-    def levels(self) -> tuple[Gauge, ...]:
-        """Everything that has a peak, in the order of ``Statistics``."""
+    def peaked(self) -> tuple[Stat, ...]:
+        """Returns the statistics with a peak."""
         return (
             *(self.requested, self.allocated, self.active),
             *(self.reserved, self.inactive_split, self.segments),
         )
 
     def read(self) -> Statistics:
-        """As they are now."""
+        """Returns a snapshot."""
         return Statistics(
             self.requested.read(),
             self.allocated.read(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,19 +10,18 @@ import torch
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
-from .allocator_counters import CounterGauge
-from .tracing.dispatch_tracker import Tracker, raised_at
+from .allocator_counters import CounterBackend, CounterRecorder
+from .tracing.dispatch_tracker import raised_at
 from .warm_up import matrix_product
 
-#: What a gauge calls; torch has all of it from 2.9 on.
+#: The functions that a recorder calls; torch has all of them from 2.9 on.
 _NEEDED = ("memory_stats", "reset_peak_memory_stats", "synchronize", "empty_cache")
 
 
-class Accelerator:
+class Accelerator(CounterBackend):
     """One device of the accelerator that torch was built for."""
 
     name = "accelerator"
-    computes = True
 
     def __init__(
         self,
@@ -31,68 +30,41 @@ class Accelerator:
         accelerator: Any,
         exercise: Callable[[str, torch.dtype], None] = matrix_product,
     ) -> None:
-        self._accelerator = accelerator
-        self._exercise = exercise
-        self._index = index
-        self.kinds = (kind, "accelerator")
+        super().__init__(accelerator, index, exercise)
         self.device = f"{kind}:{index}"
 
     @property
-    def symbols(self) -> Mapping[str, int]:
-        """None: formulas read nothing of the device."""
-        return {}
+    def kinds(self) -> tuple[str, ...]:
+        """Returns ``xpu`` and ``accelerator``."""
+        return (self.device.partition(":")[0], self.name)
 
     def prime(self) -> int:
-        """Bring on what the libraries allocate on first use."""
+        """Causes the libraries' allocations of first use; returns the bytes that stay."""
         before = self.statistics().get("allocated_bytes.all.current", 0)
         self._exercise(self.device, torch.float32)
         self.synchronize()
         return int(self.statistics().get("allocated_bytes.all.current", 0) - before)
 
     def gauge(self) -> Recorder:
-        """The allocator's counters."""
+        """Returns a recorder of the allocator's counters."""
         uncounted = ""
         if "requested_bytes.all.current" not in self.statistics():
             uncounted = f"requested bytes are not counted on {self.device}; metric='allocated' is"
-        return CounterGauge(self, uncounted)
-
-    def forget(self) -> None:
-        """Nothing: counters remember nothing."""
-
-    def tracer(self) -> Recorder:
-        """The dispatcher's view: tensors with names, and no scratch inside kernels."""
-        return Tracker()
+        return CounterRecorder(self, uncounted)
 
     def out_of_memory(self, error: BaseException) -> str | None:
-        """What was asked for, when the allocator could not."""
+        """Returns the first line of the allocator's error, and the line of the program."""
         if not isinstance(error, torch.OutOfMemoryError):
             return None
         first = (str(error).splitlines() or ["an allocation was refused"])[0]
         return first[:160] + raised_at(error)
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Every counter of the device."""
-        statistics: Mapping[str, Any] = self._accelerator.memory_stats(self._index)
-        return statistics
-
-    def reset_peaks(self) -> None:
-        """Bring every peak down to its current level."""
-        self._accelerator.reset_peak_memory_stats(self._index)
-
-    def synchronize(self) -> None:
-        """Wait for all streams of the device."""
-        self._accelerator.synchronize(self._index)
-
-    def empty_cache(self) -> None:
-        """Give cached segments back to the device."""
-        self._accelerator.empty_cache()
-
 
 def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
-    """Return the accelerator's device of that number (``1``, ``xpu:1``), or the current one.
+    """Returns the accelerator's device of that number (``1``, ``xpu:1``), or the current one.
 
     Raises:
-        BackendUnavailable: there is none, or it does not report memory; the text says why.
+        BackendUnavailable: no such device reports memory; the text says why.
     """
     accelerator = accelerator or getattr(torch, "accelerator", None)
     number = check(argument, accelerator)
@@ -101,7 +73,7 @@ def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
 
 
 def check(argument: str, accelerator: Any = None) -> str:
-    """Return the device number in *argument*, once it is known to exist; no device is used.
+    """Returns the device number in *argument* after checking that it exists; uses no device.
 
     Raises:
         BackendUnavailable: the device does not exist or does not report memory; the text says why.

@@ -9,32 +9,64 @@ from typing import Any, Protocol
 import torch
 
 from ..measurement.protocol import Delta, Interval
+from .base import Backend
+from .warm_up import matrix_product
 
 #: Metric → the counter that holds it, as torch's statistics name it.
 COUNTERS: Mapping[str, str] = MappingProxyType(
     {"requested": "requested_bytes", "allocated": "allocated_bytes", "reserved": "reserved_bytes"}
 )
 
-
-#: What ``torch.cuda.reset_peak_memory_stats`` and its twin for accelerators call.
+#: The functions that ``torch.cuda.reset_peak_memory_stats`` and its twin for accelerators call.
 _RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 
 
 class Allocator(Protocol):
-    """The part of ``torch.cuda`` or ``torch.accelerator`` that a gauge needs, for one device."""
+    """The part of ``torch.cuda`` or ``torch.accelerator`` that a recorder needs, for one device."""
 
     def statistics(self) -> Mapping[str, Any]:
         """``memory_stats``: flat, ``requested_bytes.all.peak``; empty where nothing is counted."""
 
     def reset_peaks(self) -> None:
-        """Bring every peak down to its current level."""
+        """Lowers every peak to its current level."""
 
     def synchronize(self) -> None:
-        """Wait for all streams."""
+        """Waits for all streams."""
 
 
-class CounterGauge:
-    """Reads counters at both ends of a stretch, with the device idle."""
+class CounterBackend(Backend):
+    """One device of ``torch.cuda`` or ``torch.accelerator``."""
+
+    def __init__(
+        self,
+        api: Any,
+        index: int,
+        exercise: Callable[[str, torch.dtype], None] = matrix_product,
+    ) -> None:
+        self._api = api
+        self._index = index
+        self._exercise = exercise
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Returns every counter of the device."""
+        statistics: Mapping[str, Any] = self._api.memory_stats(self._index)
+        return statistics
+
+    def reset_peaks(self) -> None:
+        """Lowers every peak to its current level."""
+        self._api.reset_peak_memory_stats(self._index)
+
+    def synchronize(self) -> None:
+        """Waits for all streams of the device."""
+        self._api.synchronize(self._index)
+
+    def empty_cache(self) -> None:
+        """Gives cached segments back to the device."""
+        self._api.empty_cache()
+
+
+class CounterRecorder:
+    """Reads counters at both ends of an interval, with the device idle."""
 
     def __init__(self, allocator: Allocator, uncounted: str = "") -> None:
         self._allocator = allocator
@@ -42,7 +74,7 @@ class CounterGauge:
         self._resets = _ResetWatch()
 
     def start(self) -> None:
-        """Reset the peaks, and see that it took."""
+        """Resets the peaks, and checks that they are reset."""
         self._allocator.synchronize()
         self._allocator.reset_peaks()
         self._before = self._allocator.statistics()
@@ -54,28 +86,29 @@ class CounterGauge:
         self._resets.start(lambda: self._save_peaks(self._allocator.statistics()))
 
     def stop(self) -> Interval:
-        """What the counters did since."""
+        """Returns the change of each counter since ``start``."""
         self._allocator.synchronize()
         self._resets.stop()
         before, after = self._before, self._allocator.statistics()
         self._save_peaks(after)
-        rises = {
-            metric: _rise(before, after, counter, self._peaks.get(counter))
+        deltas = {
+            metric: _delta(before, after, counter, self._peaks.get(counter))
             for metric, counter in COUNTERS.items()
         }
         if not after:
             self._problem = self._problem or "the allocator of the device keeps no statistics"
-        made = _since(before, after, "allocation.all.allocated")
-        if not made and any(rise and (rise.high or rise.net) for rise in rises.values()):
-            made = 1  # a device that counts bytes, and not how often
+        allocations = _increase(before, after, "allocation.all.allocated")
+        changed = any(delta and (delta.peak or delta.final) for delta in deltas.values())
+        if changed and not allocations:
+            allocations = 1  # the device counts bytes, but not allocations
         if self._uncounted:
-            rises["requested"] = None  # the counter is there, and reads zero
-        refused = _since(before, after, "num_ooms")
+            deltas["requested"] = None  # the counter exists, and reads zero
+        refused = _increase(before, after, "num_ooms")
         return Interval(
-            rises["requested"],
-            rises["allocated"],
-            rises["reserved"],
-            made,
+            deltas["requested"],
+            deltas["allocated"],
+            deltas["reserved"],
+            allocations,
             self._problem,
             self._uncounted,
             out_of_memory="an allocation was refused, and the error caught" if refused else "",
@@ -92,7 +125,7 @@ class _ResetWatch:
     """Notices that the test itself resets peaks, as tests that measure by hand do."""
 
     def start(self, save: Callable[[], None]) -> None:
-        """Call ``save`` before peaks are reset."""
+        """Calls ``save`` before peaks are reset, from now on."""
 
         def watched(reset: Callable[..., Any]) -> Callable[..., Any]:
             def resetting(*args: Any) -> Any:
@@ -106,17 +139,17 @@ class _ResetWatch:
             setattr(torch._C, name, watched(reset))
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stops watching."""
         for name, reset in self._kept.items():
             setattr(torch._C, name, reset)
 
 
-def _read(statistics: Mapping[str, Any], counter: str, what: str) -> int | None:
-    value = statistics.get(f"{counter}.all.{what}")
+def _read(statistics: Mapping[str, Any], counter: str, kind: str) -> int | None:
+    value = statistics.get(f"{counter}.all.{kind}")
     return None if value is None else int(value)
 
 
-def _rise(
+def _delta(
     before: Mapping[str, Any], after: Mapping[str, Any], counter: str, peak: int | None
 ) -> Delta | None:
     level = _read(after, counter, "current")
@@ -126,5 +159,5 @@ def _rise(
     return Delta(max(peak - start, 0), level - start)
 
 
-def _since(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> int:
+def _increase(before: Mapping[str, Any], after: Mapping[str, Any], counter: str) -> int:
     return int(after.get(counter, 0)) - int(before.get(counter, 0))

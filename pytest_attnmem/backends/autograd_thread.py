@@ -12,21 +12,21 @@ class _Nothing(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the same."""
+        """Returns the tensor."""
         return tensor.view_as(tensor)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> None:
-        """Return no gradient."""
+        """Returns no gradient."""
         return None
 
 
 class Engine:
     """The thread of one device.
 
-    ``backward`` returns when the last gradient is there. The thread frees what its last step held
-    a moment later (``Engine::thread_main`` of torch/csrc/autograd/engine.cpp: the task is released
-    after its graph is marked completed), so a level read at once may be too high.
+    ``backward`` returns when the last gradient is computed. A moment later the thread frees the
+    tensors of its last step (``Engine::thread_main`` of torch/csrc/autograd/engine.cpp: the task
+    is released after its graph is marked completed), so a level read at once may be too high.
     """
 
     def __init__(self, device: str) -> None:
@@ -36,6 +36,6 @@ class Engine:
             self._gradient = torch.empty(0, device=device)
 
     def settle(self) -> None:
-        """Wait until the thread has released all earlier steps: it takes steps one by one."""
+        """Waits until the thread has released all earlier steps: it takes steps one by one."""
         if torch._C._current_graph_task_id() == -1:  # not from inside a backward pass
             torch.autograd.backward(self._end, self._gradient, retain_graph=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-#: The module and function that decide what a call of compiled code does; the first compilation
-#: imports the module.
+#: The module and function that choose the code that a compiled function runs; the first
+#: compilation imports the module.
 _MODULE, _DECISION = "torch._dynamo.eval_frame", "_callback_from_stance"
 
 
@@ -18,11 +18,11 @@ class CompileWatch:
 
     def __init__(self) -> None:
         self.noticed = False
-        """True once compiled code was called since ``start``."""
+        """True if compiled code was called since ``start``."""
         self._kept: Any = None
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begins to watch."""
         self.noticed = False
         module = sys.modules.get(_MODULE)
         self._kept = getattr(module, _DECISION, None)
@@ -30,7 +30,7 @@ class CompileWatch:
             setattr(module, _DECISION, self._deciding)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stops watching."""
         if self._kept is not None:
             setattr(sys.modules[_MODULE], _DECISION, self._kept)
             self._kept = None

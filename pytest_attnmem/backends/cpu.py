@@ -13,22 +13,21 @@ import torch
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Delta, Interval, Recorder
 from ..units import format_size
+from .base import Backend
 from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
 from .cpu_threads import ThreadWatch
-from .tracing.dispatch_tracker import Tracker, raised_at
+from .tracing.dispatch_tracker import raised_at
 from .warm_up import matrix_product
 
-#: bad_alloc carries no text of its own, and torch's says how much it wanted.
+#: torch's text of the error; bad_alloc has none.
 _WANTED = re.compile(r"DefaultCPUAllocator: .*?you tried to allocate (\d+) bytes", re.DOTALL)
 
 
-class Cpu:
+class Cpu(Backend):
     """The CPU of this process."""
 
     name = "cpu"
-    computes = True
     device = "cpu"
-    kinds = ("cpu",)
 
     def __init__(self, profiler: type[Profiler] | None = None) -> None:
         self._profiler = profiler or default_profiler()
@@ -36,25 +35,26 @@ class Cpu:
 
     @property
     def symbols(self) -> Mapping[str, int]:
-        """``threads``: kernels keep scratch for each."""
+        """Returns ``threads``: kernels keep scratch for each thread."""
         return {"threads": torch.get_num_threads()}
 
     def prime(self) -> int:
-        """Run a matrix product in each dtype once: libraries set themselves up on first use."""
+        """Runs a matrix product in each dtype: libraries set themselves up on first use."""
         self._use_up_warning()
-        gauge = self.gauge()
-        gauge.start()
+        recorder = self.gauge()
+        recorder.start()
         try:
             for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
                 matrix_product(self.device, dtype)
         finally:
-            requested = gauge.stop().requested
-        return requested.net if requested else 0
+            requested = recorder.stop().requested
+        return requested.final if requested else 0
 
     def _use_up_warning(self) -> None:
-        """Have the allocator warn of a block it did not see born where nobody reads it.
+        """Frees a block whose allocation the profiler did not see, with stderr silenced.
 
-        It does so for the first and for each thousandth; the first belongs in no test's output.
+        The allocator warns of the first such block and of each thousandth; without this, the first
+        warning would appear in a test's output.
         """
         block = [torch.empty(1)]
         profiler = self._profiler()
@@ -64,22 +64,15 @@ class Cpu:
             profiler.stop()
 
     def gauge(self) -> Recorder:
-        """The allocator's events; every metric is read from them."""
-        return _EventGauge(self._profiler(), self._alive)
+        """Returns a recorder of the allocator's events."""
+        return _EventRecorder(self._profiler(), self._alive)
 
     def forget(self) -> None:
-        """Take what was born in earlier tests for what nobody saw born."""
+        """Forgets the blocks of earlier tests, so that their frees count in no later test."""
         self._alive.clear()
 
-    def tracer(self) -> Recorder:
-        """The dispatcher's view: tensors with names, and no scratch inside kernels."""
-        return Tracker()
-
-    def empty_cache(self) -> None:
-        """Nothing: the CPU allocator keeps none."""
-
     def out_of_memory(self, error: BaseException) -> str | None:
-        """``tried to allocate 64.0 GiB at attn.py:5``, when the allocator could not."""
+        """Returns ``tried to allocate 64.0 GiB at attn.py:5`` if the allocator could not."""
         wanted = _WANTED.search(str(error)) if isinstance(error, RuntimeError) else None
         if wanted is None:
             return None
@@ -87,7 +80,7 @@ class Cpu:
 
 
 def open_backend(argument: str) -> Cpu:
-    """The CPU backend; there is nothing to choose about it."""
+    """Returns the CPU backend, which takes no argument."""
     if argument:
         raise BackendUnavailable(f"backend 'cpu' takes no device number, got {argument!r}")
     return Cpu()
@@ -95,7 +88,7 @@ def open_backend(argument: str) -> Cpu:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Let what C++ code writes to file descriptor 2 go nowhere."""
+    """Discards the text that C++ code writes to file descriptor 2."""
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -107,24 +100,24 @@ def _silent_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-class _EventGauge:
-    """Folds the allocator's events, which are sizes: births are positive, deaths negative.
+class _EventRecorder:
+    """Adds up the allocator's events, which are sizes: an allocation is positive, a free negative.
 
-    The death of a tensor from before the window lowers the level, as it does on a counter, if an
-    earlier window of the test saw it born. Others do not: most die unreported, and of the rest the
-    allocator may report a size that the address had under another owner.
+    A tensor allocated before the window and freed in it lowers the level, as on a counter, if an
+    earlier window of the test saw its allocation. Other frees are ignored: the allocator does not
+    report most of them, and may report a size that the address had under another owner.
     """
 
     def __init__(self, profiler: Profiler, alive: Counter[int]) -> None:
         self._profiler = profiler
-        self._alive = alive  # sizes born in this test, by number
+        self._alive = alive  # the number of blocks of each size that this test allocated
         self._threads = ThreadWatch()
         self._profilers = ProfilerWatch()
         self._listening = False
         self._problem = ""
 
     def start(self) -> None:
-        if self._listening:  # since a stop that could not be
+        if self._listening:  # because ``stop`` could not end it
             return
         self._problem = _obstacle()
         if not self._problem:
@@ -141,7 +134,7 @@ class _EventGauge:
         return self._fold(*self._end())
 
     def _give_way(self) -> None:
-        if in_backward():  # no room can be made here; torch will say so
+        if in_backward():  # our profiler cannot be stopped here; torch raises an error
             return
         self._end()
         self._problem = "the test started a profiler, and a thread has room for one"
@@ -153,27 +146,27 @@ class _EventGauge:
         return sizes, self._threads.stop() or problem
 
     def _fold(self, sizes: list[int], problem: str | None) -> Interval:
-        level = high = allocations = 0
+        level = peak = allocations = 0
         alive = self._alive
         for size in sizes:
             if size > 0:
                 alive[size] += 1
                 allocations += 1
                 level += size
-                if level > high:
-                    high = level
+                if level > peak:
+                    peak = level
             elif alive[-size] > 0:
                 alive[-size] -= 1
                 level += size
-        rise = Delta(high, level)  # the CPU allocator does not round
-        return Interval(rise, rise, None, allocations, problem)
+        delta = Delta(peak, level)  # the CPU allocator does not round
+        return Interval(delta, delta, None, allocations, problem)
 
 
 _IN_BACKWARD = "a region began or ended inside a backward function"
 
 
 def _obstacle() -> str:
-    """What stands in the way of listening."""
+    """Returns why no profiler can be started here; empty if one can."""
     if in_backward():
         return _IN_BACKWARD
     if is_profiling():

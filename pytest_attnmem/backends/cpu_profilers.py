@@ -1,10 +1,10 @@
-"""The profilers of PyTorch, as far as they tell of the CPU allocator.
+"""The profilers of PyTorch, used as a source of the CPU allocator's events.
 
-They are told of each of its events, scratch inside kernels included. The legacy profiler costs the
-least by far and prints nothing; it is deprecated, so Kineto's stands ready behind the same two
-functions. Both see the thread that starts them, and no other.
+The allocator reports each event to them, scratch inside kernels included. The legacy profiler is
+the cheapest by far and prints nothing; it is deprecated, so Kineto's is the fallback behind the
+same two functions. Both see only the thread that starts them.
 
-This is the one place that uses these private APIs (written against torch 2.13).
+No other module uses these private APIs (written against torch 2.13).
 """
 
 from __future__ import annotations
@@ -20,35 +20,34 @@ from torch.autograd import ProfilerConfig, ProfilerState, profiler, profiler_leg
 
 from ..errors import BackendUnavailable
 
-#: What torch's profilers call to start, in their own modules; ours calls the originals.
+#: The functions that torch's profilers call to start, in their own modules; ours calls the
+#: originals.
 _PROFILER_STARTS = (
     (profiler, "_prepare_profiler"),
     (profiler, "_enable_profiler"),
     (profiler_legacy, "_enable_profiler_legacy"),
 )
-
-
 _EXCHANGED = "the profiler of this thread was exchanged meanwhile"
 
 
 def in_backward() -> bool:
-    """Whether autograd's engine runs us: it has swapped the profiler of the thread, and will again.
+    """Returns True inside a backward pass, where autograd's engine swaps the thread's profiler.
 
-    To stop or start one there would leave its callbacks behind, to the end of the process.
+    A profiler that is started or stopped there leaves its callbacks behind until the process ends.
     """
     return torch._C._current_autograd_node() is not None
 
 
 def is_profiling() -> bool:
-    """Whether a profiler, of whatever kind, is on in this thread."""
+    """Returns True if a profiler of any kind is on in this thread."""
     return bool(_autograd._profiler_enabled())
 
 
 class ProfilerWatch:
-    """Notices a profiler that the test starts on this thread, so that we can make room for it."""
+    """Notices a profiler that the test starts on this thread, so that ours can stop first."""
 
     def start(self, give_way: Callable[[], None]) -> None:
-        """Call ``give_way`` before a profiler starts on this thread."""
+        """Calls ``give_way`` before a profiler starts on this thread, from now on."""
         thread = threading.get_ident()
 
         def watched(start: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,20 +67,20 @@ class ProfilerWatch:
             setattr(module, name, watched(function))
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stops watching."""
         for module, name, function in self._kept:
             setattr(module, name, function)
 
 
 class Profiler:
-    """A source of the CPU allocator's events on this thread: positive for births."""
+    """A source of the CPU allocator's events on this thread: sizes, negative for frees."""
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Begins to listen."""
         raise NotImplementedError
 
     def stop(self) -> tuple[list[int], str | None]:
-        """The sizes since ``start`` in order, and why they may not be all."""
+        """Returns the sizes since ``start`` in order, and the reason why some may be missing."""
         raise NotImplementedError
 
 
@@ -89,7 +88,7 @@ class LegacyProfiler(Profiler):
     """``torch.autograd.profiler_legacy`` without its record functions: 2 µs, and 2 µs an event."""
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Begins to listen."""
         config = ProfilerConfig(
             ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()
         )
@@ -97,13 +96,13 @@ class LegacyProfiler(Profiler):
         _autograd._enable_record_function(False)
 
     def stop(self) -> tuple[list[int], str | None]:
-        """The sizes since ``start``."""
+        """Returns the sizes since ``start``."""
         _autograd._enable_record_function(True)
         try:
             lists = _autograd._disable_profiler_legacy()
         except RuntimeError:  # no profiler is on, or a profiler of another kind
             return [], _EXCHANGED
-        # A list begins with the mark that enabling makes, unless it was not ours that was on.
+        # A list begins with the mark that enabling makes, unless another profiler was on.
         whole = any(events and events[0].name() == "__start_profile" for events in lists)
         problem = None if whole else _EXCHANGED
         sizes = [[event.cpu_memory_usage() for event in events] for events in lists]
@@ -114,10 +113,10 @@ class LegacyProfiler(Profiler):
 
 
 class KinetoProfiler(Profiler):
-    """``torch.profiler`` with its allocator events alone: the fallback, about 14 µs an event."""
+    """``torch.profiler`` with only its allocator events: the fallback, about 14 µs an event."""
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Begins to listen."""
         config = ProfilerConfig(
             ProfilerState.KINETO, False, True, False, False, False, _ExperimentalConfig()
         )
@@ -126,7 +125,7 @@ class KinetoProfiler(Profiler):
         _autograd._enable_profiler(config, activities)
 
     def stop(self) -> tuple[list[int], str | None]:
-        """The sizes since ``start``."""
+        """Returns the sizes since ``start``."""
         try:
             result = _autograd._disable_profiler()
         except RuntimeError:
@@ -137,10 +136,10 @@ class KinetoProfiler(Profiler):
 
 
 def default_profiler() -> type[Profiler]:
-    """The legacy profiler where this torch has it, Kineto's otherwise.
+    """Returns the legacy profiler where this torch has it, else Kineto's.
 
     Raises:
-        BackendUnavailable: it has neither.
+        BackendUnavailable: this torch has neither.
     """
     if hasattr(_autograd, "_enable_profiler_legacy"):
         return LegacyProfiler

@@ -1,4 +1,4 @@
-"""Noticing that other threads ran."""
+"""A watch for other threads that run while memory is measured."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from contextlib import suppress
 from itertools import chain, starmap, tee
 from types import FrameType
 
-#: What a thread may run without having allocated a tensor: a wait that times out, no more.
+#: The time that a thread may run without having allocated a tensor: a wait that times out.
 _NEGLIGIBLE_NS = 20_000
-#: How often, and how many seconds apart, it is looked whether threads are at rest.
-_LOOKS, _A_MOMENT = 10, 0.0002
+#: The number of times that clocks are compared until they stand still, and the seconds between.
+_COMPARISONS, _PAUSE_S = 10, 0.0002
 
-#: Taken now, because a program may put a function of its own in its place.
+#: Bound at import, because a program may replace the function.
 _START = _thread.start_new_thread
 
 #: The time that each thread has run, in nanoseconds, by the number of its clock.
@@ -31,20 +31,20 @@ _NUMBER.argtypes, _NUMBER.restype = (ctypes.c_void_p,), ctypes.c_uint64
 
 
 class ThreadWatch:
-    """Notices threads that start or run, whose allocations the profilers do not see.
+    """Notices threads that start or run: the profilers do not see their allocations.
 
-    Threads of kernels do not count: they run no Python, and allocate no tensor of their own.
+    Threads of kernels do not count: they run no Python and allocate no tensors.
     """
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begins to watch."""
         threads = _threads()
         self._times = _settled(threads)
         self._names = {clock: threads[clock] for clock in self._times}
         self._newest = _newest()
 
     def stop(self) -> str | None:
-        """End it; why what was seen may not be all."""
+        """Stops watching; returns why allocations may be missing, ``None`` if no thread ran."""
         started = _newest() - self._newest - 1
         sees = "and the cpu backend sees the test's own thread only"
         if started > 0:
@@ -61,28 +61,28 @@ class ThreadWatch:
 
 
 def _newest() -> int:
-    """Returns the number of a thread that is started now; Python numbers every thread that runs it.
+    """Returns the number of a thread that is started now; Python numbers all threads that run it.
 
-    A program may start threads past ``threading``, and may replace its hooks.
+    ``threading`` cannot count them: a program may start threads without it or replace its hooks.
     """
-    told: list[int] = []
+    numbers: list[int] = []
     done = _thread.allocate_lock()
     done.acquire()
 
-    def tell() -> None:
-        told.append(_NUMBER(_STATE()))
+    def report() -> None:
+        numbers.append(_NUMBER(_STATE()))
         done.release()
 
-    _START(tell, ())
+    _START(report, ())
     done.acquire()
-    return told[0]
+    return numbers[0]
 
 
 def _settled(clocks: Iterable[int]) -> _Times:
-    """Returns the times, once a thread that was started just now has come to its wait."""
+    """Returns the times, after a thread that was started just now has reached its wait."""
     times = _times(clocks)
-    for _ in range(_LOOKS if times else 0):
-        time.sleep(_A_MOMENT)
+    for _ in range(_COMPARISONS if times else 0):
+        time.sleep(_PAUSE_S)
         before, times = times, _times(clocks)
         if times == before:
             break
@@ -121,10 +121,10 @@ def _clock(thread: int) -> int:
 
 
 def _unknown() -> dict[int, str]:
-    """Returns the threads in Python code, by their clocks, with those that ``threading`` lacks."""
+    """Returns the name of each thread in Python code, by clock; ``threading`` may not know it."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return {}  # a thread could end meanwhile, and asking for its clock would crash
-    # A single call of C code, so that no thread runs, nor ends, between the two functions.
+        return {}  # a thread could end meanwhile, and reading its clock would crash
+    # A single call of C code, so that no thread runs or ends between the two functions.
     idents, again = tee(chain.from_iterable(starmap(sys._current_frames, [()])))
     clocks = dict(zip(idents, map(time.pthread_getcpuclockid, again), strict=True))
     frames = sys._current_frames()
@@ -138,7 +138,7 @@ def _unknown() -> dict[int, str]:
 
 
 def _allocates_nothing(frame: FrameType) -> bool:
-    """Whether the frame is of a thread of ours, or of the one that feeds a pytest-xdist worker."""
+    """Returns True in a thread of this module, and in the one that feeds a pytest-xdist worker."""
     gateway = frame.f_globals.get("WorkerGateway")
     fed = isinstance(gateway, type) and isinstance(frame.f_locals.get("self"), gateway)
     return fed or frame.f_globals is globals()

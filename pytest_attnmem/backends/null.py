@@ -8,7 +8,7 @@ import torch
 
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Interval, Recorder
-from ..nulldevice import counts
+from ..nulldevice.counts import NextRead, device_reads, unknown_calls
 from ..nulldevice.launch import Devices, devices, present
 from .cuda import Cuda
 from .tracing.dispatch_tracker import caller
@@ -25,43 +25,45 @@ class Null(Cuda):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """``null``, and what the device stands for: ``sm90``, ``cuda``."""
+        """Returns ``null``, and the kinds of the device it stands for: ``sm90``, ``cuda``."""
         return ("null", *super().kinds)
 
     def gauge(self) -> Recorder:
-        """The allocator's counters, and the runtime's of what cannot be true here."""
-        return _Gauge(super().gauge())
+        """Returns a recorder of the allocator's counters and of the runtime's."""
+        return _NullRecorder(super().gauge())
 
 
-class _Gauge:
+class _NullRecorder:
+    """Counts memory, and notices calls and reads whose results no real device would give."""
+
     def __init__(self, counters: Recorder) -> None:
         self._counters = counters
-        self._next_read = counts.NextRead(self._locate)
+        self._next_read = NextRead(self._locate)
 
     def start(self) -> None:
         self._counters.start()
         self._first_read = ""
-        self._calls, self._reads = counts.unknown_calls(), counts.device_reads()
+        self._calls, self._reads = unknown_calls(), device_reads()
         self._next_read.start()
 
     def stop(self) -> Interval:
         self._next_read.stop()
-        reads = counts.device_reads() - self._reads
+        reads = device_reads() - self._reads
         calls = {
             name: count - self._calls.get(name, 0)
-            for name, count in counts.unknown_calls().items()
+            for name, count in unknown_calls().items()
             if count > self._calls.get(name, 0)
         }
-        stretch = self._counters.stop()
-        problem = stretch.problem or untrue(calls, reads, self._first_read)
-        return replace(stretch, problem=problem)
+        interval = self._counters.stop()
+        problem = interval.problem or untrue(calls, reads, self._first_read)
+        return replace(interval, problem=problem)
 
     def _locate(self) -> None:
         self._first_read = caller()
 
 
 def untrue(calls: dict[str, int], reads: int, first_read: str) -> str | None:
-    """Why what was measured would not be so on a device; None where it would."""
+    """Returns why a real device would need other memory; ``None`` where it would not."""
     if any(name.startswith("cudnn") for name in calls):
         return (
             "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of"
@@ -83,7 +85,7 @@ def untrue(calls: dict[str, int], reads: int, first_read: str) -> str | None:
 
 
 def open_backend(argument: str) -> Null:
-    """The null device of this process; of a profile, it must be the one that is there.
+    """Returns the null device of this process; a profile must be the one that is running.
 
     Raises:
         BackendUnavailable: the process was not started under it, or under another profile.

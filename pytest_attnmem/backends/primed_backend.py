@@ -1,4 +1,4 @@
-"""A backend made ready: opened, and its one-time costs brought on."""
+"""A backend that is open, and whose libraries have made their allocations of first use."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PrimedBackend:
-    """What measurements are made with."""
+    """A backend that is ready to measure."""
 
     backend: Backend
     workspace_bytes: int
-    """What priming left allocated; reported apart, and part of no measurement."""
+    """The bytes that priming left allocated; reported once, and not counted in any measurement."""
     evidence: bool = False
-    """Whether windows keep who was alive when."""
+    """True if windows keep a timeline of their tensors."""
 
     def window(
         self, metric: str = "peak", *, trace: bool = False, most: int = 0
     ) -> AbstractContextManager[Window]:
-        """Measures the body of a ``with``; see :func:`.window_stack.window`."""
+        """Returns a context that measures its body; see :func:`.window_stack.window`."""
         return window(
             self.backend,
             metric,
@@ -45,20 +45,20 @@ class PrimedBackend:
     def run(
         self, call: Callable[[], Any], *, trace: bool = False, most: int = 0
     ) -> tuple[Measurement, Any]:
-        """Measure one call; returns the measurement, of running out of memory too, and the result.
+        """Returns the measurement of one call, also of one that runs out of memory, and its result.
 
-        With ``most``, the measurement has a timeline with so many tensors each on its own.
+        With ``most``, the measurement has a timeline that lists that many tensors one by one.
         """
         return self._complete(lambda: self._run(call, trace, most))
 
     def warm_up(self, call: Callable[[], Any], times: int) -> None:
-        """Make calls that nobody measures."""
+        """Makes calls that are not measured."""
         with simulation_context(self.backend):
             for _ in range(times):
                 self._complete(call)
 
     def _complete(self, call: Callable[[], _T]) -> _T:
-        """Returns the result of the call, which is made once more where it has to start again."""
+        """Returns the result of the call, which is repeated if it has to start again."""
         try:
             return call()
         except StartAgain:
@@ -69,7 +69,7 @@ class PrimedBackend:
     def _run(self, call: Callable[[], Any], trace: bool, most: int) -> tuple[Measurement, Any]:
         result = opened = None
         try:
-            # Reserved bytes count from an emptied cache; the other metrics do not mind.
+            # Reserved bytes count from an empty cache; the other metrics do not depend on it.
             with self.window("reserved", trace=trace, most=most) as opened:
                 result = call()
         except BaseException:
@@ -83,14 +83,14 @@ class PrimedBackend:
 def open_primed(
     name: str, openers: Mapping[str, Opener] = BACKENDS, *, evidence: bool = False
 ) -> PrimedBackend:
-    """Open and prime the backend that ``name`` asks for.
+    """Opens and primes the backend of this name.
 
     Raises:
         BackendUnavailable: it cannot measure here.
     """
     backend = open_backend(name, openers)
     try:
-        with pause():  # of windows that are open by now
+        with pause():  # windows that are open do not count it
             return PrimedBackend(backend, backend.prime(), evidence)
     except Exception as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)

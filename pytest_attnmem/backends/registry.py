@@ -1,4 +1,4 @@
-"""Backends: how memory is observed on a kind of device. This module itself stays free of torch."""
+"""The table of backends, and how one is found by its name. This module imports no torch."""
 
 from __future__ import annotations
 
@@ -6,15 +6,50 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Backend
-from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 
-#: Opens a backend: takes what stood after the colon, or "". Raises BackendUnavailable.
+if TYPE_CHECKING:
+    from ..profiles import DeviceProfile
+
+#: Opens a backend: takes the part of its name after the colon, or "". Raises BackendUnavailable.
 Opener = Callable[[str], Backend]
+
+
+class BuiltIn(NamedTuple):
+    """A backend of this package: the module of its name in this folder, with ``open_backend``."""
+
+    name: str
+    examples: tuple[str, ...]
+    """The names that the option's help lists."""
+    automatic: bool = True
+    """True if ``auto`` tries it."""
+    checks_device: bool = False
+    """True if its module has ``check``, which finds out whether a device exists."""
+
+
+#: Every backend of this package, in the order in which ``auto`` tries them. Under the null device
+#: ``cuda`` and ``accelerator`` refuse.
+BUILT_IN = (
+    BuiltIn("cuda", ("cuda", "cuda:1"), checks_device=True),
+    BuiltIn("accelerator", ("accelerator",), checks_device=True),
+    BuiltIn("null", ("null", "null:H100")),
+    BuiltIn("cpu", ("cpu",)),
+    BuiltIn("simulated", ("simulated:H100",), automatic=False),
+)
+#: The names that the option's help lists.
+EXAMPLES = ("auto", *(example for built_in in BUILT_IN for example in built_in.examples))
+#: The order in which ``auto`` tries: the device that the code would run on.
+AUTO = tuple(built_in.name for built_in in BUILT_IN if built_in.automatic)
+#: The members that every backend has.
+_MEMBERS = (
+    *("name", "device", "computes", "kinds", "symbols", "prime", "gauge", "forget", "tracer"),
+    *("empty_cache", "out_of_memory"),
+)
 
 
 def _in_module(module: str, **options: object) -> Opener:
@@ -27,29 +62,28 @@ def _in_module(module: str, **options: object) -> Opener:
 
 
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
-    {name: _in_module(f".{name}") for name in ("cuda", "accelerator", "cpu", "null", "simulated")}
+    {built_in.name: _in_module(f".{built_in.name}") for built_in in BUILT_IN}
 )
 
 
 def with_profiles(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
-    """The backend that stands for any device, and for these too."""
+    """Returns the backend that simulates a device, with ``profiles`` as further devices."""
     return {"simulated": _in_module(".simulated", profiles=profiles)}
 
 
-#: The order in which ``auto`` tries: the device that the code would run on.
-AUTO = ("null", "cuda", "accelerator", "cpu")
-
-
 def starts_again(backend: Backend) -> str:
-    """Returns why a program that went on all the same must run once more; "" where it need not."""
+    """Returns why a program that caught this error must run again; "" where it need not.
+
+    A backend that lacks the member never has programs run again.
+    """
     reason: str = getattr(backend, "starts_again", "")
     return reason
 
 
 def lookahead(backend: Backend) -> AbstractContextManager[None] | None:
-    """Returns a world without limits, where the end of a program may change what came before.
+    """Returns a context without limits, for a device that later code may still change.
 
-    ``None`` on a backend to which that never happens, and where it happened.
+    ``None`` if no later code can, and on a backend that lacks the member.
     """
     offered: Callable[[], AbstractContextManager[None] | None]
     offered = getattr(backend, "lookahead", lambda: None)
@@ -57,12 +91,12 @@ def lookahead(backend: Backend) -> AbstractContextManager[None] | None:
 
 
 def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
-    """The backend that ``name`` asks for: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+    """Returns the backend of this name: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 
-    A backend asked for by name never falls back to another.
+    Only ``auto`` falls back to another backend.
 
     Raises:
-        BackendUnavailable: there is none of that name, or it cannot work here; the text says why.
+        BackendUnavailable: no backend has the name, or it cannot work here; the text says why.
     """
     for candidate in AUTO if name == "auto" else (name,):
         try:
@@ -71,7 +105,7 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
             refusal = error
         except Exception as error:  # a fault, which must not make auto pass over a device
             raise BackendUnavailable(
-                f"backend {shown(candidate)} cannot be opened: {shown(error, 200)}"
+                f"backend {shown(candidate)} cannot be opened: {shown(error, 300)}"
             ) from error
     raise refusal
 
@@ -81,17 +115,19 @@ def _open(name: str, openers: Mapping[str, Opener]) -> Backend:
     kind, _, argument = name.partition(":")
     with _needing_torch(name):
         backend = openers[kind](argument)
-    members = (member for member in vars(Backend) if not member.startswith("_"))
-    if lacking := [member for member in members if not hasattr(backend, member)]:
-        raise TypeError(f"{shown(backend)} is no backend, it lacks {', '.join(lacking)}")
+    if missing := [member for member in _MEMBERS if not hasattr(backend, member)]:
+        raise TypeError(
+            f"{shown(backend)} is not a backend: missing {', '.join(missing)};"
+            " pytest_attnmem.backends.Backend is a base class with defaults"
+        )
     return backend
 
 
 def registered(found: object) -> Mapping[str, Opener]:
-    """What a plugin returned for ``pytest_attnmem_register_backends``, once seen to be openers.
+    """Returns the value of the hook ``pytest_attnmem_register_backends``, a dict of openers.
 
     Raises:
-        BackendUnavailable: they are none.
+        BackendUnavailable: it is something else.
     """
     if isinstance(found, Mapping) and all(
         isinstance(name, str) and name not in ("", "auto") and ":" not in name and callable(opener)
@@ -100,15 +136,15 @@ def registered(found: object) -> Mapping[str, Opener]:
         return found
     raise BackendUnavailable(
         f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
-        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+        " callables, {'mine': opener}, where an opener takes the part of the name after the colon"
     )
 
 
 def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
-    """See that ``name`` asks for a backend that exists, without opening it.
+    """Checks that a backend has this name, without opening it.
 
     Raises:
-        BackendUnavailable: there is no such backend.
+        BackendUnavailable: no backend has it.
     """
     kind = name.partition(":")[0]
     if kind not in (*openers, "auto"):
@@ -120,13 +156,14 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
 
 
 def check_device(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
-    """Check that the device of ``cuda`` or ``accelerator`` exists, without using it.
+    """Checks that the device of ``cuda`` or ``accelerator`` exists, without using it.
 
     Raises:
         BackendUnavailable: the device does not exist; the text says why.
     """
     kind, _, argument = name.partition(":")
-    if kind in ("cuda", "accelerator") and openers[kind] is BACKENDS[kind]:
+    checked = {built_in.name for built_in in BUILT_IN if built_in.checks_device}
+    if kind in checked and openers[kind] is BACKENDS[kind]:
         with _needing_torch(name):
             importlib.import_module(f".{kind}", __package__).check(argument)
 
@@ -144,9 +181,10 @@ def _needing_torch(name: str) -> Iterator[None]:
 
 
 def backend_of(device: str, running: str = "auto") -> str:
-    """The backend that measures ``device``, as torch names it: ``cuda:1`` → ``cuda:1``.
+    """Returns the backend that measures ``device``, as torch names it: ``cuda:1`` → ``cuda:1``.
 
-    Where ``running`` stands for CUDA devices, that one: ``null`` and ``cuda:1`` → ``null:1``.
+    A ``running`` backend that stands for CUDA devices measures them: ``null`` and ``cuda:1`` →
+    ``null:1``.
     """
     kind, _, index = device.partition(":")
     stand_in = running.partition(":")[0]

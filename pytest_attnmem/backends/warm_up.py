@@ -1,4 +1,4 @@
-"""Bringing on the costs of first use."""
+"""A small program that causes the allocations of first use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 
 
 def matrix_product(device: str, dtype: torch.dtype) -> None:
-    """A small matrix product, forward and backward, whose tensors are gone afterwards.
+    """Runs a small matrix product, forward and backward, and frees its tensors.
 
-    The backward pass runs on a thread of its own where the device is not the CPU, and that thread
-    has library handles and workspaces of its own.
+    The backward pass of a device other than the CPU runs on a thread of its own, which has its own
+    library handles and workspaces.
     """
-    with torch.inference_mode(False), torch.enable_grad():  # whatever the program turned off
+    with torch.inference_mode(False), torch.enable_grad():  # the program may have turned them off
         a = torch.ones(16, 16, dtype=dtype, device=device, requires_grad=True)
         (a @ a).softmax(-1).sum().backward()

@@ -1,4 +1,4 @@
-"""What was measured before, and how a measurement compares with it."""
+"""The entries of a baseline, and their comparison with new measurements."""
 
 from __future__ import annotations
 
@@ -12,47 +12,46 @@ from typing import NamedTuple
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
 
-#: What a device of its own measures varies a little: the first number is of it, the second of the
-#: smallest that is worth a look.
+#: Real devices repeat a measurement only to about 1 %, and less than 1 MiB is not worth a report.
 _NOISE = Tolerance(Fraction(1, 100), 1 << 20)
 
 
 class State(Enum):
-    """How a measurement compares with its entry."""
+    """The result of comparing a measurement with its entry."""
 
     NEW = "new"
     SAME = "same"
     REGRESSED = "regressed"
     IMPROVED = "improved"
     STALE = "stale"
-    """An entry of what is measured no more."""
+    """The entry is of a test that is not measured any more."""
 
 
 class Key(NamedTuple):
-    """What an entry is of; sorted by test, so that one test's entries are next to each other."""
+    """The measurement that an entry is for; keys sort by test, so its entries stay together."""
 
     test: str
     region: str
     metric: str
     environment: str
-    """As :func:`pytest_attnmem.baselines.environment_key.depends_on` has it."""
+    """The text of :func:`pytest_attnmem.baselines.environment_key.depends_on`."""
 
     @property
     def name(self) -> str:
-        """The test, the region in it, and the metric unless that is the usual one."""
+        """Returns the test, the region in it, and the metric unless it is the peak."""
         metric = "" if self.metric == "peak" else f" ({self.metric})"
         return f"{self.test} [{self.region}]{metric}" if self.region else f"{self.test}{metric}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was measured."""
+    """The bytes of an earlier measurement."""
 
     nbytes: int
     formula: str = ""
-    """The same in the symbols that are the test's arguments, where they could be varied."""
+    """The bytes in symbols that are arguments of the test, where these could be varied."""
     held: tuple[str, ...] = ()
-    """The tensors that were alive, by kind: ``2 × float32 [B, H, N, N] softmax, attn.py in f``."""
+    """The live tensors by kind: ``2 × float32 [B, H, N, N] softmax, attn.py in f``."""
 
 
 Entries = Mapping[Key, Entry]
@@ -62,13 +61,13 @@ _NOTHING: Entries = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A file of entries, as it was when the session began."""
+    """The entries of a baseline's file when the session began."""
 
     name: str
-    """As messages call the file."""
+    """The name of the file in messages."""
     entries: Entries = field(default_factory=lambda: _NOTHING)
     _environments: Mapping[tuple[str, ...], list[str]] = field(init=False, repr=False)
-    """By test, region and metric: every test of a session may ask."""
+    """The environments by test, region and metric: each test of a session may look them up."""
 
     def __post_init__(self) -> None:
         known: dict[tuple[str, ...], list[str]] = {}
@@ -77,18 +76,18 @@ class Baseline:
         object.__setattr__(self, "_environments", known)
 
     def elsewhere(self, key: Key) -> tuple[str, ...]:
-        """The environments that have an entry for the same, where this one has none."""
+        """Returns the other environments that have an entry for this test, region and metric."""
         known = self._environments.get(key[:3], ())
         return tuple(other for other in known if other != key.environment)
 
 
 def tolerance_of(environment: str) -> Tolerance:
-    """How far over its baseline is still the same, unless the user says: on a real device a bit."""
+    """Returns the default tolerance of an environment: none, except on a real device."""
     return _NOISE if environment.partition(" ")[0] in ("cuda", "accelerator") else NONE
 
 
 def compare(nbytes: int, entry: Entry | None, tolerance: Tolerance) -> State:
-    """How *nbytes* compare with the entry for them; equality within *tolerance* is the same."""
+    """Returns the state of *nbytes* against its entry; SAME if it is within *tolerance*."""
     if entry is None:
         return State.NEW
     allowance = tolerance.allowance(entry.nbytes)
@@ -98,7 +97,7 @@ def compare(nbytes: int, entry: Entry | None, tolerance: Tolerance) -> State:
 
 
 def regression(metric: str, nbytes: int, entry: Entry, place: str, tolerance: Tolerance) -> str:
-    """A regression in words: ``peak 76.5 MiB is 12.0 MiB over its baseline 64.5 MiB (+18.6%)``."""
+    """Returns ``peak 76.5 MiB is 12.0 MiB over its baseline 64.5 MiB (+18.6%) on …``."""
     value, before = format_distinct(nbytes, entry.nbytes)
     excess = format_size(nbytes - entry.nbytes)
     allowed = f" with tolerance {tolerance}" if tolerance != NONE else ""
@@ -109,7 +108,7 @@ def regression(metric: str, nbytes: int, entry: Entry, place: str, tolerance: To
 
 
 def percentage(nbytes: int, before: int) -> str:
-    """By how much it changed, in parentheses: `` (+18.6%)``; empty of nothing, or of no change."""
+    """Returns the change as `` (+18.6%)``; empty if it is 0.0 % or there were no bytes before."""
     if before <= 0 or nbytes == before:
         return ""
     tenths = (abs(nbytes - before) * 2000 // before + 1) // 2
@@ -120,16 +119,16 @@ def percentage(nbytes: int, before: int) -> str:
 
 
 def with_all(entries: Entries, measured: Entries) -> Entries:
-    """Every measurement written; what was not measured is kept."""
+    """Returns the entries with every measurement; entries without a measurement are kept."""
     return {**entries, **measured}
 
 
 def with_new(entries: Entries, measured: Entries) -> Entries:
-    """Those measurements written that had no entry."""
+    """Returns the entries with those measurements that had no entry."""
     return {**measured, **entries}
 
 
 def without(entries: Entries, stale: Iterable[Key]) -> Entries:
-    """Those entries gone."""
-    gone = {*stale}
-    return {key: entry for key, entry in entries.items() if key not in gone}
+    """Returns the entries without the stale ones."""
+    removed = {*stale}
+    return {key: entry for key, entry in entries.items() if key not in removed}

@@ -6,16 +6,15 @@ import os
 import sys
 from typing import Any
 
-#: What configures PyTorch's allocator and its libraries' workspaces.
-_SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
+from ..measurement.environment import SETTINGS
 
 
 def depends_on(backend: str, device: str) -> str:
-    """A text that is the same wherever a test needs the same memory, and should differ elsewhere.
+    """Returns a text that is equal in environments where a test needs the same memory.
 
-    ``cpu threads2``, whose kernels keep scratch for each; ``simulated:H100``; of CUDA the device,
-    its compute capability, torch's minor version, ``cuda NVIDIA H100 80GB HBM3 sm90 torch2.13``,
-    and how the allocator is configured, if it is.
+    ``cpu threads2``, because CPU kernels keep scratch for each thread; ``simulated:H100``; for
+    CUDA the device, its compute capability and torch's minor version, ``cuda NVIDIA H100 80GB HBM3
+    sm90 torch2.13``, and the allocator's configuration if there is one.
     """
     kind = backend.partition(":")[0]
     torch = sys.modules.get("torch")
@@ -31,16 +30,16 @@ def depends_on(backend: str, device: str) -> str:
 
 
 def _device(torch: Any, kind: str, device: str) -> tuple[str, ...]:
-    """Its name, unless the backend's name says it, and its compute capability."""
+    """Returns the device's name, unless the backend's name has it, and its compute capability."""
     major, minor = torch.cuda.get_device_capability(device)
     name = () if kind == "null" else (" ".join(torch.cuda.get_device_name(device).split()),)
     return (*name, f"sm{major}{minor}")
 
 
 def _configured() -> tuple[str, ...]:
-    """What was set of the allocator, in an order of its own."""
+    """Returns the settings of the allocator, each with its parts in alphabetical order."""
     parts = (
         ",".join(sorted(part.strip() for part in os.environ.get(name, "").split(",")))
-        for name in _SETTINGS
+        for name in SETTINGS
     )
     return tuple(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""The baseline's file: a line for each entry, sorted, so that a change is as small as can be."""
+"""The baseline's file: one sorted line for each entry, so that diffs are small."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +18,39 @@ from ..formulas.exact_arithmetic import MAX_BITS
 from ..measurement.measurement import METRICS
 from ..units import excerpt, shown
 from .entries import Entries, Entry, Key
-from .file_lock import locked
 
 SCHEMA = 1
+#: How long another process may keep the file locked: it writes a small file.
+PATIENCE_S = 30.0
 
 
 def load(path: Path) -> Entries:
-    """The entries of a file; one of a newer minor version is read too.
+    """Returns the entries of a file, also of a newer minor version.
 
     Raises:
-        AttnMemError: it cannot be read, or is no baseline that this version knows.
+        AttnMemError: the file cannot be read, or is not a baseline of a known version.
     """
     _, entries = _load(path)
     return entries
 
 
 def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, Entries]:
-    """Write what ``change`` makes of the file's entries, all of it or nothing; before and after.
+    """Writes the file with its entries changed; returns the entries before and after.
 
-    Nobody else writes meanwhile, and what others wrote since the session began is kept. A file
-    that stays as it was is left alone.
+    The file is written whole or not at all, and not if nothing changes. No other process writes
+    meanwhile, and entries that another process wrote since the session began are kept.
 
     Raises:
-        AttnMemError: it cannot be read or written; it is then what it was.
+        AttnMemError: the file cannot be read or written; it is unchanged.
     """
-    path = Path(os.path.realpath(path))  # a link stays one
+    path = Path(os.path.realpath(path))  # a link stays a link
     try:
-        with locked(path.with_name(f".{path.name}.lock")):
+        with _locked(path):
             schema, before = _load(path) if path.exists() else (SCHEMA, {})
             if schema != SCHEMA:
                 raise AttnMemError(
                     f"cannot update {path}: its schema is {shown(schema)}, and this version would"
-                    f" lose what it does not know; update it with a newer one"
+                    f" lose the fields that it does not know; update with a newer pytest-attnmem"
                 )
             after = change(before)
             if after != before:
@@ -59,8 +60,38 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
     return before, after
 
 
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keeps other processes from updating ``path`` meanwhile.
+
+    The system releases the lock of a process that dies, so a lock file left behind locks nobody
+    out.
+    """
+    try:
+        from filelock import FileLock, Timeout  # torch requires it, so whoever measures has it
+    except ImportError as error:
+        raise AttnMemError(
+            f"cannot write {path}: filelock is not installed; pip install filelock"
+        ) from error
+    path.parent.stat()  # filelock would make a folder that is missing
+    file = path.with_name(f".{path.name}.lock")
+    lock = FileLock(file, PATIENCE_S)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise AttnMemError(f"another process keeps {file} locked; try again") from error
+    try:
+        yield
+    finally:
+        # While it is held: filelock (3.21) does not take a lock on a file that is gone. Windows
+        # removes no open file, and there filelock does so itself.
+        with suppress(OSError):
+            file.unlink()
+        lock.release()
+
+
 def render(entries: Entries) -> str:
-    """The file's text. A lone surrogate, which no encoding has, is left to be escaped."""
+    """Returns the file's text. A lone surrogate, which UTF-8 cannot encode, is not yet escaped."""
     lines = ",\n".join(
         json.dumps(_to_dict(key, entry), ensure_ascii=False)
         for key, entry in sorted(entries.items())
@@ -112,10 +143,10 @@ def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
         try:
             key, entry = _from_dict(item)
         except (KeyError, TypeError, ValueError) as error:
-            raise refused(f"entry {number} is none: {shown(item, 120)}; {_RESTORE}") from error
+            raise refused(f"entry {number} is not valid: {shown(item, 120)}; {_RESTORE}") from error
         if key in entries:
             raise refused(
-                f"two entries are of {shown(key.name, 160)} on {key.environment}; delete one"
+                f"two entries have the test {shown(key.name, 160)} on {key.environment}; delete one"
             )
         entries[key] = entry
     return schema, entries
@@ -125,7 +156,7 @@ _RESTORE = "restore the file, or delete it and run --attnmem-update all"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object, unless it has a name twice, as a merge leaves it: one of them would be lost."""
+    """Returns the object; refuses a name that occurs twice, as after a merge."""
     made = dict(pairs)
     if len(made) < len(pairs):
         [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
@@ -134,7 +165,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _damage(text: bytes) -> str:
-    """What probably happened to a file that is no JSON, where that can be told."""
+    """Returns the probable reason why a file is not JSON; empty if none is found."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
             return (
@@ -161,10 +192,10 @@ def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a new file in the old one's place: whoever looks sees the one or the other."""
+    """Replaces the file in one step: a reader sees the old file or the new one."""
     prefix = f".{path.name}."
-    temporary = f"{glob.escape(prefix)}{'?' * 8}.tmp"  # and not those of another baseline
-    for left in path.parent.glob(temporary):  # by a session that was killed
+    temporary = f"{glob.escape(prefix)}{'?' * 8}.tmp"  # not those of another baseline
+    for left in path.parent.glob(temporary):  # left by a session that was killed
         with suppress(OSError):
             left.unlink()
     descriptor, name = tempfile.mkstemp(".tmp", prefix, path.parent)
@@ -183,7 +214,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _mode(path: Path) -> int:
-    """The old file's permissions, or those that any new file gets."""
+    """Returns the old file's permissions, or those of any new file."""
     with suppress(FileNotFoundError):
         return path.stat().st_mode & 0o7777
     mask = os.umask(0o022)
@@ -192,7 +223,7 @@ def _mode(path: Path) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the disk know of the new name, where folders can be synchronised."""
+    """Writes the new name to the disk, where the system can synchronise folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -2,8 +2,8 @@
 
 ``+4*B*H*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:14``
 
-Only proved parts are told: tensors that are more, tensors that are fewer, and bytes that kernels
-need outside tensors add up to the rise, to the byte.
+Only proved parts are listed: new tensors, removed tensors, and bytes that kernels need outside
+tensors add up to the difference, to the byte.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ..measurement.tensor_kinds import Form, Kind, Known, kind, kinds
 from ..units import format_size
 from .entries import Entry
 
-#: The most forms of tensors that are told, and the most lines of each.
-_TOLD = 3
+#: The most forms of tensors that are listed, and the most source lines of each.
+_LISTED = 3
 _WORDS = ("no", "one", "two", "three", "four")
 
 
 class Difference(NamedTuple):
-    """The rise over a baseline's entry."""
+    """The difference to a baseline's entry."""
 
     text: str
-    """One line; empty where nothing is proved."""
+    """One line; empty if nothing is proved."""
     more: tuple[Held, ...] = ()
-    """The tensors that are more, where it is proved which they are."""
+    """The new tensors, if it is proved which ones are new."""
 
 
 def difference(
@@ -42,27 +42,27 @@ def difference(
     held: Sequence[Held],
     symbols: Mapping[str, int],
 ) -> Difference:
-    """Returns the rise over ``entry``.
+    """Returns the difference between ``nbytes`` and ``entry``.
 
-    ``form`` is ``nbytes`` in the symbols of ``sizes``, the test's own; ``symbols`` are all symbols
-    of the test, and ``held`` are the tensors alive at the peak now.
+    ``form`` is ``nbytes`` in the symbols of ``sizes``, which are the test's own; ``symbols`` are
+    all symbols of the test, and ``held`` are the tensors alive at the peak now.
     """
     before = kinds(entry.held, symbols)
     change = _change(entry, form, sizes, before is not None)
     if before is None:
         return Difference(change)
     forms, grown = _Forms(held, before), nbytes - entry.nbytes
-    told, outside = [*forms.told()], grown - forms.grown
-    if not told or 2 * abs(outside) > grown:
+    parts, outside = [*forms.changes()], grown - forms.grown
+    if not parts or 2 * abs(outside) > grown:
         return Difference(change)
     if outside:
         way = "more" if outside > 0 else "less"
-        told.append(f"and {format_size(abs(outside))} {way} outside tensors")
-    return Difference(f"{change or f'+{format_size(grown)}'}: {'; '.join(told)}", forms.more())
+        parts.append(f"and {format_size(abs(outside))} {way} outside tensors")
+    return Difference(f"{change or f'+{format_size(grown)}'}: {'; '.join(parts)}", forms.more())
 
 
 class _Forms:
-    """The tensors by form, now and before."""
+    """The tensors by form, now and in the baseline."""
 
     def __init__(self, held: Sequence[Held], before: Known) -> None:
         self._now: dict[Kind, list[Held]] = {}
@@ -80,23 +80,23 @@ class _Forms:
 
     @property
     def grown(self) -> int:
-        """Returns the bytes of all tensors now, less the bytes of all tensors before."""
+        """Returns the bytes of all tensors now, minus the bytes of all tensors before."""
         return sum(count * nbytes for (_, _, nbytes), count in self._change.items())
 
-    def told(self) -> Iterator[str]:
-        """Yields words for each form that changed: more tensors first, then fewer."""
+    def changes(self) -> Iterator[str]:
+        """Yields a text for each form that changed: more tensors first, then fewer."""
         changed = sorted(
             ((form, count) for form, count in self._change.items() if count),
             key=lambda one: (one[1] < 0, -abs(one[1]) * one[0][2]),
         )
-        for form, count in changed[:_TOLD]:
-            yield _counted(count, self._called(form), self._origin(form, count))
-        if len(changed) > _TOLD:
-            others = len(changed) - _TOLD
+        for form, count in changed[:_LISTED]:
+            yield _counted(count, self._description(form), self._origin(form, count))
+        if len(changed) > _LISTED:
+            others = len(changed) - _LISTED
             yield f"and {others} other shape{'' if others == 1 else 's'}"
 
     def more(self) -> tuple[Held, ...]:
-        """Returns the tensors that are more, where it is known which they are."""
+        """Returns the new tensors, as far as it is known which ones are new."""
         return tuple(
             tensor
             for form, count in self._change.items()
@@ -105,21 +105,21 @@ class _Forms:
         )
 
     def _fresh(self, form: Form, count: int) -> list[Held]:
-        """Returns the ``count`` new tensors of a form; none where others could be the new ones.
+        """Returns the ``count`` new tensors of a form; empty if it is not clear which ones are new.
 
         A tensor that another line makes now, in place of an old tensor, is not new.
         """
         found: list[Held] = []
         for known, tensors in self._now.items():
-            rise = len(tensors) - self._before[known]
-            if known.form != form or rise <= 0:
+            more = len(tensors) - self._before[known]
+            if known.form != form or more <= 0:
                 continue
-            if rise < len(tensors) and len({one.where for one in tensors}) > 1:
+            if more < len(tensors) and len({one.where for one in tensors}) > 1:
                 return []
-            found += tensors[:rise]
+            found += tensors[:more]
         return found if len(found) == count else []
 
-    def _called(self, form: Form) -> str:
+    def _description(self, form: Form) -> str:
         dtype, shape, nbytes = form
         if not dtype:
             return f"block of {format_size(nbytes)}"
@@ -128,28 +128,28 @@ class _Forms:
     def _origin(self, form: Form, count: int) -> str:
         fresh = self._fresh(form, count) if count > 0 else []
         places = dict.fromkeys(ROLES.get(one.role, f"{one.op} at {one.where}") for one in fresh)
-        listed = [*places][:_TOLD]
+        listed = [*places][:_LISTED]
         return ", ".join(listed) + (
-            f" and {len(places) - _TOLD} more lines" * (len(places) > _TOLD)
+            f" and {len(places) - _LISTED} more lines" * (len(places) > _LISTED)
         )
 
 
-def _counted(count: int, called: str, origin: str) -> str:
+def _counted(count: int, description: str, origin: str) -> str:
     number = abs(count)
     word = _WORDS[number] if number < len(_WORDS) else f"{number:,}"
     way = "more" if count > 0 else "less" if number == 1 else "fewer"
-    return f"{word} {way} {called}" + (f", {origin}" if origin else "")
+    return f"{word} {way} {description}" + (f", {origin}" if origin else "")
 
 
 def _change(entry: Entry, now: Polynomial | None, sizes: Mapping[str, int], counted: bool) -> str:
-    """Returns the difference of two forms, ``+4*B*H*N^2``; empty where one is of no use."""
+    """Returns the difference of two forms, ``+4*B*H*N^2``; empty if one cannot be used."""
     if now is None:
         return ""
     try:
         before = expand(entry.formula)
         if before.value(sizes) != entry.nbytes:
             return ""
-        # Entries without counts may lack a symbol that no form was found in.
+        # Entries without counts may lack a symbol for which no form was found.
         if not counted and {*before.atoms} != {*now.atoms}:
             return ""
         change = _simpler(before, now, sizes)
@@ -162,14 +162,14 @@ def _change(entry: Entry, now: Polynomial | None, sizes: Mapping[str, int], coun
 
 
 def _simpler(before: Polynomial, now: Polynomial, sizes: Mapping[str, int]) -> Polynomial:
-    """Returns the difference, at the size of a symbol where that makes it simpler.
+    """Returns the difference, with a symbol replaced by its size where this is simpler.
 
-    A symbol that only one of them is in may be one that the other could not be varied in.
+    A symbol that only one form has may be one that the runs of the other could not vary.
     """
-    settled = {
+    fixed = {
         name: size
         for name, size in sizes.items()
         if bool(before.degree(name)) != bool(now.degree(name))
     }
-    plain, simpler = now - before, expand(str(now), settled) - expand(str(before), settled)
+    plain, simpler = now - before, expand(str(now), fixed) - expand(str(before), fixed)
     return plain if len(simpler.terms) >= len(plain.terms) else simpler

@@ -14,6 +14,7 @@ from ..formulas.interpolation import CONFIRMING, confirmed, line, over_grid, tai
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
+from ..symbols.sizes import as_size
 from ..units import format_size, shown
 from .growth_contract import Contract, parse_contract
 from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
@@ -176,10 +177,7 @@ def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
     made: dict[str, tuple[int, ...]] = {}
     for name, values in sizes.items():
         listed: Sequence[int] = [values] if isinstance(values, int) else [*values]
-        for value in listed:
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise BudgetError(f"growth needs whole numbers >= 1 for {name}, got {value!r:.40}")
-        distinct = tuple(sorted({*listed}))
+        distinct = tuple(sorted({as_size("growth", name, value) for value in listed}))
         if len(distinct) < ENOUGH:
             raise BudgetError(
                 f"growth needs {ENOUGH} sizes of {name} or more, got {len(distinct)}: two"

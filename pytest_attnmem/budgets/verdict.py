@@ -70,7 +70,7 @@ def judge(
 
     value, limit = measurement.value(budget.metric), budget.limit_bytes
     if measurement.out_of_memory is not None:
-        return verdict(Outcome.OVER, _out_of_memory(measurement, budget))
+        return verdict(Outcome.OVER, _out_of_memory(measurement, limit))
     if measurement.unmeasured is not None:
         return verdict(Outcome.NOT_ENFORCED, measurement.unmeasured)
     if value is None:
@@ -179,8 +179,8 @@ def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> 
     )
 
 
-def _out_of_memory(measurement: Measurement, budget: Budget) -> str:
+def _out_of_memory(measurement: Measurement, limit: int | None) -> str:
     peak = measurement.value("peak")
     had = f" with {format_size(peak)} held" if peak else ""
-    limit = "" if budget.limit_bytes is None else f"; budget {format_size(budget.limit_bytes)}"
-    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{limit}"
+    allowed = "" if limit is None else f"; budget {format_size(limit)}"
+    return f"out of memory on {measurement.place}: {measurement.out_of_memory}{had}{allowed}"

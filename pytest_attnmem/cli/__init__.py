@@ -1,4 +1,4 @@
-"""The command ``attnmem``: a file a subcommand, each imported when its turn comes."""
+"""The command ``attnmem``; each subcommand is one file."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ..errors import AttnMemError, BudgetError
 from ..units import excerpt
 from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
 
-#: In the order that ``attnmem --help`` lists them.
+#: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, roofline, derive, run),
     *(compare, merge, report),
 )
 
 
-#: Options and arguments that are lists, and may be empty.
+#: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset({"shapes", "sizes", "program"})
 _MAX_LINE: Final = 1000
 
 
 class Command(Protocol):
-    """What a module here has; its name is the command's, its docstring's first line the help."""
+    """A module of a subcommand: its name is the command, its docstring's first line the help."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Say what the command takes."""
+        """Adds the arguments of the command."""
 
     def execute(self, arguments: Namespace) -> int:
-        """Do it; the exit code."""
+        """Runs the command and returns the exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return its exit code, or 2 after one line on what cannot be done.
+    """Runs one subcommand and returns its exit code, or 2 after an error message of one line.
 
-    As from a shell: 130 where it was interrupted, 141 where nobody read on.
+    As in a shell, the exit code is 130 after an interrupt and 141 after a closed pipe.
     """
     parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
     parser.add_argument("--version", action="version", version=f"attnmem {__version__}")
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except AttnMemError as error:
-        line = excerpt(str(error), _MAX_LINE)  # a path may be long, and have line breaks
+        line = excerpt(str(error), _MAX_LINE)  # a path may be long or contain line breaks
         print(f"attnmem {arguments.command}: {line}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"attnmem {arguments.command}: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader, such as head, has had enough
+    except BrokenPipeError:  # the reader, such as head, is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
@@ -90,9 +90,9 @@ def _check_values(arguments: Namespace) -> None:
 
 
 def console() -> None:
-    """The entry point of the console script."""
+    """Runs the console script."""
     if not sys.stdout:  # closed, as by >&-
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-    if isinstance(sys.stdout, TextIOWrapper):  # not every terminal has every character
+    if isinstance(sys.stdout, TextIOWrapper):  # a terminal may lack a character
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Hold what a session measured to an earlier one, test by test."""
+"""Compare the measurements of two sessions, test by test."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from ..report import cells, write
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
-from ..report.session_diff import Change, Differences, Fate, differences
+from ..report.session_diff import Change, ChangeKind, Differences, differences
 from ..units import excerpt
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``base.json head.json --fail-on 2%+1MiB --markdown``."""
     parser.epilog = (
-        "Exit code 1: a test needs more than before, beyond the tolerance, or is over its budget"
-        " now, or was measured before and now is not measured or is gone. Tests that were"
-        " measured in another place are listed and not compared."
+        "The exit code is 1 if a test grew by more than the tolerance, exceeds its budget now, or"
+        " was measured before and is now missing or not measured. Tests measured in another place"
+        " are listed but not compared."
     )
-    parser.add_argument("old", type=Path, metavar="OLD", help="what --attnmem-json wrote")
-    parser.add_argument("new", type=Path, metavar="NEW")
+    parser.add_argument(
+        "old", type=Path, metavar="OLD", help="the JSON file of the earlier session"
+    )
+    parser.add_argument("new", type=Path, metavar="NEW", help="the JSON file of the later session")
     parser.add_argument(
         "--fail-on",
         default="0",
         metavar="T",
-        help="by how much a test may grow, such as 2%%+1MiB: both must be exceeded (default: 0)",
+        help="allowed growth of a test, such as 2%%+1MiB: it must exceed both (default: 0)",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print it for a pull request")
-    form.add_argument("--json", action="store_true", help="print it as JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    form.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: Namespace) -> int:
-    """Print what changed; 1 if that fails.
+    """Prints the changes; returns 1 if the comparison fails.
 
     Raises:
         AttnMemError: a file or the tolerance cannot be read, or nothing can be compared.
@@ -58,14 +60,14 @@ def execute(arguments: Namespace) -> int:
 
 
 def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]:
-    """What is not unchanged, a line each, and the verdict under it."""
+    """Returns a line for each changed test, and the verdict."""
     from tabulate import tabulate
 
     unit, lines = _unit(found), []
-    if changes := [*_told(found)]:
+    if changes := [*_changed(found)]:
         lines = tabulate(
             [
-                [excerpt(_name(change), 100), *_numbers(change, unit), _fate(change, excerpt)]
+                [excerpt(_name(change), 100), *_numbers(change, unit), _kind(change, excerpt)]
                 for change in changes
             ],
             headers=_headers(unit),
@@ -78,17 +80,17 @@ def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]
 
 
 def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
-    """The same for a comment on a pull request, the verdict first, and no more than it takes."""
+    """Returns a comment for a pull request: the verdict, then as many rows as fit its limit."""
     head, _, counts = verdict(found).partition(":")
     unit, lines = _unit(found), [f"**{head}**:{counts}", ""]
     environment = [
         f"{name}: {code(str(old))} → {code(str(new))}" for name, (old, new) in facts.items()
     ]
-    if changes := [*_told(found)]:
+    if changes := [*_changed(found)]:
         lines += [f"| {' | '.join(_headers(unit))} |", "|---|--:|--:|--:|--:|---|"]
         rows = [
             f"| {code(_name(change))} | {' | '.join(_numbers(change, unit))} |"
-            f" {'**' * change.fails}{_fate(change, code)}{'**' * change.fails} |"
+            f" {'**' * change.fails}{_kind(change, code)}{'**' * change.fails} |"
             for change in changes
         ]
         shown = fitting(rows, LIMIT - size([*lines, *environment]) - 100)
@@ -98,27 +100,27 @@ def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
 
 
 def verdict(found: Differences) -> str:
-    """How many fail, and how many of each fate there are."""
+    """Returns the number of failed tests, and the number of tests of each kind."""
     tests = f"{found.compared} test{'' if found.compared == 1 else 's'}"
     tolerance = "" if str(found.tolerance) == "0" else f" (beyond {found.tolerance})"
     counts = ", ".join(
-        f"{found.count(fate)} {fate.value}{tolerance if fate is Fate.GREW else ''}"
-        for fate in Fate
-        if found.count(fate)
+        f"{found.count(kind)} {kind.value}{tolerance if kind is ChangeKind.GREW else ''}"
+        for kind in ChangeKind
+        if found.count(kind)
     )
     failing = sum(change.fails for change in found.changes) or "none"
     return f"{failing} of {tests} failed the comparison: {counts or 'there are none'}."
 
 
 def to_dict(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns the result as JSON values."""
     return {
         "schema": 1,
         "failed": found.failed,
         "tolerance": str(found.tolerance),
-        "counts": {fate.value: found.count(fate) for fate in Fate},
+        "counts": {kind.value: found.count(kind) for kind in ChangeKind},
         "environment": {name: [*pair] for name, pair in facts.items()},
-        "changes": [_to_dict(change) for change in _told(found)],
+        "changes": [_to_dict(change) for change in _changed(found)],
     }
 
 
@@ -128,7 +130,7 @@ def _to_dict(change: Change) -> dict[str, Any]:
         "nodeid": row.nodeid,
         "region": row.region,
         "metric": row.metric,
-        "fate": change.fate.value,
+        "fate": change.kind.value,
         "fails": change.fails,
         "delta_bytes": change.delta,
         "old": _side(change.old),
@@ -143,12 +145,12 @@ def _side(row: Record | None) -> dict[str, Any] | None:
     return {"bytes": row.value, "place": row.place, "outcome": outcome, "reason": row.reason}
 
 
-def _told(found: Differences) -> Iterator[Change]:
-    return (change for change in found.changes if change.fate is not Fate.SAME)
+def _changed(found: Differences) -> Iterator[Change]:
+    return (change for change in found.changes if change.kind is not ChangeKind.SAME)
 
 
 def _unit(found: Differences) -> str:
-    return cells.unit(row for change in _told(found) for row in (change.old, change.new) if row)
+    return cells.unit(row for change in _changed(found) for row in (change.old, change.new) if row)
 
 
 def _headers(unit: str) -> tuple[str, ...]:
@@ -177,18 +179,18 @@ def _percent(change: Change) -> str:
     return f"{float(percent):+.1f}"
 
 
-def _fate(change: Change, quoted: Callable[[str, int], str]) -> str:
-    """In a word, and why it is so where that is not in the numbers."""
-    fate, why = change.fate.value, ""
-    if change.fate is Fate.ELSEWHERE and change.old is not None and change.new is not None:
+def _kind(change: Change, quoted: Callable[[str, int], str]) -> str:
+    """Returns the kind in a word, with the reason if the numbers do not show it."""
+    kind, why = change.kind.value, ""
+    if change.kind is ChangeKind.OTHER_DEVICE and change.old is not None and change.new is not None:
         why = f"{change.old.place} → {change.new.place}"
-    elif change.fate in (Fate.BROKEN, Fate.UNPROVEN):
+    elif change.kind in (ChangeKind.NOW_OVER, ChangeKind.NO_LONGER_MEASURED):
         why = change.row.reason
-    return f"{fate}: {quoted(why, 160)}" if why.strip(" ") else fate
+    return f"{kind}: {quoted(why, 160)}" if why.strip(" ") else kind
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What else changed that memory may depend on: of the environment, and known to both."""
+    """Returns the changed facts of the environment that memory may depend on."""
     return {
         name: (old[name], new[name])
         for name in ("torch", "cuda", "device", "compute_capability", "allocator")

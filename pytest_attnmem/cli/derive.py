@@ -20,28 +20,35 @@ from .kernel_workload import size_of
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``pkg.mod:fn "B H N d" "B H M d" "B H M d" --backward --dtype float16``."""
-    parser.add_argument("function", metavar="pkg.mod:fn", help="a function, or an nn.Module's name")
-    parser.add_argument("shapes", nargs="*", metavar='"B H N d"', help="one for each argument")
-    parser.add_argument("--backward", action="store_true", help="forward and backward")
-    parser.add_argument("--dtype", default="float32", help="of the arguments (default: float32)")
     parser.add_argument(
-        "--device", default="", metavar="PROFILE", help="count the scratch of this device's kernels"
+        "function", metavar="pkg.mod:fn", help="a function, or an instance of nn.Module"
+    )
+    parser.add_argument("shapes", nargs="*", metavar='"B H N d"', help="the shape of each argument")
+    parser.add_argument("--backward", action="store_true", help="run forward and backward")
+    parser.add_argument(
+        "--dtype", default="float32", help="dtype of the arguments (default: float32)"
+    )
+    parser.add_argument(
+        "--device",
+        default="",
+        metavar="PROFILE",
+        help="include the scratch memory of this device's kernels",
     )
     parser.add_argument(
         "--sizes",
         action="append",
         default=[],
         metavar="N=512,1024,…",
-        help="run it at these sizes of a symbol; give the option again for other symbols",
+        help="run at these sizes of a symbol; repeat the option for other symbols",
     )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def execute(arguments: Namespace) -> int:
-    """Print the formula, and who holds what.
+    """Prints the formula, and the tensors behind each term.
 
     Raises:
-        AttnMemError: there is no such function, or no formula.
+        AttnMemError: the function cannot be found or run, or its peak has no formula.
     """
     backend = f"simulated:{arguments.device}" if arguments.device else "simulated"
     try:
@@ -55,6 +62,11 @@ def execute(arguments: Namespace) -> int:
         )
     except SizesError as error:
         raise BudgetError(f"{error.problem}: --sizes N=512,1024,1536,2048") from None
+    except BaseException as error:
+        if isinstance(error, (Exception, KeyboardInterrupt)):
+            raise
+        # The function's own code: sys.exit(), or an outcome of pytest
+        raise BudgetError(f"{arguments.function} raised {shown(error, 200)}") from error
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
@@ -63,7 +75,7 @@ def execute(arguments: Namespace) -> int:
 
 
 def render(found: Derived) -> list[str]:
-    """The formula, and under it the live sets that it is the largest of, tensor by tensor."""
+    """Returns the formula, and the live sets whose maximum it is, tensor by tensor."""
     lines = [str(found), f"  {found.how}"]
     held = [one for each in found.candidates for term in each.terms for one in term.held]
     tensors = max((len(_tensor(holder)) for holder in held), default=0)
@@ -85,13 +97,13 @@ def _tensor(holder: Holder) -> str:
 
 
 def _place(holder: Holder) -> str:
-    """Where it was made; of the backward pass that this command starts there is no line to show."""
+    """Returns the line that made the tensor; nothing for the backward pass of this command."""
     file = os.path.basename(holder.where.rpartition(":")[0])
     return "" if file == os.path.basename(sys.argv[0]) else holder.where
 
 
 def to_dict(found: Derived) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns the result as JSON values."""
     return {
         "formula": str(found),
         "how": found.how,
@@ -100,15 +112,17 @@ def to_dict(found: Derived) -> dict[str, Any]:
             {
                 "formula": str(candidate.polynomial),
                 "region": candidate.region,
-                "terms": [_told(term) for term in candidate.terms],
+                "terms": [_term(term) for term in candidate.terms],
             }
             for candidate in found.candidates
         ],
     }
 
 
-def _told(term: Term) -> dict[str, Any]:
+def _term(term: Term) -> dict[str, Any]:
     held = [{**asdict(holder), "where": _place(holder)} for holder in term.held]
+    for holder in held:
+        del holder["scratch"]  # ``op`` ends in ``(scratch)``
     return {"text": term.text, "held": held}
 
 
@@ -131,4 +145,10 @@ def _function(path: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise BudgetError(f"cannot find {path!r}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as error:  # the module's own code; pytest and sys.exit() raise no Exception
+        raise BudgetError(f"cannot import {path!r}: {shown(error, 200)}") from error
     return found

@@ -1,8 +1,7 @@
-"""A bundled kernel at its sizes, as ``predict`` and ``max-length`` look at it."""
+"""A bundled kernel at given sizes, for the commands ``predict`` and ``max-length``."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -12,23 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..budgets.memory_model import MemoryModel
 from ..errors import AttnMemError, BudgetError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..measurement.qkv_inputs import dtype_of, qkv
 from ..profiles import DEFAULT_PROFILE, DeviceProfile
+from ..sweep.extrapolation import extrapolated
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..units import shown
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
-    from ..kernels import Kernel
     from ..measurement.measurement import Measurement
 
-#: Sizes at which counting a kernel's allocations is quick, and tells how they grow.
-_FEW: Final = 512
+#: A length at which counting the steps of a kernel is quick and shows how they grow.
+_SHORT: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One pass of a kernel."""
+    """One pass of a kernel at given sizes."""
 
     kernel: Kernel
     sizes: dict[str, int]
@@ -45,37 +46,37 @@ class Workload:
 
     @property
     def direction(self) -> str:
-        """What is run of it."""
+        """The passes that run."""
         return "forward and backward" if self.backward else "forward"
 
     @property
     def model(self) -> MemoryModel:
-        """What the kernel promises of it."""
+        """The kernel's memory model of the passes."""
         return self.kernel.model.training if self.backward else self.kernel.model.forward
 
     @property
     def shape(self) -> AttentionShape:
-        """What the model's formulas read."""
+        """The symbols of the model's formulas."""
         known = {**self.sizes, "dtype": self.dtype, "causal": int(self.causal)}
         return gather([Source("the command line", known)])
 
     @property
     def inputs_bytes(self) -> int:
-        """q, k and v."""
+        """The bytes of q, k and v."""
         shape = self.shape
         return shape.q_bytes + shape.k_bytes + shape.v_bytes
 
     def at(self, **sizes: int) -> Workload:
-        """The same at other sizes."""
+        """Returns the same workload at other sizes."""
         return replace(self, sizes={**self.sizes, **sizes})
 
     def measured(self, primed: PrimedBackend) -> Measurement:
-        """Run it on a simulated device that has nothing on it but workspaces.
+        """Returns the measurement on a simulated device that holds only workspaces.
 
-        What is left at the end is what is kept: out, or the gradients.
+        The output, or the gradients, stay allocated at the end.
 
         Raises:
-            BudgetError: the kernel does not take this.
+            BudgetError: the kernel does not accept the sizes.
         """
         import torch
 
@@ -98,27 +99,57 @@ class Workload:
         except Exception as error:
             raise BudgetError(f"{self}: the kernel raised {shown(error, 200)}") from error
 
-    def allocations(self, primed: PrimedBackend) -> int:
-        """About how many it makes: a loop over blocks is simulated block by block.
+    def steps(self, primed: PrimedBackend) -> int:
+        """Returns the approximate number of steps, in which a simulated run takes its time.
 
-        Counted at two small sizes that are as long to wide as this, whose growth goes on.
+        A step is an allocation, or five calls of operators: a loop over blocks is simulated block
+        by block. Both are counted at two short lengths of the same proportions and extrapolated.
         """
         longest = max(self.sizes["N"], self.sizes["M"])
-        if longest <= 2 * _FEW:
+        if longest <= 2 * _SHORT:
             return 0
-        few, twice = (
-            max(1, self._shrunk(_FEW * times / longest).measured(primed).allocations)
-            for times in (0.5, 1)
+        doublings = math.log2(longest / _SHORT)
+        short = (self._shrunk(_SHORT * share / longest) for share in (0.5, 1))
+        half, full = (work._counted(primed) for work in short)
+        allocations, calls = (
+            extrapolated(*pair, doublings) for pair in zip(half, full, strict=True)
         )
-        doublings = math.log2(longest / _FEW)
-        return int(twice * math.pow(max(1.0, twice / few), doublings))
+        return max(allocations, calls // 5)
+
+    def _counted(self, primed: PrimedBackend) -> tuple[int, int]:
+        """Returns the number of allocations, and of calls of operators in the forward pass."""
+        calls = OperatorCalls(self.kernel.attention)
+        counted = replace(self, kernel=replace(self.kernel, attention=calls))
+        return counted.measured(primed).allocations, calls.count
 
     def _shrunk(self, share: float) -> Workload:
         return self.at(**{name: max(1, round(self.sizes[name] * share)) for name in ("N", "M")})
 
 
+class OperatorCalls:
+    """A function of tensors that counts the operators which it calls."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.count = 0
+
+    def __call__(self, *tensors: Any, **options: Any) -> Any:
+        """Returns the function's result."""
+        from torch.overrides import TorchFunctionMode
+
+        class Counting(TorchFunctionMode):
+            def __torch_function__(
+                _, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                self.count += 1
+                return func(*args, **(kwargs or {}))
+
+        with Counting():
+            return self._function(*tensors, **options)
+
+
 def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> PrimedBackend:
-    """A simulated device that no memory runs out of; without the ``scratch`` of its kernels."""
+    """Returns a simulated device with unlimited memory, with or without its kernels' scratch."""
     from ..backends.primed_backend import PrimedBackend
     from ..backends.simulated import Simulated, program_only
 
@@ -137,26 +168,25 @@ def add_arguments(parser: ArgumentParser, *, length: bool) -> None:
     parser.add_argument("--M", metavar="SIZE", help="keys (default: N)")
     parser.add_argument("--d", required=True, metavar="SIZE", help="head dimension")
     parser.add_argument("--dv", metavar="SIZE", help="head dimension of the values (default: d)")
-    parser.add_argument("--dtype", default="float32", help="of the inputs (default: float32)")
-    parser.add_argument("--backward", action="store_true", help="forward and backward")
+    parser.add_argument("--dtype", default="float32", help="dtype of the inputs (default: float32)")
+    parser.add_argument("--backward", action="store_true", help="run forward and backward")
     parser.add_argument("--causal", action="store_true", help="query i sees keys 0 to i")
     parser.add_argument(
         "--device",
         default=DEFAULT_PROFILE,
         metavar="PROFILE",
-        help=f"such as H100 (default: {DEFAULT_PROFILE})",
+        help=f"device to simulate, such as H100 (default: {DEFAULT_PROFILE})",
     )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def workload(arguments: Namespace) -> Callable[[int], Workload]:
-    """The workload of each length, with as many keys unless they were given.
+    """Returns the function that makes the workload of a length, with as many keys by default.
 
     Raises:
-        BudgetError: there is no such kernel or dtype, a size is none, or the kernel does not take
-            it.
+        BudgetError: the kernel or dtype is unknown, or the kernel does not accept a size.
     """
-    kernel = _kernel(arguments.kernel)
+    kernel = kernel_named(arguments.kernel)
     dtype = dtype_of(arguments.dtype, "--dtype")
     given = {
         name: size_of(name, text)
@@ -165,20 +195,20 @@ def workload(arguments: Namespace) -> Callable[[int], Workload]:
     }
     sizes = {"Hkv": given["H"], "dv": given["d"], **given}
     if sizes["Hkv"] != sizes["H"] and not kernel.gqa:
-        raise BudgetError(f"{kernel.name} has as many heads for keys as for queries: leave out Hkv")
+        raise BudgetError(f"{kernel.name} has as many key heads as query heads: leave out --Hkv")
     if sizes["dv"] != sizes["d"] and kernel.equal_head_dims:
-        raise BudgetError(f"{kernel.name} has values as wide as keys: leave out dv")
+        raise BudgetError(f"{kernel.name} has values as wide as its keys: leave out --dv")
     if arguments.causal and True not in kernel.causal:
         raise BudgetError(f"{kernel.name} is not causal: leave out --causal")
-    causal = arguments.causal or False not in kernel.causal
+    causal = arguments.causal or kernel.always_causal
     return partial(_of_length, Workload(kernel, sizes, dtype, arguments.backward, causal))
 
 
 def size_of(name: str, text: str) -> int:
-    """A size from the command line.
+    """Returns a size from the command line.
 
     Raises:
-        BudgetError: it is no whole number of at least 1.
+        BudgetError: the text is not a whole number of at least 1.
     """
     try:
         size = int(text)
@@ -193,14 +223,3 @@ def _of_length(any_length: Workload, N: int) -> Workload:
     order = ("B", "H", "Hkv", "N", "M", "d", "dv")
     sizes = {"M": N, **any_length.sizes, "N": N}
     return replace(any_length, sizes={name: sizes[name] for name in order})
-
-
-def _kernel(name: str) -> Kernel:
-    from ..kernels import KERNELS
-
-    kernels = {kernel.name: kernel for kernel in KERNELS}
-    if name in kernels:
-        return kernels[name]
-    close = difflib.get_close_matches(name, kernels, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise BudgetError(f"unknown kernel {shown(name)}; {hint}expected one of {', '.join(kernels)}")

@@ -1,4 +1,4 @@
-"""Find the longest sequence that a kernel takes on a device."""
+"""Find the longest sequence of a kernel that fits a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
@@ -19,32 +19,32 @@ from .kernel_workload import add_arguments as add_workload
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
 
-#: No longer sequence is looked at.
+#: The longest sequence that is tried.
 LIMIT: Final = 1 << 27
 
-#: More allocations than this are not simulated: some twenty lengths are tried, of a second each.
-MOST: Final = 10_000
+#: A length with more steps is not simulated: about twenty lengths are tried, a second each.
+MAX_STEPS: Final = 10_000
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``flash --B 1 --H 8 --d 64 --dtype float16 --backward --device A100-80GB``."""
     parser.epilog = (
-        "The kernel's memory model says about where the longest length is, and the kernel, run on"
-        " a simulated device together with its inputs and the workspaces of libraries, says"
-        " exactly where: the length fits and one more token does not. A kernel that loops over so"
-        f" many blocks that this takes long (about {MOST:,} allocations a run) is judged by its"
-        " model alone: its tensors, the device's scratch, inputs and workspaces, without what the"
-        " allocator rounds and cannot use; the answer says 'by the model' then. No length over"
-        f" {LIMIT:,} is tried. There are as many keys as queries, unless --M gives another number."
+        "The kernel's memory model estimates the longest length. The kernel then runs on a"
+        " simulated device, with its inputs and the workspaces of libraries, to find the exact"
+        " length: it fits, and one more token does not. A kernel that loops over many blocks (about"
+        f" {MAX_STEPS:,} allocations a run) is judged by its model alone: its tensors, the device's"
+        " scratch, inputs and workspaces, without the allocator's rounding and fragmentation; the"
+        f" answer then says 'by the model'. No length over {LIMIT:,} is tried. The number of keys"
+        " is the number of queries unless --M is given."
     )
     add_workload(parser, length=False)
 
 
 def execute(arguments: Namespace) -> int:
-    """Print the length, and the peak at it and at one more.
+    """Prints the longest length, and the peak at it and at one more token.
 
     Raises:
-        AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
+        AttnMemError: the kernel, dtype or device is unknown, or the sizes do not fit together.
     """
     from ..backends.primed_backend import open_primed
 
@@ -61,7 +61,7 @@ def execute(arguments: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """What became of one length."""
+    """The result of one length."""
 
     N: int
     fits: bool
@@ -72,7 +72,7 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """The longest that fits, and the next."""
+    """The longest length that fits, and the next length."""
 
     at: Length | None
     """None if not even one token fits."""
@@ -82,48 +82,48 @@ class Longest:
 
 
 class Search:
-    """Looks for the longest length of a workload that fits a device."""
+    """A search for the longest length of a workload that fits a device."""
 
     def __init__(
         self,
         of_length: Callable[[int], Workload],
         primed: PrimedBackend,
         profile: DeviceProfile,
-        telling: bool,
+        interactive: bool,
     ) -> None:
         self._of_length = of_length
         self._primed = primed
         self._profile = profile
-        self._telling = telling
+        self._interactive = interactive
         self._simulated: dict[int, Length] = {}
 
     def longest(self) -> Longest:
-        """By the model; from there by simulation, where that does not take long.
+        """Returns the longest length by the model, refined by simulation unless it takes long.
 
         Raises:
-            BudgetError: the kernel does not take this.
+            BudgetError: the kernel does not accept the sizes.
         """
         about = longest(lambda N: self.by_model(N).fits)
         judge = self.by_model
         with (
-            settled(),
+            garbage_frozen(),
             simulation_context(self._primed.backend),
-        ):  # once: to put it on takes longer than most kernels
-            simulating = self._of_length(max(1, about)).allocations(self._primed) <= MOST
+        ):  # entered once, because entering takes longer than most kernels
+            simulating = self._of_length(max(1, about)).steps(self._primed) <= MAX_STEPS
             if simulating:
                 judge = self.simulated
                 about = longest(lambda N: judge(N).fits, about)
             at = judge(about) if about else None
             over = judge(about + 1) if about < LIMIT else None
-        self._tell("")
-        if simulating and over is not None:  # its peak, had there been the memory
-            with settled():
-                seen = self._of_length(over.N).measured(unlimited(self._profile))
-            over = replace(over, peak_bytes=seen.peak_bytes)
+        self._show("")
+        if simulating and over is not None:  # the peak with enough memory
+            with garbage_frozen():
+                measured = self._of_length(over.N).measured(unlimited(self._profile))
+            over = replace(over, peak_bytes=measured.peak_bytes)
         return Longest(at, over, simulating)
 
     def by_model(self, N: int) -> Length:
-        """What the model says of a length."""
+        """Returns the result of a length by the model."""
         work = self._of_length(N)
         peak = work.model.peak(work.shape, self._primed.backend.kinds)
         needed = peak + work.inputs_bytes + self._primed.workspace_bytes
@@ -133,24 +133,24 @@ class Search:
         return Length(N, False, peak, f"needs {format_size(lacking)} more")
 
     def simulated(self, N: int) -> Length:
-        """What becomes of a length on the simulated device."""
+        """Returns the result of a length on the simulated device."""
         if N not in self._simulated:
-            self._tell(f"trying N={N}")
-            seen = self._of_length(N).measured(self._primed)
-            refused = (seen.out_of_memory or "").partition(" at ")[0]
-            unmeasured = seen.unmeasured or ""
-            self._simulated[N] = Length(N, not refused, seen.peak_bytes, refused, unmeasured)
+            self._show(f"trying N={N}")
+            measured = self._of_length(N).measured(self._primed)
+            refused = (measured.out_of_memory or "").partition(" at ")[0]
+            unmeasured = measured.unmeasured or ""
+            self._simulated[N] = Length(N, not refused, measured.peak_bytes, refused, unmeasured)
         return self._simulated[N]
 
-    def _tell(self, text: str) -> None:
-        if self._telling:
+    def _show(self, text: str) -> None:
+        if self._interactive:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def longest(fits: Callable[[int], bool], about: int = 1, limit: int = LIMIT) -> int:
-    """The largest N up to ``limit`` that fits while N + 1 does not; 0 if 1 does not fit.
+    """Returns the largest N up to ``limit`` that fits while N + 1 does not; 0 if 1 does not fit.
 
-    Goes from ``about`` in steps that double until it has been passed, then halves what is between.
+    The search starts at ``about``, doubles its steps until it passes the edge, then bisects.
     """
     about = min(max(1, about), limit)
     step = max(1, about >> 10)
@@ -169,6 +169,11 @@ def longest(fits: Callable[[int], bool], about: int = 1, limit: int = LIMIT) -> 
             high = tried
             if rising:
                 break
+    return last_that_fits(fits, low, high)
+
+
+def last_that_fits(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """Returns the largest N that fits, by bisection, given that ``low`` fits and ``high`` not."""
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -176,7 +181,7 @@ def longest(fits: Callable[[int], bool], about: int = 1, limit: int = LIMIT) -> 
 
 
 def render(found: Longest, of_length: Callable[[int], Workload], device: str) -> list[str]:
-    """What to print."""
+    """Returns the lines to print."""
     how = "simulated" if found.simulated else "by the model"
     if found.at is None:
         lack = found.next.out_of_memory if found.next else ""
@@ -191,7 +196,7 @@ def render(found: Longest, of_length: Callable[[int], Workload], device: str) ->
         over = found.next
         lines.append(f"  N={over.N:,}: peak {_exact(over.peak_bytes)}, {over.out_of_memory}")
     if found.at.unmeasured:
-        lines.append(f"  not to be relied on: {found.at.unmeasured}")
+        lines.append(f"  not reliable: {found.at.unmeasured}")
     return lines
 
 
@@ -200,10 +205,10 @@ def _exact(nbytes: int | None) -> str:
 
 
 def to_dict(found: Longest, of_length: Callable[[int], Workload], device: str) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns the result as JSON values."""
     work = of_length(found.at.N if found.at else 1)
 
-    def told(length: Length | None) -> dict[str, Any] | None:
+    def length_values(length: Length | None) -> dict[str, Any] | None:
         if length is None:
             return None
         return {
@@ -224,6 +229,6 @@ def to_dict(found: Longest, of_length: Callable[[int], Workload], device: str) -
         "longest": found.at.N if found.at else None,
         "limit": LIMIT,
         "by": "simulation" if found.simulated else "model",
-        "at": told(found.at),
-        "next": told(found.next),
+        "at": length_values(found.at),
+        "next": length_values(found.next),
     }

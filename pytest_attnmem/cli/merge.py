@@ -1,4 +1,4 @@
-"""Make one JSON file of those that the shards of a session wrote."""
+"""Merge the JSON files of a session's shards into one."""
 
 from __future__ import annotations
 
@@ -21,19 +21,26 @@ from ..units import shown
 def add_arguments(parser: ArgumentParser) -> None:
     """``shard-*.json -o memory.json``."""
     parser.epilog = (
-        "Of a test that several shards ran in one place, the worse result counts: over, then not"
-        " enforced, then the larger number. Shards of environments that memory depends on"
-        " (torch's minor version, the CUDA device, its allocator) are not merged."
+        "If several shards ran a test in one place, the worst result counts: over, then not"
+        " enforced, then the larger number. Shards from different environments (torch's minor"
+        " version, the CUDA device, its allocator) are not merged."
     )
-    parser.add_argument("shards", nargs="+", type=Path, metavar="JSON")
-    parser.add_argument("-o", "--output", type=Path, default=Path("-"), metavar="PATH")
+    parser.add_argument("shards", nargs="+", type=Path, metavar="JSON", help="the files to merge")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("-"),
+        metavar="PATH",
+        help="the merged file (default: standard output)",
+    )
 
 
 def execute(arguments: Namespace) -> int:
-    """Write the file, or print it.
+    """Writes the merged file, or prints it.
 
     Raises:
-        AttnMemError: a file cannot be read or written, or they do not go together.
+        AttnMemError: a file cannot be read or written, or the files cannot be merged.
     """
     summary, environment = merge(arguments.shards)
     write(arguments.output, json.render(summary, environment))
@@ -43,10 +50,10 @@ def execute(arguments: Namespace) -> int:
 
 
 def merge(paths: Sequence[Path]) -> tuple[Summary, dict[str, Any]]:
-    """All their rows, and the environment that is theirs.
+    """Returns the rows of all files, and their environment.
 
     Raises:
-        AttnMemError: a file cannot be read, or was written in another environment.
+        AttnMemError: a file cannot be read, or the environments differ.
     """
     rows: dict[tuple[str, ...], list[Record]] = {}
     environments: dict[Path, dict[str, Any]] = {}
@@ -83,7 +90,7 @@ def _badness(rows: list[Record]) -> tuple[bool, int, int]:
 
 
 def _difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """What memory depends on and both know, and know differently."""
+    """Returns the difference between two environments that memory depends on."""
     torch = [".".join(str(facts.get("torch")).split(".")[:2]) for facts in (first, other)]
     if first.get("torch") and other.get("torch") and torch[0] != torch[1]:
         return f"torch is {torch[1]} in one and {torch[0]} in the other"

@@ -1,4 +1,4 @@
-"""Draw what a sweep found, or the growth that a pytest session measured."""
+"""Draw the results of a sweep, or the growth that a pytest session measured."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from ..sweep import results
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``sweep.json -o sweep.png``."""
-    parser.epilog = "It takes the JSON of attnmem sweep --json and of pytest --attnmem-json."
-    parser.add_argument("file", metavar="FILE", help="the JSON of a sweep or a session")
+    parser.epilog = "FILE is written by attnmem sweep --json or by pytest --attnmem-json."
+    parser.add_argument("file", metavar="FILE", help="the JSON file of a sweep or a session")
     parser.add_argument(
-        "-o", "--output", required=True, metavar="PATH", help="a name in .png or .svg"
+        "-o",
+        "--output",
+        required=True,
+        metavar="PATH",
+        help="the figure; its name ends in .png or .svg",
     )
 
 
 def execute(arguments: Namespace) -> int:
-    """Write the figure.
+    """Writes the figure.
 
     Raises:
-        AttnMemError: the file has nothing to draw, or the figure cannot be written.
+        AttnMemError: the file contains nothing to draw, or the figure cannot be written.
     """
     path = Path(arguments.file)
     growth = _growth(path)
@@ -35,11 +39,12 @@ def execute(arguments: Namespace) -> int:
 
 
 def _growth(path: Path) -> list[dict[str, Any]] | None:
-    """What a session measured of growth; ``None`` of a file that is no session's."""
+    """Returns the growth that a session measured; None for a file of a sweep."""
     data = results.parsed(path)
     if not isinstance(data, dict) or not {"kind", "results"} & data.keys():
         raise AttnMemError(
-            f"cannot read {path}: it is no JSON file of attnmem sweep or of pytest --attnmem-json"
+            f"cannot read {path}: it is not a JSON file of attnmem sweep or of pytest"
+            " --attnmem-json"
         )
     if "results" not in data:
         return None

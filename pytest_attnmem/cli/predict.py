@@ -1,4 +1,4 @@
-"""Predict a kernel's peak on a device, phase by phase, without running it."""
+"""Predict the peak of a kernel on a device, phase by phase, without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
@@ -18,8 +18,8 @@ from .kernel_workload import add_arguments as add_workload
 if TYPE_CHECKING:
     from ..measurement.measurement import Measurement
 
-#: More allocations than this are not simulated, for that takes half a minute.
-MOST: Final = 200_000
+#: A workload with more steps is not simulated: it takes half a minute or more.
+MAX_STEPS: Final = 200_000
 
 _METRICS: Final = ("peak", "allocated", "reserved", "retained")
 
@@ -27,20 +27,20 @@ _METRICS: Final = ("peak", "allocated", "reserved", "retained")
 def add_arguments(parser: ArgumentParser) -> None:
     """``flash --B 1 --H 8 --N 4096 --d 64 --dtype float16 --backward --device H100``."""
     parser.epilog = (
-        "The phases are those of the kernel's memory model, formulas evaluated at the sizes. The"
-        " numbers under them are of the kernel run on a simulated device, with the allocator of"
-        " PYTORCH_CUDA_ALLOC_CONF; a kernel that loops over so many blocks that this would take"
-        " more than half a minute is predicted by its model alone. Inputs and the workspaces of"
-        " libraries are in no number but whether it fits."
+        "The phases come from the kernel's memory model, evaluated at the sizes. The numbers"
+        " under them come from a run of the kernel on a simulated device, with the allocator of"
+        " PYTORCH_CUDA_ALLOC_CONF. A kernel that loops over many blocks, which takes more than half"
+        " a minute to simulate, is predicted by its model alone. Inputs and the workspaces of"
+        " libraries count only in the decision whether the kernel fits the device."
     )
     add_workload(parser, length=True)
 
 
 def execute(arguments: Namespace) -> int:
-    """Print the phases and the numbers.
+    """Prints the phases and the numbers.
 
     Raises:
-        AttnMemError: there is no such kernel, dtype or device, or the sizes do not go together.
+        AttnMemError: the kernel, dtype or device is unknown, or the sizes do not fit together.
     """
     profile = find_profile(arguments.device)
     found = predict(workload(arguments)(size_of("N", arguments.N)), profile)
@@ -53,37 +53,37 @@ def execute(arguments: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PredictedPhase:
-    """One line of the algorithm."""
+    """A phase of the kernel's memory model, evaluated at the sizes."""
 
     name: str
     tensors: dict[str, int]
     scratch: dict[str, int]
-    """What the device's kernels need on top."""
+    """The scratch memory of the device's kernels."""
 
     @property
     def nbytes(self) -> int:
-        """All that is alive in it."""
+        """The bytes alive in the phase."""
         return sum(self.tensors.values()) + sum(self.scratch.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a workload needs on a device, by its model and as simulated."""
+    """The memory of a workload on a device, by its model and simulated."""
 
     workload: Workload
     profile: DeviceProfile
     phases: tuple[PredictedPhase, ...]
     workspace_bytes: int
     tensors: Measurement | None
-    """Simulated without the scratch of operators; None where that would take too long."""
+    """Simulated without the scratch of operators; None if that takes too long."""
     whole: Measurement | None
-    """Simulated with it, on a device like this one that no memory runs out of."""
+    """Simulated with scratch, on the same device with unlimited memory."""
     out_of_memory: str | None
-    """What the device was asked for when it had no more."""
+    """The request that the device could not satisfy."""
 
     @property
     def largest(self) -> PredictedPhase:
-        """The phase that makes the peak."""
+        """The phase with the most bytes."""
         return max(self.phases, key=lambda phase: phase.nbytes)
 
     @property
@@ -93,7 +93,7 @@ class Prediction:
 
     @property
     def needed_bytes(self) -> int:
-        """What the device must have: inputs and workspaces too."""
+        """The memory that the device needs, inputs and workspaces included."""
         above = self.largest.nbytes
         if self.whole is not None and self.whole.reserved_bytes is not None:
             above = self.whole.reserved_bytes
@@ -101,29 +101,29 @@ class Prediction:
 
     @property
     def fits(self) -> bool:
-        """Whether it does not run out of memory; by the model, where it was not simulated."""
+        """True if the device has enough memory; by the model, unless simulated."""
         if self.whole is None:
             return self.needed_bytes <= self.profile.memory_bytes
         return self.out_of_memory is None
 
 
 def predict(work: Workload, profile: DeviceProfile) -> Prediction:
-    """Evaluate the model, and simulate.
+    """Returns the prediction by the model, and by simulation unless that takes long.
 
     Raises:
-        AttnMemError: the kernel does not take this, or nothing can be simulated here.
+        AttnMemError: the kernel does not accept the sizes, or simulation is not available.
     """
     from ..backends.primed_backend import open_primed
 
     primed = open_primed(f"simulated:{profile.name}")
     backend = primed.backend
-    with settled(), simulation_context(backend):
-        worth = work.allocations(primed) <= MOST
-        whole = work.measured(primed) if worth else None
+    with garbage_frozen(), simulation_context(backend):
+        short = work.steps(primed) <= MAX_STEPS
+        whole = work.measured(primed) if short else None
     out_of_memory = whole.out_of_memory if whole else None
     if out_of_memory is not None:
         whole = work.measured(unlimited(profile))
-    tensors = work.measured(unlimited(profile, scratch=False)) if worth else None
+    tensors = work.measured(unlimited(profile, scratch=False)) if short else None
     live = work.model.live(work.shape)
     phases = []
     for name, alive in work.model.live(work.shape, backend.kinds).items():
@@ -135,7 +135,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
 
 
 def render(found: Prediction) -> list[str]:
-    """Two tables and what is to be said of them."""
+    """Returns two tables, and the notes under them."""
     from tabulate import tabulate
 
     work, name = found.workload, found.profile.name
@@ -183,14 +183,14 @@ def _size(size: int, unit: str) -> str:
 def _notes(found: Prediction) -> Iterator[str]:
     profile = found.profile
     if found.whole is None:
-        yield "not simulated: it loops over too many blocks; all of this is by the model"
+        yield "not simulated: it loops over too many blocks; all numbers are by the model"
     else:
         if found.tensors is not None and found.tensors.peak_bytes is not None:
             difference = found.tensors.peak_bytes - found.model_tensors_bytes
             agree = f"differ by {difference:+,} B" if difference else "agree to the byte"
-            yield f"the model's tensors and those simulated {agree}"
+            yield f"the tensors of the model and of the simulation {agree}"
         if found.whole.unmeasured:
-            yield f"not to be relied on: {found.whole.unmeasured}"
+            yield f"not reliable: {found.whole.unmeasured}"
     needs = format_size(found.needed_bytes)
     of = (
         f"{format_size(profile.memory_bytes)}, with {format_size(found.workload.inputs_bytes)} of"
@@ -203,7 +203,7 @@ def _notes(found: Prediction) -> Iterator[str]:
 
 
 def to_dict(found: Prediction) -> dict[str, Any]:
-    """The same for programs, bytes all of it."""
+    """Returns the result as JSON values; sizes are bytes."""
     work, whole = found.workload, found.whole
     simulated = None
     if whole is not None and found.tensors is not None:

@@ -1,4 +1,4 @@
-"""Write reports of what a session measured, from its JSON file."""
+"""Write the reports of a session from its JSON file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from .merge import merge
 def add_arguments(parser: ArgumentParser) -> None:
     """``memory.json --html memory.html --github``."""
     parser.epilog = (
-        "The files are those that the session would have written. Several JSON files are merged,"
-        " as by attnmem merge. A path of - is standard output; without any option, the table of"
+        "The reports are the same as the session writes. Several JSON files are merged as by"
+        " attnmem merge. The path - is standard output. Without an option, the table of"
         " --attnmem-report is printed."
     )
-    parser.add_argument("results", nargs="+", type=Path, metavar="JSON")
-    for kind in KINDS:
-        parser.add_argument(f"--{kind}", type=Path, metavar="PATH")
     parser.add_argument(
-        "--github", action="store_true", help="annotate failures, and add to the step's summary"
+        "results", nargs="+", type=Path, metavar="JSON", help="the files of the session"
+    )
+    for kind in KINDS:
+        parser.add_argument(f"--{kind}", type=Path, metavar="PATH", help=f"write the {kind} report")
+    parser.add_argument(
+        "--github",
+        action="store_true",
+        help="annotate failures on GitHub, and add to the step summary",
     )
     parser.add_argument(
         "--root",
@@ -33,10 +37,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(arguments: Namespace) -> int:
-    """Write what is asked for.
+    """Writes the requested reports.
 
     Raises:
-        AttnMemError: a file cannot be read or written, or they do not go together.
+        AttnMemError: a file cannot be read or written, or the files cannot be merged.
     """
     from ..report.github import add_to_step_summary, workflow_commands
     from ..report.terminal import render_line, render_table

@@ -1,12 +1,10 @@
-"""Tell what limits a model's inference on a device: memory, bandwidth or arithmetic."""
+"""Show the limit of a model's inference on a device: memory, bandwidth or arithmetic."""
 
 from __future__ import annotations
 
 import json
-import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +17,26 @@ from .roofline_arguments import analysis
 def add_arguments(parser: ArgumentParser) -> None:
     """``--params 7e9 --layers 32 --d-model 4096 --heads 32 --dtype fp16 --device A100-80GB``."""
     parser.epilog = (
-        "The least that must be computed and moved, by devices as fast as their vendors say:"
-        " weights and cache are read once, what an operation takes and gives is moved once, and a"
-        " fused attention keeps its scores on the chip. Decode is one more token for each"
-        " sequence, prefill all tokens at once, every one of them attending to all. Of a mixture"
-        " of experts, --params with all experts tells its memory, with those that one token goes"
-        " through its tokens per second. Activations and workspaces are in no number but what is"
-        " moved. The sequence length counts the tokens in the cache."
+        "The times are lower bounds, at the speeds that vendors state: weights and cache are read"
+        " once, inputs and outputs of an operation are moved once, and a fused attention keeps its"
+        " scores on the chip. Decode adds one token to each sequence; prefill computes all tokens"
+        " at once, each attending to all. For a mixture of experts, --params with all experts"
+        " gives the memory, and with the experts of one token the tokens per second. Activations"
+        " and workspaces count only as moved bytes. The sequence length is the number of tokens in"
+        " the cache."
     )
     add_transformer(parser)
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw it as .png or .svg")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="PATH", help="draw the roofline as .png or .svg"
+    )
 
 
 def execute(arguments: Namespace) -> int:
-    """Print the analysis, and draw it.
+    """Prints the analysis, and draws it if requested.
 
     Raises:
-        AttnMemError: there is no such dtype or device, the sizes do not go together, or the figure
+        AttnMemError: a dtype or device is unknown, the sizes do not fit together, or the figure
             cannot be drawn.
     """
     found, dtypes = analysis(arguments)
@@ -53,7 +53,7 @@ def execute(arguments: Namespace) -> int:
 
 
 def render(found: Analysis, dtypes: dict[str, str]) -> list[str]:
-    """A table of operations, and what is to be said of them."""
+    """Returns a table of operations, and the notes under it."""
     from tabulate import tabulate
 
     steps = (found.decode, found.prefill)
@@ -86,24 +86,24 @@ def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:
 
 
 def _rows(found: Analysis, step: StepCost) -> Iterator[list[str]]:
-    unit = common_unit([math.ceil(one.nbytes) for one in step.operations])
+    unit = common_unit([one.nbytes for one in step.operations])
     for place, one in enumerate((*step.operations, step.whole)):
         last = place == len(step.operations)
         seconds = found.seconds(step) if last else found.roof.seconds(one.flops, one.nbytes)
         yield [
             "" if place else step.name,
             one.name,
-            _rounded(Fraction(one.flops, 10**9)),
-            f"{format_in(math.ceil(one.nbytes), unit)} {unit}",
+            _rounded(one.flops / 10**9),
+            f"{format_in(one.nbytes, unit)} {unit}",
             _rounded(one.intensity),
             "memory" if found.roof.is_memory_bound(one.intensity) else "compute",
-            f"{float(seconds * 1000):,.3f}",
+            f"{seconds * 1000:,.3f}",
         ]
 
 
-def _rounded(number: Fraction) -> str:
-    """As people read it: one decimal, or three digits of what is less than one."""
-    return f"{float(number):,.1f}" if number >= Fraction("0.9995") else f"{float(number):.3g}"
+def _rounded(number: float) -> str:
+    """Returns the number with one decimal, or with three digits if it is less than 1."""
+    return f"{number:,.1f}" if number >= 0.9995 else f"{number:.3g}"
 
 
 def _notes(found: Analysis) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _exact(nbytes: int) -> str:
 
 
 def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
-    """The same for programs: bytes, FLOPs, seconds."""
+    """Returns the result as JSON values, in bytes, FLOPs and seconds."""
     model, device = found.model, found.roof
     weights = [one for one in found.decode.operations if one.name != ATTENTION]
     return {
@@ -162,18 +162,18 @@ def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:
         "seq_len": found.seq_len,
         "device": device.name,
         "memory_bytes": device.memory_bytes,
-        "bandwidth_bytes_per_sec": float(device.bandwidth_bytes_per_sec),
-        "compute_flops": float(device.compute_flops),
+        "bandwidth_bytes_per_sec": device.bandwidth_bytes_per_sec,
+        "compute_flops": device.compute_flops,
         "computed_in": device.dtype,
-        "ridge_point": float(device.ridge),
+        "ridge_point": device.ridge,
         "model_bytes": model.memory_bytes,
         "kv_cache_bytes": found.kv_cache_bytes,
         "fits": found.fits,
         "longest_seq_len": found.longest_seq_len,
         "largest_batch_size": found.largest_batch_size,
-        "max_tokens_per_sec": float(found.weights_tokens_per_sec),
-        "memory_tokens_per_sec": float(found.memory_tokens_per_sec),
-        "tokens_per_sec": float(found.tokens_per_sec),
+        "max_tokens_per_sec": found.weights_tokens_per_sec,
+        "memory_tokens_per_sec": found.memory_tokens_per_sec,
+        "tokens_per_sec": found.tokens_per_sec,
         "compute_bound_batch_size": {
             "weights": found.compute_bound_batch(weights),
             "step": found.compute_bound_batch(found.decode.operations),
@@ -186,14 +186,14 @@ def _step(found: Analysis, step: StepCost) -> dict[str, Any]:
     return {
         "name": step.name,
         "tokens": step.tokens,
-        "seconds": float(found.seconds(step)),
-        "utilization": float(found.utilization(step)),
+        "seconds": found.seconds(step),
+        "utilization": found.utilization(step),
         "operations": [
             {
                 "name": one.name,
                 "flops": one.flops,
-                "bytes": math.ceil(one.nbytes),
-                "intensity": float(one.intensity),
+                "bytes": one.nbytes,
+                "intensity": one.intensity,
                 "memory_bound": found.roof.is_memory_bound(one.intensity),
             }
             for one in (*step.operations, step.whole)

@@ -1,25 +1,23 @@
-"""A model and a device as the command line gives them, for ``roofline``."""
+"""The model and the device of the command ``roofline``, from its arguments."""
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentParser, Namespace
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
 from ..errors import BudgetError
 from ..inference.analysis import Analysis
-from ..inference.numbers import positive, whole
+from ..inference.numbers import Given, positive, whole
 from ..inference.roof import DTYPES, Roofline, dtype_named, roof
 from ..inference.transformer import Model, model_of
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..units import parse_size, shown
 
-#: Dtypes that weights are kept in while products are computed in another, unless it is asked for.
+#: Dtypes of stored weights; products are computed in another dtype by default.
 _QUANTISED: Final = ("fp8", "int8", "fp4", "int4")
 
-#: What gives the numbers of a model.
+#: The option that gives each number of a model.
 _OPTIONS: Final = MappingProxyType(
     {
         "num_params": "--params",
@@ -34,41 +32,58 @@ _OPTIONS: Final = MappingProxyType(
         "kv_group_bytes": "--kv-group-bytes",
     }
 )
-_NAMES: Final = re.compile(rf"\b(kv_)?({'|'.join(_OPTIONS)}|group_size|group_bytes)\b")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``--params 7e9 --layers 32 --d-model 4096 --heads 32 --dtype fp16 --device A100-80GB``."""
     add, names = parser.add_argument, ", ".join(DTYPES)
-    add("--params", required=True, metavar="NUMBER", help="parameters, such as 7e9")
-    add("--layers", required=True, metavar="SIZE", help="layers")
+    add("--params", required=True, metavar="NUMBER", help="number of parameters, such as 7e9")
+    add("--layers", required=True, metavar="SIZE", help="number of layers")
     add("--d-model", required=True, metavar="SIZE", help="width of the model")
-    add("--heads", required=True, metavar="SIZE", help="query heads")
-    add("--kv-heads", metavar="SIZE", help="key/value heads (default: --heads)")
+    add("--heads", required=True, metavar="SIZE", help="number of query heads")
+    add("--kv-heads", metavar="SIZE", help="number of key/value heads (default: --heads)")
     add("--head-dim", metavar="SIZE", help="width of a head (default: --d-model / --heads)")
-    add("--mla", metavar="LATENT+ROPE", help="cache a latent for all heads, such as 512+64")
-    add("--dtype", default="fp16", help=f"of the weights: {names} (default: fp16)")
+    add(
+        "--mla", metavar="LATENT+ROPE", help="sizes of a latent cache for all heads, such as 512+64"
+    )
+    add("--dtype", default="fp16", help=f"dtype of the weights: {names} (default: fp16)")
     add(
         "--compute-dtype",
         metavar="DTYPE",
-        help="of products (default: --dtype, or fp16 if quantised)",
+        help="dtype of products (default: --dtype, or fp16 if quantised)",
     )
-    add("--kv-dtype", metavar="DTYPE", help="of the cache (default: --compute-dtype)")
-    add("--kv-group", metavar="SIZE", help="elements of a quantised cache that share a scale")
-    add("--kv-group-bytes", metavar="NUMBER", help="of its scale and zero point (default: 2)")
-    add("--batch", default="1", metavar="SIZE", help="sequences (default: 1)")
-    add("--seq-len", default="2048", metavar="SIZE", help="tokens of each (default: 2048)")
+    add("--kv-dtype", metavar="DTYPE", help="dtype of the cache (default: --compute-dtype)")
+    add(
+        "--kv-group",
+        metavar="SIZE",
+        help="number of elements of a quantised cache that share a scale",
+    )
+    add(
+        "--kv-group-bytes",
+        metavar="NUMBER",
+        help="bytes of their scale and zero point (default: 2)",
+    )
+    add("--batch", default="1", metavar="SIZE", help="number of sequences (default: 1)")
+    add("--seq-len", default="2048", metavar="SIZE", help="tokens in each sequence (default: 2048)")
     add("--device", metavar="PROFILE", help=f"such as H100 (default: {DEFAULT_PROFILE})")
-    add("--bandwidth", metavar="NUMBER", help="bytes a second, such as 2e12, not the device's")
-    add("--compute", metavar="NUMBER", help="FLOPs a second, such as 312e12, not the device's")
-    add("--memory", metavar="SIZE", help="such as '80 GiB', not the device's")
+    add(
+        "--bandwidth",
+        metavar="NUMBER",
+        help="bytes per second, such as 2e12 (default: the device's)",
+    )
+    add(
+        "--compute",
+        metavar="NUMBER",
+        help="FLOPs per second, such as 312e12 (default: the device's)",
+    )
+    add("--memory", metavar="SIZE", help="such as '80 GiB' (default: the device's)")
 
 
 def analysis(arguments: Namespace) -> tuple[Analysis, dict[str, str]]:
-    """What is to be told, and the dtypes it is of.
+    """Returns the analysis, and the dtypes of weights, products and cache.
 
     Raises:
-        AttnMemError: there is no such dtype or device, or the sizes do not go together.
+        AttnMemError: a dtype or device is unknown, or the sizes do not fit together.
     """
     dtype = dtype_named(arguments.dtype, "--dtype")
     computed, cached = arguments.compute_dtype, arguments.kv_dtype
@@ -89,18 +104,13 @@ def _model(arguments: Namespace, dtypes: dict[str, str]) -> Model:
         if option != "--mla"
     }
     texts |= _latent(arguments.mla)
-    given = {name: _number(text) for name, text in texts.items() if text is not None}
+    given: dict[str, object] = {
+        name: _number(text) for name, text in texts.items() if text is not None
+    }
     given["dtype_bytes"] = DTYPES[dtypes["dtype"]]
     given["activation_bytes"] = DTYPES[dtypes["compute_dtype"]]
     given["kv_dtype_bytes"] = DTYPES[dtypes["kv_dtype"]]
-    try:
-        return model_of(given)
-    except BudgetError as error:  # it names the model's numbers, and the options are what is known
-        raise BudgetError(_NAMES.sub(_option, str(error))) from None
-
-
-def _option(name: re.Match[str]) -> str:
-    return _OPTIONS.get(name[0]) or _OPTIONS[f"kv_{name[0]}"]
+    return model_of(Given(given, _OPTIONS))
 
 
 def _latent(text: str | None) -> dict[str, str | None]:
@@ -113,7 +123,7 @@ def _latent(text: str | None) -> dict[str, str | None]:
 
 
 def _number(text: str) -> object:
-    """The number that a text is; or the text, which whoever needs a number refuses."""
+    """Returns the number that the text writes, or the text, which a later check refuses."""
     try:
         return int(text) if text.isdecimal() and len(text) < 40 else float(text)
     except ValueError:
@@ -121,15 +131,15 @@ def _number(text: str) -> object:
 
 
 def _roof(arguments: Namespace, computed: str) -> Roofline:
-    """What the device does: as its profile says, or as told."""
+    """Returns the device's roofline: its profile, with the given rates and memory."""
     bandwidth, compute, memory = arguments.bandwidth, arguments.compute, arguments.memory
     if arguments.device is None and {bandwidth, compute, memory} != {None}:
         if bandwidth is None or compute is None:
             raise BudgetError(
-                "--bandwidth and --compute together tell a device, with --memory if it matters;"
-                " give both, or the --device that differs in it"
+                "a device needs --bandwidth and --compute, and --memory if it matters; give both,"
+                " or the --device whose rates they replace"
             )
-        known = Roofline("the device", None, Fraction(1), Fraction(1))
+        known = Roofline("the device", None, 1.0, 1.0)
     else:
         known = roof(find_profile(arguments.device or DEFAULT_PROFILE), computed)
     return Roofline(
@@ -141,5 +151,5 @@ def _roof(arguments: Namespace, computed: str) -> Roofline:
     )
 
 
-def _rate(name: str, text: str) -> Fraction:
+def _rate(name: str, text: str) -> float:
     return positive(name, _number(text))

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
-from pathlib import Path
 
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE
+from .output_path import check_output_path
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--device",
         default=DEFAULT_PROFILE,
         metavar="PROFILE",
-        help=f"such as H100, or 8xH100 for eight (default: {DEFAULT_PROFILE})",
+        help=f"such as H100, or 8xH100 for eight devices (default: {DEFAULT_PROFILE})",
     )
     parser.add_argument("--json", metavar="PATH", help="write the peaks to this file as well")
     parser.add_argument(
@@ -27,23 +27,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(arguments: Namespace) -> int:
-    """Become the program, on the null device.
+    """Replaces this process by the program, on the null device.
 
     Raises:
-        BackendUnavailable: there is no program, or no null device to be had here.
+        AttnMemError: the JSON file cannot be created.
+        BackendUnavailable: there is no program, or the null device does not run on this machine.
     """
-    from ..nulldevice.launch import become, devices
+    from ..nulldevice.launch import devices, reexec
 
     program = _python_program(arguments.program)
     path = os.path.abspath(arguments.json) if arguments.json else ""
-    if path and not Path(path).parent.is_dir():
-        raise BackendUnavailable(f"--json: there is no directory {Path(path).parent}")
+    if path:
+        check_output_path("json", path)
     runner = [sys.executable, "-m", "pytest_attnmem.nulldevice.program", path, *program]
-    become(runner, devices(arguments.device))
+    reexec(runner, devices(arguments.device))
 
 
 def _python_program(words: list[str]) -> list[str]:
-    """``script.py …`` or ``-m module …``, for whatever way to start it was given."""
+    """Returns ``script.py …`` or ``-m module …`` from the words after ``--``."""
     if words[:1] == ["--"]:
         words = words[1:]
     if words and os.path.basename(words[0]).startswith("python"):
@@ -59,7 +60,7 @@ def _python_program(words: list[str]) -> list[str]:
     if path is None:
         raise BackendUnavailable(f"there is no program {first!r}")
     if os.path.isdir(path) or not (path.endswith((".py", ".pyz")) or _by_python(path)):
-        raise BackendUnavailable(f"{first!r} is no Python program; give script.py or -m module")
+        raise BackendUnavailable(f"{first!r} is not a Python program; give script.py or -m module")
     return [path, *words[1:]]
 
 

@@ -1,8 +1,7 @@
-"""Compare kernels over widths and lengths: time, memory before backward, peak, out of memory."""
+"""Compare kernels over widths and lengths: time, memory before backward, and peak."""
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
@@ -13,27 +12,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import AttnMemError, BudgetError
 from ..measurement.environment import describe
-from ..measurement.garbage import settled
+from ..measurement.garbage import garbage_frozen
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
-from ..sweep import markdown_report, results, text_table
+from ..sweep import markdown_report, text_table
+from ..sweep import results as rows
+from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
 from ..units import parse_size, shown
 from .kernel_workload import size_of
-from .max_length import longest
+from .max_length import last_that_fits, longest
+from .output_path import check_output_path
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
-    from ..sweep.case import Case
-    from ..sweep.runner import Bench
+    from ..sweep.case import SweepCase
+    from ..sweep.runner import SweepRunner
 
-#: A count of passes has no more.
-_DIGITS: Final = 6
+#: The most digits of a count of passes.
+_MAX_DIGITS: Final = 6
 
-#: The exit code of a shell for Ctrl-C. The rows that were done are written.
+#: A shell's exit code for Ctrl-C.
 INTERRUPTED: Final = 130
 
-#: What is written to files, and how.
+#: The options that write a file, and the function that renders it.
 _FILES: Final = MappingProxyType(
-    {"csv": text_table.to_csv, "markdown": markdown_report.render, "json": results.render}
+    {"csv": text_table.to_csv, "markdown": markdown_report.render, "json": rows.render}
 )
 
 _D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
@@ -42,86 +44,93 @@ _D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
 def add_arguments(parser: ArgumentParser) -> None:
     """``--kernel standard,flash --d 64 --n 1024,4096 --backward --simulate --device T4``."""
     parser.epilog = (
-        "It does what the reference benchmark does: inputs, a warm-up whose copies and gradients"
-        " stay, copies, a forward pass, an upstream gradient, and a backward pass. Ctrl-C writes"
-        f" the rows that are done and exits with {INTERRUPTED}; where no row could be had, it exits"
-        " with 1."
+        "It repeats the reference benchmark: inputs, a warm-up whose copies and gradients stay"
+        " allocated, copies, a forward pass, an upstream gradient, and a backward pass. Simulated"
+        " kernels that loop over many blocks are extrapolated exactly from short lengths; a kernel"
+        f" with more than {MAX_SHORT_ALLOCATIONS:,} allocations at N={SHORT // 2} is refused over"
+        f" N={SHORT}. Ctrl-C writes the finished rows and exits with {INTERRUPTED}; if no row has a"
+        " result, the exit code is 1."
     )
     add = parser.add_argument
-    add("--kernel", default="standard", metavar="NAMES", help="standard,flash,ring:4 … (standard)")
-    add("--d", default=_D, metavar="SIZES", help=f"head dimensions ({_D})")
-    add("--n", default=_N, metavar="SIZES", help=f"lengths ({_N})")
-    add("--batch", default="8", metavar="SIZE", help="(8)")
-    add("--heads", default="1", metavar="SIZE", help="(1)")
-    add("--dtype", default="float32", help="of the inputs (float32)")
-    add("--causal", action=BooleanOptionalAction, help="query i sees keys 0 to i (where known)")
-    add("--backward", action="store_true", help="forward and backward")
-    add("--passes", default="100", metavar="COUNT", help="to take the mean time of (100)")
-    add("--warmup", default="5", metavar="COUNT", help="passes before those (5)")
-    add("--simulate", action="store_true", help="memory alone, on a device that is not there")
-    add("--device", metavar="NAME", help=f"cuda, cpu …; simulated, a profile ({DEFAULT_PROFILE})")
-    add("--memory", metavar="SIZE", help="of the simulated device, instead of its own")
-    add("--longest", action="store_true", help="simulated: the longest N that fits as well")
-    add("--decompose", action="store_true", help="what each peak consists of")
-    add("--json", metavar="PATH", help="write it as JSON; - prints it instead of the table")
+    add(
+        "--kernel",
+        default="standard",
+        metavar="NAMES",
+        help="such as standard,flash,ring:4 (default: standard)",
+    )
+    add("--d", default=_D, metavar="SIZES", help=f"head dimensions (default: {_D})")
+    add("--n", default=_N, metavar="SIZES", help=f"sequence lengths (default: {_N})")
+    add("--batch", default="8", metavar="SIZE", help="batch (default: 8)")
+    add("--heads", default="1", metavar="SIZE", help="heads (default: 1)")
+    add("--dtype", default="float32", help="dtype of the inputs (default: float32)")
+    add(
+        "--causal",
+        action=BooleanOptionalAction,
+        help="query i sees keys 0 to i (default: if the kernel can)",
+    )
+    add("--backward", action="store_true", help="run forward and backward")
+    add("--passes", default="100", metavar="COUNT", help="timed passes (default: 100)")
+    add("--warmup", default="5", metavar="COUNT", help="passes before the timed ones (default: 5)")
+    add("--simulate", action="store_true", help="simulate a device: memory only, no times")
+    add(
+        "--device",
+        metavar="NAME",
+        help=f"cuda or cpu; with --simulate a profile (default: {DEFAULT_PROFILE})",
+    )
+    add("--memory", metavar="SIZE", help="memory of the simulated device (default: the profile's)")
+    add(
+        "--longest",
+        action="store_true",
+        help="also find the longest N that fits the simulated device",
+    )
+    add("--decompose", action="store_true", help="list the components of each peak")
+    add(
+        "--json",
+        metavar="PATH",
+        help="write the results as JSON; - prints them instead of the table",
+    )
     add("--csv", metavar="PATH", help="write the rows as CSV")
-    add("--markdown", metavar="PATH", help="write a report")
-    add("--resume", metavar="FILE", help="take the rows that this JSON of a sweep has")
+    add("--markdown", metavar="PATH", help="write a report in Markdown")
+    add("--resume", metavar="FILE", help="reuse the rows in this JSON file of a sweep")
 
 
 def execute(arguments: Namespace) -> int:
-    """Run it, print the table, and write what was asked for.
+    """Runs the sweep, prints the table and writes the files; returns the exit code.
 
     Raises:
-        AttnMemError: what was asked for is not there, or a file cannot be read or written.
+        AttnMemError: an argument is not accepted, or a file cannot be read or written.
     """
-    from ..sweep.runner import Bench
+    from ..sweep.runner import SweepRunner
 
-    asked = _cases(arguments)
+    cases = _cases(arguments)
     primed = _primed(arguments)
     parameters = _parameters(arguments, primed)
-    known = _known(arguments.resume, parameters)
+    resumed = _resumed(arguments.resume, parameters)
     passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
     for option in _FILES:
-        _look(option, getattr(arguments, option))
-    bench = Bench(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
-    with settled():
-        found = _run(bench, asked, known, with_longest=arguments.longest)
-    sweep = results.Sweep(parameters, describe(), *found)
+        path = getattr(arguments, option)
+        if path == "-" and option != "json":
+            raise AttnMemError(f"--{option}: only --json is printed; name a file")
+        if path not in (None, "-"):
+            check_output_path(option, path)
+    runner = SweepRunner(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
+    with garbage_frozen():
+        results = _run(runner, cases, resumed, with_longest=arguments.longest)
+    sweep = rows.Sweep(parameters, describe(), *results)
     _write(arguments, sweep)
     if not sweep.complete:
         return INTERRUPTED
-    return 0 if any(row.status in (results.OK, results.OOM) for row in sweep.rows) else 1
+    return 0 if any(row.status in (rows.OK, rows.OOM) for row in sweep.rows) else 1
 
 
-def _look(option: str, path: str | None) -> None:
-    """Before what may take hours, whether there will be room for a file of it."""
-    if path is None or (path, option) == ("-", "json"):
-        return
-    if path == "-":
-        raise AttnMemError(f"--{option}: only --json is printed; name a file")
-    folder = Path(path).parent
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
-        why = getattr(error, "strerror", None) or error
-        raise AttnMemError(f"--{option}: {why}: {shown(path)}; name another file") from error
-    if os.path.isdir(path):
-        raise AttnMemError(f"--{option}: {path} is a directory; name a file in it")
-    if not os.path.isdir(folder):
-        raise AttnMemError(f"--{option}: there is no directory {folder}; create it first")
-
-
-def _cases(arguments: Namespace) -> list[Case]:
+def _cases(arguments: Namespace) -> list[SweepCase]:
     from ..measurement.qkv_inputs import dtype_of
-    from ..sweep.candidates import attention_of
-    from ..sweep.case import cases
+    from ..sweep.candidates import candidate_named
+    from ..sweep.case import sweep_cases
 
     return [
-        *cases(
-            [attention_of(name) for name in _listed(arguments.kernel, "kernel")],
+        *sweep_cases(
+            [candidate_named(name) for name in _listed(arguments.kernel, "kernel")],
             [size_of("d", text) for text in _listed(arguments.d, "d")],
             [size_of("n", text) for text in _listed(arguments.n, "n")],
             batch=size_of("batch", arguments.batch),
@@ -134,7 +143,7 @@ def _cases(arguments: Namespace) -> list[Case]:
 
 
 def _listed(text: str, option: str) -> list[str]:
-    """What stands between commas, each once."""
+    """Returns the names between commas, each once."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise BudgetError(f"--{option}: expected names or sizes with commas, got {shown(text)}")
@@ -142,8 +151,8 @@ def _listed(text: str, option: str) -> list[str]:
 
 
 def _count(option: str, text: str, least: int) -> int:
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) < least:
-        accepted = f"a whole number >= {least} and < 10**{_DIGITS}"
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < least:
+        accepted = f"a whole number >= {least} and < 10**{_MAX_DIGITS}"
         raise BudgetError(f"--{option}: expected {accepted}, got {shown(text)}")
     return int(text)
 
@@ -158,7 +167,7 @@ def _primed(arguments: Namespace) -> PrimedBackend:
         if arguments.memory is not None:
             nbytes = parse_size(arguments.memory)
             if not nbytes:
-                raise BudgetError("--memory: a device has some, got 0")
+                raise BudgetError("--memory: expected a size above 0, got 0")
             profile = replace(profile, memory_bytes=nbytes)
         return open_primed(f"simulated:{profile.name}", {**BACKENDS, **with_profiles([profile])})
     for option in ("memory", "longest"):
@@ -170,7 +179,7 @@ def _primed(arguments: Namespace) -> PrimedBackend:
 
 
 def _parameters(arguments: Namespace, primed: PrimedBackend) -> dict[str, Any]:
-    """All that numbers depend on."""
+    """Returns all parameters that the numbers depend on."""
     backend = primed.backend
     names = ("kernel", "d", "n", "batch", "heads", "dtype", "causal", "backward")
     timed = () if arguments.simulate else ("passes", "warmup")
@@ -182,62 +191,68 @@ def _parameters(arguments: Namespace, primed: PrimedBackend) -> dict[str, Any]:
     }
 
 
-def _known(path: str | None, parameters: dict[str, Any]) -> dict[Any, results.Row]:
-    """The rows of an earlier sweep of the same parameters, but for errors."""
+def _resumed(path: str | None, parameters: dict[str, Any]) -> dict[Any, rows.Row]:
+    """Returns the rows of an earlier sweep of the same parameters, without its errors."""
     if path is None:
         return {}
-    earlier = results.load(Path(path))
+    earlier = rows.load(Path(path))
     for name, value in parameters.items():
         if earlier.parameters.get(name) != value:
             was = shown(earlier.parameters.get(name))
             raise BudgetError(f"--resume {path}: its {name} was {was}, and now is {shown(value)}")
-    return {row.key: row for row in earlier.rows if row.status != results.ERROR}
+    return {row.key: row for row in earlier.rows if row.status != rows.ERROR}
 
 
 def _run(
-    bench: Bench, asked: Sequence[Case], known: dict[Any, results.Row], *, with_longest: bool
-) -> tuple[tuple[results.Row, ...], bool, tuple[dict[str, Any], ...]]:
-    """The rows, whether that is all of them, and the longest lengths."""
-    done: list[results.Row] = []
+    runner: SweepRunner,
+    cases: Sequence[SweepCase],
+    resumed: dict[Any, rows.Row],
+    *,
+    with_longest: bool,
+) -> tuple[tuple[rows.Row, ...], bool, tuple[dict[str, Any], ...]]:
+    """Returns the rows, True if no row is missing, and the longest lengths that fit."""
+    done: list[rows.Row] = []
     edges: list[dict[str, Any]] = []
-    tell = _teller()
+    show = _progress()
     try:
-        for number, case in enumerate(asked):
+        for number, case in enumerate(cases):
             key = (case.attention.name, case.d, case.N)
-            if key not in known:
-                tell(f"{_bar(number, len(asked))} {case}")
-            done.append(known[key] if key in known else bench.row(case))
+            if key not in resumed:
+                show(f"{_bar(number, len(cases))} {case}")
+            done.append(resumed[key] if key in resumed else runner.row(case))
         if with_longest:
-            widest = {(case.attention.name, case.d): case for case in asked}
-            for case in widest.values():
-                edges.append(_edge(bench, case, tell))
+            last = {(case.attention.name, case.d): case for case in cases}
+            for case in last.values():
+                edges.append(_longest_fit(runner, case, show))
     except KeyboardInterrupt:
         return tuple(done), False, tuple(edges)
     finally:
-        tell("")
+        show("")
     return tuple(done), True, tuple(edges)
 
 
-def _edge(bench: Bench, case: Case, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The longest length that fits the device."""
+def _longest_fit(
+    runner: SweepRunner, case: SweepCase, show: Callable[[str], None]
+) -> dict[str, Any]:
+    """Returns the longest length that fits the device, with its peak."""
 
     def fits(N: int) -> bool:
-        tell(f"longest {case.at(N)}")
-        return bench.fits(case.at(N))
+        show(f"longest {case.at(N)}")
+        return runner.fits(case.at(N))
 
     sizes = ("N", "peak_bytes", "reserved_bytes")
     found = {"kernel": case.attention.name, "d": case.d, **dict.fromkeys(sizes)}
-    # Ranks share evenly; and lengths of one rest of a block are told by the same short ones.
-    unit = case.attention.ranks if case.attention.attend is None else 128
+    # Ranks share evenly; lengths with the same remainder of a block share their short lengths.
+    unit = case.attention.ranks if case.attention.attend is None else PERIOD
     try:
         edge = unit * longest(lambda blocks: fits(unit * blocks))
         if case.attention.attend is not None:
-            edge += longest(lambda rest: fits(edge + rest), limit=unit - 1)
+            edge = last_that_fits(fits, edge, edge + unit)
     except AttnMemError as error:
         return {**found, "reason": str(error)}
     if not edge:
         return {**found, "reason": "not even N=1 fits"}
-    row = bench.row(case.at(edge))
+    row = runner.row(case.at(edge))
     return {**found, **{size: getattr(row, size) for size in sizes}, "reason": row.reason}
 
 
@@ -246,16 +261,16 @@ def _bar(done: int, total: int) -> str:
     return f"[{'#' * full}{'.' * (20 - full)}] {done}/{total}"
 
 
-def _teller() -> Callable[[str], None]:
-    """Shows what is going on, on a terminal only."""
+def _progress() -> Callable[[str], None]:
+    """Returns a function that shows a line of progress on a terminal."""
     if not sys.stderr.isatty():
         return lambda text: None
     return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _write(arguments: Namespace, sweep: results.Sweep) -> None:
+def _write(arguments: Namespace, sweep: rows.Sweep) -> None:
     if arguments.json == "-":
-        print(results.render(sweep), end="")
+        print(rows.render(sweep), end="")
     else:
         print("\n".join(text_table.render(sweep)))
         if arguments.decompose:

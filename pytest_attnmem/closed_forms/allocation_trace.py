@@ -1,8 +1,8 @@
-"""One program at many sizes: what each of its tensors is as a polynomial in them.
+"""The allocations and frees of a program, in order.
 
-The same program makes the same tensors in the same order, whatever their sizes. So its runs are
-laid side by side, and each tensor's bytes are fitted on their own: exactly, through more points
-than the fit needs.
+A program makes the same tensors in the same order at all sizes. Runs at several sizes are therefore
+compared event by event, and the bytes of each tensor are fitted on their own: exactly, through more
+points than the fit needs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..measurement.held import Held
 
 
 class Alloc(NamedTuple):
-    """Something is allocated."""
+    """The allocation of a tensor or of scratch."""
 
     held: Held
 
 
 class Free(NamedTuple):
-    """What was born in that place, counted from 0, is gone."""
+    """The end of an allocation; ``birth`` counts the allocations of the run from 0."""
 
     birth: int
 
@@ -30,7 +30,7 @@ Program = Callable[[Mapping[str, int]], Run]
 
 
 def aligned(runs: Sequence[Run]) -> bool:
-    """Whether all runs did the same, at whatever sizes."""
+    """Returns True if all runs have the same events, apart from sizes."""
     first, *others = map(_skeleton, runs)
     return all(other == first for other in others)
 
@@ -45,7 +45,7 @@ def _skeleton(run: Run) -> list[object]:
 
 
 def peak(run: Run) -> int:
-    """The highest bytes alive in a run."""
+    """Returns the peak of a run, in bytes."""
     level = high = 0
     sizes: list[int] = []
     for event in run:

@@ -1,4 +1,4 @@
-"""The closed form of a program's peak memory, from the program itself."""
+"""The closed form of a program's peak memory, derived from runs of the program."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..measurement.held import Held
 from ..units import shown
 from .allocation_trace import Alloc, Free, Program, Run, aligned, peak
 
-#: Sizes to run a program at, by symbol: multiples of what kernels pad to, and never 1, for which
-#: many an operator finds a shorter way.
+#: Symbol → the sizes at which a program is run. Lengths are multiples of the padding of kernels; no
+#: size is 1, for which many operators have a shortcut.
 SIZES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         "B": (2, 3, 4, 5, 6),
@@ -29,32 +29,28 @@ SIZES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     }
 )
 _OTHERS = (16, 32, 48, 64, 96)
-#: Query heads, where key/value heads are varied as well, which divide them.
+#: Sizes of H for programs that vary Hkv too: each is a multiple of every Hkv.
 _GROUPED = (12, 24, 36, 48, 60)
-_SCRATCH = "(scratch)"
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One tensor that is alive at the peak, and its bytes in the symbols of the program."""
+    """A tensor, or scratch, that is alive at the peak; its bytes are a formula."""
 
     bytes: str
     shape: str
-    """``[B, H, N, N]``; empty for scratch inside a kernel."""
+    """Such as ``[B, H, N, N]``; empty for scratch inside a kernel."""
     dtype: str
     op: str
     where: str
     function: str = ""
-
-    @property
-    def scratch(self) -> bool:
-        """Whether a kernel holds it for itself."""
-        return self.op.endswith(_SCRATCH)
+    scratch: bool = False
+    """True for memory that a kernel allocates for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of the closed form, and who holds it, largest first."""
+    """A term of the closed form, and the tensors that hold it, largest first."""
 
     text: str
     held: tuple[Holder, ...]
@@ -62,37 +58,37 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live set that can be the largest, as one polynomial."""
+    """A live set that is the largest at some sizes, and its bytes as a polynomial."""
 
     polynomial: Polynomial
     terms: tuple[Term, ...]
     region: str
-    """Where it was the largest of all, of the sizes that were tried; empty where it is always."""
+    """The tried sizes at which it was the largest, as text; empty for the only candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived(Formula):
-    """A peak as a formula, which is a budget; ``candidates`` are what it is the largest of."""
+    """A peak as a formula, usable as a budget: the maximum of its ``candidates``."""
 
     candidates: tuple[Candidate, ...] = ()
     how: str = "derived"
-    """``derived`` tensor by tensor, or ``interpolated``: the peak alone goes through all points."""
+    """``derived`` tensor by tensor, or ``interpolated`` from the peaks alone."""
     without_scratch: Derived | None = None
-    """The program's tensors alone, where kernels' scratch is counted."""
+    """The formula of the program's tensors alone, if this one counts the scratch of kernels."""
 
     @property
     def polynomial(self) -> Polynomial:
-        """The live set that is the largest where sizes are as they are most: N above d."""
+        """Returns the bytes of the live set that is the largest at usual sizes, with N above d."""
         return self.candidates[0].polynomial
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Who holds what in that live set."""
+        """Returns the terms of that live set, with the tensors that hold each."""
         return self.candidates[0].terms
 
     @property
     def scratch(self) -> Polynomial:
-        """What kernels hold for themselves in it."""
+        """Returns the bytes of the scratch in that live set."""
         if self.without_scratch is None:
             return Polynomial({})
         return self.polynomial - self.without_scratch.polynomial
@@ -105,12 +101,12 @@ def closed_form(
     *,
     scratch: bool = False,
 ) -> Derived:
-    """Run ``program`` at several sizes of its symbols, and find its peak as a formula in them.
+    """Runs ``program`` at several sizes of its symbols and returns its peak as a formula.
 
-    It is that of the program's tensors; with ``scratch``, of what kernels hold as well.
+    The peak counts the program's tensors and, with ``scratch``, the scratch of kernels too.
 
     Raises:
-        BudgetError: sizes that are too few, or a peak that no polynomial goes through.
+        BudgetError: there are too few sizes, or no polynomial goes through all peaks.
     """
     where = sample(_sizes(symbols, {} if sizes is None else sizes))
     runs = {point: program(where.named(point)) for point in where.points}
@@ -139,8 +135,8 @@ def _sizes(
         values = tuple(sorted({*given.get(name, usual)}))
         if len(values) < 2 + CONFIRMING:
             raise BudgetError(
-                f"sizes of {name} are {len(values)}, and {2 + CONFIRMING} are needed: two tell a"
-                f" line, {CONFIRMING} confirm it"
+                f"derive needs {2 + CONFIRMING} sizes of {name} or more, got {len(values)}: two"
+                f" determine a line, and {CONFIRMING} confirm it"
             )
         made[name] = values
     return made
@@ -169,14 +165,14 @@ def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
             for place, (symbol, axis) in enumerate(zip(where.symbols, where.axes, strict=True))
         )
         raise SizesError(
-            f"no polynomial goes through the peak at {tried}: blocks or a branch on a size, most"
-            " likely; give sizes that avoid them"
+            f"no polynomial goes through the peaks at {tried}, most likely because of blocks or a"
+            " branch on a size; give sizes that avoid them"
         )
     return _written([Candidate(found, (), "")], "interpolated")
 
 
 def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
-    """What is alive whenever something was born, where nothing else is at least as large."""
+    """Returns the live sets that no other live set bounds; none if a tensor has no polynomial."""
     first = runs[where.base]
     births = [event.held for event in first if isinstance(event, Alloc)]
     columns = {
@@ -207,15 +203,15 @@ def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
 
 
 def _summits(run: Run, sizes: Sequence[Polynomial]) -> dict[Polynomial, tuple[int, ...]]:
-    """Each sum of what is alive just before something dies, or at the end → the births in it."""
+    """Returns the live sets before each free and at the end: total bytes → births."""
     total, alive, rising = Polynomial.constant(0), dict[int, None](), False
-    born = 0
+    births = 0
     sets: dict[Polynomial, tuple[int, ...]] = {}
     for event in run:
         if isinstance(event, Alloc):
-            total, rising = total + sizes[born], True
-            alive[born] = None
-            born += 1
+            total, rising = total + sizes[births], True
+            alive[births] = None
+            births += 1
         else:
             if rising:
                 sets.setdefault(total, tuple(alive))
@@ -252,9 +248,12 @@ def _shapes(where: Sample, runs: Mapping[Point, Run], births: Iterable[int]) -> 
 def _terms(
     polynomial: Polynomial, alive: Sequence[tuple[Held, Polynomial]], shapes: Mapping[int, str]
 ) -> tuple[Term, ...]:
-    """Each term of the sum, with the tensors whose own size has it."""
+    """Returns each term of the sum, with the tensors whose bytes have the same term."""
     holders = [
-        (size, Holder(str(size), shape, held.dtype, held.op, held.where, held.function))
+        (
+            size,
+            Holder(str(size), shape, held.dtype, held.op, held.where, held.function, held.scratch),
+        )
         for (held, size), shape in zip(alive, shapes.values(), strict=True)
     ]
     return tuple(
@@ -273,16 +272,16 @@ def _terms(
 
 
 def _tensors_alone(run: Run) -> Run:
-    """A run without what kernels hold for themselves, its births counted anew."""
+    """Returns a run without the scratch of kernels; its births are counted anew."""
     numbers: dict[int, int] = {}
-    born = 0
+    births = 0
     kept: list[Alloc | Free] = []
     for event in run:
         if isinstance(event, Alloc):
-            if not event.held.op.endswith(_SCRATCH):
-                numbers[born] = len(numbers)
+            if not event.held.scratch:
+                numbers[births] = len(numbers)
                 kept.append(event)
-            born += 1
+            births += 1
         elif event.birth in numbers:
             kept.append(event._replace(birth=numbers[event.birth]))
     return tuple(kept)

@@ -1,29 +1,28 @@
 """Powers, roots and logarithms of rationals, bounded in size and without floating point.
 
-Every ArithmeticError raised here says what is wrong as a predicate, such as "divides by zero",
-for the caller to name the subject.
+The text of every ArithmeticError raised here is a predicate, such as "divides by zero"; the caller
+adds the subject.
 
-An irrational result is rounded to odd: cut to 64 fractional bits with the last bit set. It is
-off by less than 2**-63 and is never rounded to a whole number, so that its floor, its ceiling and
-its order against whole numbers are those of the true value.
+An irrational result is rounded to odd: cut to 64 fractional bits with the last bit set. The error
+is less than 2**-63, and the result is never a whole number, so its floor, its ceiling and its order
+against whole numbers are those of the true value.
 """
 
 from fractions import Fraction
-from math import isqrt
 from typing import Final
 
 MAX_BITS: Final = 512
-"""Numerators and denominators stay below 2 to this power."""
+"""Numerators and denominators are below 2 to this power."""
 
 MAX_EXPONENT: Final = 64
-"""Bound of the numerator and denominator of an exponent."""
+"""The largest numerator and denominator of an exponent."""
 
 _FRACTION_BITS: Final = 64
 _WORKING_BITS: Final = 192  # squaring doubles the error: 64 squarings leave 128 - 2 good bits
 
 
 def bounded(value: Fraction) -> Fraction:
-    """Return *value*, or raise OverflowError where it outgrows MAX_BITS."""
+    """Returns *value*; raises OverflowError if it has more than MAX_BITS bits."""
     if abs(value) >= 1 << MAX_BITS:
         raise OverflowError("is too large to be a number of bytes")
     if (abs(value.numerator) | value.denominator) >> MAX_BITS:
@@ -32,17 +31,17 @@ def bounded(value: Fraction) -> Fraction:
 
 
 def divide(dividend: Fraction, divisor: Fraction) -> Fraction:
-    """Return the exact quotient; raises ZeroDivisionError."""
+    """Returns the exact quotient; raises ZeroDivisionError."""
     if divisor == 0:
         raise ZeroDivisionError("divides by zero")
     return dividend / divisor
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return base**exponent, where a fractional exponent p/q takes the real q-th root.
+    """Returns base**exponent; an exponent p/q takes the real q-th root.
 
-    Exact where the result is rational. Raises ArithmeticError, before computing anything large,
-    if the result is too large or undefined or the exponent is out of bounds.
+    A rational result is exact. Raises ArithmeticError, before it computes anything large, if the
+    result is too large or undefined or the exponent is out of bounds.
     """
     if exponent < 0:
         if base == 0:
@@ -67,7 +66,7 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def log2(value: Fraction) -> Fraction:
-    """Return the binary logarithm, exact for powers of two; raises ArithmeticError if <= 0."""
+    """Returns the binary logarithm, exact for powers of two; raises ArithmeticError if <= 0."""
     if value <= 0:
         raise ArithmeticError("takes the logarithm of a number that is not positive")
     top, bottom = value.numerator, value.denominator
@@ -77,7 +76,7 @@ def log2(value: Fraction) -> Fraction:
     mantissa = value / Fraction(2) ** whole
     if mantissa == 1:
         return Fraction(whole)
-    # Squaring doubles the logarithm, and so moves its next bit in front of the point.
+    # Squaring doubles the logarithm, which moves its next bit in front of the point.
     bits = whole
     scaled = int(mantissa * 2**_WORKING_BITS)
     for _ in range(_FRACTION_BITS):
@@ -98,15 +97,11 @@ def _root(value: Fraction, degree: int) -> Fraction:
 
 
 def _whole_root(number: int, degree: int) -> int:
-    """Return the largest integer whose *degree*-th power is at most *number*."""
-    if degree == 2 or number == 0:
-        return isqrt(number)
-    # The leading half of the root, rounded up, spares Newton's iteration all but a few steps; it
-    # falls monotonically to the root from any guess above it.
-    if half := number.bit_length() // (2 * degree):
-        guess = (_whole_root(number >> half * degree, degree) + 1) << half
-    else:
-        guess = 4
+    """Returns the largest integer whose *degree*-th power is at most *number*."""
+    if number == 0:
+        return 0
+    # Newton's iteration falls monotonically to the root from any guess above it.
+    guess = 1 << -(-number.bit_length() // degree)
     while True:
         better = ((degree - 1) * guess + number // guess ** (degree - 1)) // degree
         if better >= guess:

@@ -1,7 +1,7 @@
 """Budgets written as arithmetic over symbols, such as ``64 MiB + 2*B*H*N*d*itemsize``.
 
-Formulas come from test files and command lines, so this reads them with a parser of its own:
-nothing in a formula is ever executed, and its length, depth and values are bounded.
+Formulas come from test files and command lines, so they have a parser of their own: it executes
+nothing, and bounds the length, the depth and the values of a formula.
 """
 
 import math
@@ -36,22 +36,25 @@ _NO_VALUES: Final[Mapping[str, int | Fraction]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula as it was written, and the tree it was read as; equal if the trees are."""
+    """A formula: its text and its syntax tree. Formulas with equal trees are equal."""
 
     text: str = field(compare=False)
     tree: Node
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names that the formula needs values for."""
+        """Returns the names that need values."""
         return syntax_tree.symbols(self.tree)
 
     def value(self, symbols: Mapping[str, int | Fraction]) -> Fraction:
-        """Return the formula's value in bytes, as exact as a rational can be.
+        """Returns the formula's value in bytes, exact for rational values.
 
-        Irrational roots and logarithms are off by less than 2**-63, with the right floor and
-        ceiling. Raises FormulaError where *symbols* lacks a name, where an operation is undefined
-        and where a value is too large.
+        The error of an irrational root or logarithm is less than 2**-63, and its floor and its
+        ceiling are right.
+
+        Raises:
+            FormulaError: *symbols* lacks a name, an operation is undefined, or a value is too
+                large.
         """
         if missing := sorted(self.symbols.difference(symbols)):
             known = f"known symbols are {', '.join(symbols)}" if symbols else "no symbol is known"
@@ -69,9 +72,10 @@ class Formula:
     def evaluate(
         self, symbols: Mapping[str, int | Fraction] = _NO_VALUES, /, **named: int | Fraction
     ) -> int:
-        """Return the formula's value in whole bytes, rounded down: ``f.evaluate(N=1024, d=64)``.
+        """Returns the formula's value in whole bytes, rounded down: ``f.evaluate(N=1024, d=64)``.
 
-        Raises FormulaError as value() does, and where the value is negative.
+        Raises:
+            FormulaError: as in value(), or the value is negative.
         """
         symbols = {**symbols, **named} if named else symbols
         value = self.value(symbols)
@@ -84,10 +88,12 @@ class Formula:
         return math.floor(value)
 
     def degree(self, symbol: str) -> int | Fraction:
-        """Return the power of *symbol* that the formula grows with: 2 for ``N`` in ``N^2 + N``.
+        """Returns the power of *symbol* that the formula grows with: 2 for ``N`` in ``N^2 + N``.
 
-        Of terms that cancel, as in ``N - N``, the degree still counts. Raises FormulaError where
-        an exponent varies.
+        Terms that cancel, as in ``N - N``, still count.
+
+        Raises:
+            FormulaError: an exponent is not constant.
         """
         try:
             degree = syntax_tree.degree(self.tree, symbol)
@@ -99,7 +105,7 @@ class Formula:
         return degree.numerator if degree.denominator == 1 else degree
 
     def __str__(self) -> str:
-        """Return the canonical text, which parses to the same value if it is not overlong."""
+        """Returns the canonical text; it parses to the same value unless it is too long."""
         return syntax_tree.render(self.tree)
 
     def _quoted(self) -> str:
@@ -107,7 +113,11 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula:
-    """Return the formula that *text* spells; raises FormulaError saying what is wrong where."""
+    """Returns the formula of a text.
+
+    Raises:
+        FormulaError: it is not a formula; the message says why and at which column.
+    """
     if len(text) > MAX_LENGTH:
         raise FormulaError(
             f"{_unreadable(text)}: it has {len(text)} characters; write at most {MAX_LENGTH}"
@@ -125,7 +135,7 @@ def _unreadable(text: str) -> str:
 
 
 class _Parser:
-    """A precedence-climbing parser, which counts its own nesting instead of overflowing."""
+    """A precedence-climbing parser, which counts its nesting so that the stack cannot overflow."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -224,7 +234,7 @@ class _Parser:
             self._refuse_token(token, expected)
 
     def _operator_expected(self) -> str:
-        """Return the words for a missing operator, with the whole formula as it must be meant."""
+        """Returns the words for a missing operator, with the formula that the user likely meant."""
         before, found = self._tokens[self._index - 1], self._token
         if exponent := without_exponent(before, found):
             return f"an operator; a number has no exponent, write {exponent}"
@@ -243,7 +253,7 @@ class _Parser:
         self._refuse(token, f"found {found}, expected {expected}; {_GRAMMAR}")
 
     def _refuse(self, token: Token, reason: str) -> NoReturn:
-        # What an operand's own parser raised has been said in the reason.
+        # The reason has the text of an error that the parser of an operand raised.
         raise FormulaError(
             f"{_unreadable(self._text)} at column {token.column}: {reason}"
         ) from None

@@ -1,4 +1,4 @@
-"""Exact polynomials through measured points: divided differences of integers, no regression."""
+"""Exact polynomials through measured points, by divided differences of integers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import combinations, pairwise, product
 
 from .polynomial import ONE, Polynomial
 
-#: The number of points a form must predict: any so many may be left out of the fit.
+#: The number of points that a form must predict: any that many may be left out of the fit.
 CONFIRMING = 2
 
-#: Blocks that kernels and allocators pad lengths to.
+#: The blocks to which kernels and allocators pad lengths.
 PADDINGS = (8, 16, 32, 64, 128, 256)
 
 
 def divided_differences(sizes: Sequence[int], values: Sequence[Fraction]) -> list[Fraction]:
-    """Newton's coefficients of the polynomial through these points."""
+    """Returns Newton's coefficients of the polynomial through these points."""
     column = [*values]
     coefficients = [column[0]]
     for order in range(1, len(sizes)):
@@ -29,7 +29,7 @@ def divided_differences(sizes: Sequence[int], values: Sequence[Fraction]) -> lis
 
 
 def differences(sizes: Sequence[int], values: Sequence[int], order: int) -> list[Fraction]:
-    """Every divided difference of that order: all 0 on a polynomial of a lower degree."""
+    """Returns every divided difference of that order: all 0 for a polynomial of lower degree."""
     window = order + 1
     return [
         divided_differences(
@@ -40,7 +40,7 @@ def differences(sizes: Sequence[int], values: Sequence[int], order: int) -> list
 
 
 def through(atom: str, sizes: Sequence[int], values: Sequence[Fraction]) -> Polynomial:
-    """The polynomial in *atom* of the lowest degree through all of these points."""
+    """Returns the polynomial of lowest degree in *atom* through all of these points."""
     result, basis = Polynomial.constant(0), Polynomial.constant(1)
     for size, coefficient in zip(sizes, divided_differences(sizes, values), strict=True):
         result = result + basis.scaled(coefficient)
@@ -51,14 +51,14 @@ def through(atom: str, sizes: Sequence[int], values: Sequence[Fraction]) -> Poly
 def over_grid(
     sizes: Mapping[str, Sequence[int]], values: Mapping[tuple[int, ...], int]
 ) -> Polynomial:
-    """The polynomial in several symbols through every point of a grid, keyed in the same order."""
+    """Returns the polynomial through every point of a grid; ``values`` has ``sizes`` as keys."""
     return _over_grid([*sizes.items()], {at: Fraction(value) for at, value in values.items()})
 
 
 def _over_grid(
     axes: list[tuple[str, Sequence[int]]], values: Mapping[tuple[int, ...], Fraction]
 ) -> Polynomial:
-    """First along the last axis, then each of its coefficients over the others."""
+    """Interpolates along the last axis, then each of the coefficients over the other axes."""
     if not axes:
         return Polynomial.constant(values[()])
     *others, (symbol, sizes) = axes
@@ -79,7 +79,7 @@ def _line(at: tuple[int, ...], sizes: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def confirmed(polynomial: Polynomial, sizes: Mapping[str, Sequence[int]]) -> bool:
-    """Whether along each symbol more points lie on it than it could have been bent through."""
+    """Returns True if every axis has ``CONFIRMING`` points more than the polynomial needs."""
     return all(
         polynomial.degree(symbol) + 1 + CONFIRMING <= len(values)
         for symbol, values in sizes.items()
@@ -87,12 +87,12 @@ def confirmed(polynomial: Polynomial, sizes: Mapping[str, Sequence[int]]) -> boo
 
 
 def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    """Returns the form in *symbol* through all points, if the sizes show it; else ``None``.
+    """Returns the form in *symbol* through all points, or ``None`` if the sizes do not show one.
 
-    The form is a polynomial, or a polynomial of degree 1 or 2 and one ceiling. Sizes show a form if
-    any ``CONFIRMING`` of them may be left out and the others still determine the form: each point
-    is then predicted to the byte by others. A ceiling is shown by three sizes on each side of a
-    step; a single size beyond a step agrees with any jump.
+    The form is a polynomial, or a polynomial of degree 1 or 2 plus one ceiling. Sizes show a form
+    if the others still determine it after any ``CONFIRMING`` of them are left out: the others then
+    predict each point to the byte. A ceiling needs three sizes on each side of a step, because a
+    single size beyond a step agrees with any jump.
     """
     found = through(symbol, sizes, [Fraction(value) for value in values])
     if found.degree(symbol) + 1 + CONFIRMING <= len(sizes):
@@ -101,10 +101,10 @@ def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial
 
 
 def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int, Polynomial] | None:
-    """Returns where the largest sizes that show a form begin, and the form.
+    """Returns the index of the first size from which on the sizes show a form, and the form.
 
-    Small sizes may belong to another regime: blocks that are not full, a phase that is the largest
-    there. ``None`` if no run of the largest sizes shows a form.
+    Small sizes may follow another formula: their blocks are not full, or another phase has the
+    peak. ``None`` if the largest sizes do not show a form.
     """
     for start in range(len(sizes) - CONFIRMING):
         found = line(symbol, sizes[start:], values[start:])
@@ -114,11 +114,11 @@ def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int,
 
 
 def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    """Returns a line or a parabola and a ceiling through every point; ``None`` if none is shown."""
+    """Returns a line or parabola plus a ceiling through every point; ``None`` if there is none."""
     points = [{symbol: size} for size in sizes]
     for block in PADDINGS:
         if all(size % block == 0 for size in sizes):
-            continue  # then it is a line by itself
+            continue  # the ceiling is a line at these sizes
         atom = f"ceil({symbol}/{block})"
         for degree in (1, 2):
             basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
@@ -130,7 +130,7 @@ def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomi
 
 
 def determined(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
-    """Returns whether the points determine *basis* without any ``CONFIRMING`` of them."""
+    """Returns True if the points determine *basis* even without any ``CONFIRMING`` of them."""
     if len(points) < len(basis) + CONFIRMING:
         return False
     rows = [[part.value(point) for part in basis] for point in points]
@@ -141,7 +141,7 @@ def determined(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]])
 
 
 def _independent(rows: Sequence[Sequence[Fraction]]) -> bool:
-    """Returns whether the columns of *rows* are linearly independent."""
+    """Returns True if the columns of *rows* are linearly independent."""
     left = [[*row] for row in rows]
     for column in range(len(left[0])):
         pivot = next((row for row in left if row[column]), None)
@@ -157,7 +157,7 @@ def _independent(rows: Sequence[Sequence[Fraction]]) -> bool:
 def combination(
     basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]], values: Sequence[int]
 ) -> Polynomial | None:
-    """The combination of *basis* through all points; ``None`` if there is none, or no only one."""
+    """Returns the combination of *basis* through all points; ``None`` unless there is just one."""
     rows = [
         [*(part.value(point) for part in basis), Fraction(value)]
         for point, value in zip(points, values, strict=True)
@@ -165,7 +165,7 @@ def combination(
     for place in range(len(basis)):
         pivot = next((row for row in rows[place:] if row[place]), None)
         if pivot is None:
-            return None  # at these sizes one of them cannot be told from the others
+            return None  # at these sizes it is a combination of the others
         rows.remove(pivot)
         rows.insert(place, pivot)
         for row in rows:

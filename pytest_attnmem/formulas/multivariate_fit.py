@@ -1,4 +1,4 @@
-"""Fits polynomials in several symbols exactly, and confirms them at a point beside the fit."""
+"""Exact polynomials in several symbols, confirmed at points that the fit does not need."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from random import Random
 from .interpolation import CONFIRMING, combination, line
 from .polynomial import Monomial, Polynomial
 
-#: Points beside the axes, for each symbol that is varied.
+#: The number of points off the axes for each symbol.
 _BESIDE = 4
 
-
+#: A size for each symbol, in the order of the symbols.
 Point = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Points of a space of sizes: axes through one of them, and others beside."""
+    """A sample of points: axes through a base point, and points off the axes."""
 
     symbols: tuple[str, ...]
     base: Point
     axes: tuple[tuple[Point, ...], ...]
-    """By symbol: the points that differ from ``base`` in it alone, and ``base``."""
+    """For each symbol, the points that differ from ``base`` in that symbol only, and ``base``."""
     beside: tuple[Point, ...]
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All of them, each once."""
+        """Returns all points, each once."""
         return tuple(
             dict.fromkeys((self.base, *(p for axis in self.axes for p in axis), *self.beside))
         )
 
     def named(self, point: Point) -> dict[str, int]:
-        """The sizes of a point by symbol."""
+        """Returns the sizes of a point by symbol."""
         return dict(zip(self.symbols, point, strict=True))
 
 
 def sample(sizes: Mapping[str, Sequence[int]]) -> Sample:
-    """Points for these sizes of each symbol; the same each time."""
+    """Returns the points for these sizes of each symbol; equal sizes give equal points."""
     symbols = tuple(sizes)
     base = tuple(values[len(values) // 2] for values in sizes.values())
     axes = tuple(
@@ -57,10 +57,10 @@ def sample(sizes: Mapping[str, Sequence[int]]) -> Sample:
 
 
 def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
-    """The polynomial through every point; ``None`` if there is none that they confirm.
+    """Returns the polynomial through every point; ``None`` if the points do not confirm one.
 
-    Along each axis it is found alone; what it is made of there, in every combination, is what it
-    can be made of, and all points together say how much there is of each.
+    Each axis has a polynomial of its own. The products of their monomials are the basis, and all
+    points together give the coefficients.
     """
     parts: list[list[Monomial]] = []
     for symbol, axis, place in zip(where.symbols, where.axes, range(len(where.axes)), strict=True):

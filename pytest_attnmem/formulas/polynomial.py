@@ -1,6 +1,6 @@
-"""Polynomials over symbols with rational coefficients, exact: what peaks are sums of.
+"""Exact polynomials over symbols with rational coefficients; peaks are such polynomials.
 
-An atom is a symbol (``N``) or a part of a formula that behaves as one (``ceil(N/32)``).
+An atom is a symbol (``N``) or a part of a formula that stands for one (``ceil(N/32)``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTHING: Mapping[str, int | Fraction] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """A sum of monomials; none has the coefficient 0."""
+    """A sum of monomials with coefficients other than 0."""
 
     terms: Mapping[Monomial, Fraction]
 
@@ -38,12 +38,12 @@ class Polynomial:
 
     @classmethod
     def constant(cls, value: int | Fraction) -> Polynomial:
-        """The same everywhere."""
+        """Returns a constant polynomial."""
         return cls({ONE: Fraction(value)})
 
     @classmethod
     def atom(cls, text: str) -> Polynomial:
-        """A symbol, or what stands for one."""
+        """Returns the polynomial of one atom."""
         return cls({((text, 1),): Fraction(1)})
 
     def __add__(self, other: Polynomial) -> Polynomial:
@@ -63,11 +63,11 @@ class Polynomial:
         )
 
     def scaled(self, factor: int | Fraction) -> Polynomial:
-        """Every coefficient times *factor*."""
+        """Returns the product with a number."""
         return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
 
     def power(self, exponent: int) -> Polynomial:
-        """Itself so many times."""
+        """Returns the polynomial to a power."""
         result = Polynomial.constant(1)
         for _ in range(exponent):
             result = result * self
@@ -75,15 +75,15 @@ class Polynomial:
 
     @property
     def atoms(self) -> tuple[str, ...]:
-        """What it is a polynomial in, sorted."""
+        """Returns its atoms, sorted."""
         return tuple(sorted({atom for monomial in self.terms for atom, _ in monomial}))
 
     def degree(self, symbol: str) -> int:
-        """The highest power of *symbol*; what a ceiling has in it counts as it grows."""
+        """Returns the highest power of *symbol*; a ceiling counts as its operand."""
         return max((degree(monomial, symbol) for monomial in self.terms), default=0)
 
     def value(self, values: Mapping[str, int | Fraction]) -> Fraction:
-        """Its value where every symbol has one."""
+        """Returns its value; every symbol needs a value."""
         known = {
             atom: values[atom] if atom in values else parse_formula(atom).value(values)
             for atom in self.atoms
@@ -96,15 +96,15 @@ class Polynomial:
         return total
 
     def bounds(self, other: Polynomial) -> bool:
-        """Whether it is nowhere smaller, as can be shown: all atoms being 1 or more.
+        """Returns True if it is provably never smaller than *other* for atoms >= 1.
 
-        Shifted by one, a polynomial without a negative coefficient is nowhere negative.
+        A polynomial is never negative there if, shifted by one, it has no negative coefficient.
         """
         difference = self - other
         return all(value >= 0 for value in difference.shifted().terms.values())
 
     def shifted(self) -> Polynomial:
-        """With 1 added to every atom."""
+        """Returns the polynomial with every atom increased by 1."""
         return _sum(
             (monomial, coefficient * factor)
             for given, coefficient in self.terms.items()
@@ -112,11 +112,11 @@ class Polynomial:
         )
 
     def ordered(self) -> list[tuple[Monomial, Fraction]]:
-        """The terms as they are written, the highest degree first."""
+        """Returns the terms in the order in which they are written, the highest degree first."""
         return sorted(self.terms.items(), key=_order)
 
     def __str__(self) -> str:
-        """As a budget is written: ``12*B*H*N^2 + 8*B*H*N*d + 8``."""
+        """Returns the text of a budget: ``12*B*H*N^2 + 8*B*H*N*d + 8``."""
         text = ""
         for monomial, value in self.ordered():
             sign = "-" if value < 0 else "+"
@@ -126,7 +126,7 @@ class Polynomial:
 
 
 def times(left: Monomial, right: Monomial) -> Monomial:
-    """The product of two monomials."""
+    """Returns the product of two monomials."""
     exponents = dict(left)
     for atom, exponent in right:
         exponents[atom] = exponents.get(atom, 0) + exponent
@@ -134,7 +134,7 @@ def times(left: Monomial, right: Monomial) -> Monomial:
 
 
 def degree(monomial: Monomial, symbol: str) -> int:
-    """How often *symbol* is a factor, inside a ceiling too."""
+    """Returns the power of *symbol* in a monomial; a ceiling counts as its operand."""
     total = 0
     for atom, exponent in monomial:
         inside = 1 if atom == symbol else _inside(atom, symbol)
@@ -143,19 +143,19 @@ def degree(monomial: Monomial, symbol: str) -> int:
 
 
 def expand(formula: Formula | str, known: Mapping[str, int | Fraction] = _NOTHING) -> Polynomial:
-    """The formula as a polynomial; its ceilings, quotients, minima and maxima are atoms.
+    """Returns the formula as a polynomial; its ceilings, quotients, minima and maxima are atoms.
 
-    Symbols of which a value is ``known`` are replaced by it.
+    Symbols in ``known`` are replaced by their values.
 
     Raises:
-        ValueError: an exponent is no whole number, so it is none.
+        ValueError: an exponent is not a whole number, so the formula is not a polynomial.
     """
     tree = parse_formula(formula).tree if isinstance(formula, str) else formula.tree
     return _expand(syntax_tree.substitute(tree, known))
 
 
 def largest(candidates: Iterable[Polynomial]) -> tuple[Polynomial, ...]:
-    """Those of which none is shown to be bounded by another, in their order."""
+    """Returns the candidates that no other candidate provably bounds, in their order."""
     kept: list[Polynomial] = []
     for candidate in candidates:
         if not any(other.bounds(candidate) for other in kept):
@@ -183,7 +183,9 @@ def _expand(node: Node) -> Polynomial:
         case Binary("^", base, Number(value)) if value.denominator == 1 and value >= 0:
             return _expand(base).power(int(value))
         case Binary("^"):
-            raise ValueError(f"{syntax_tree.render(node)} has no whole number for an exponent")
+            raise ValueError(
+                f"{syntax_tree.render(node)} has an exponent that is not a whole number"
+            )
         case Call() | Binary() if not syntax_tree.symbols(node):
             return Polynomial.constant(syntax_tree.evaluate(node, {}))
     return Polynomial.atom(syntax_tree.render(node))
@@ -197,7 +199,7 @@ def _sum(pairs: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
 
 
 def _shifted(monomial: Monomial) -> Iterator[tuple[Monomial, int]]:
-    """The terms of a product of powers of ``atom + 1``."""
+    """Yields the terms of a product of powers of ``atom + 1``."""
     if not monomial:
         yield ONE, 1
         return
@@ -216,14 +218,14 @@ def _inside(atom: str, symbol: str) -> int:
 
 
 def _order(term: tuple[Monomial, Fraction]) -> tuple[int, list[tuple[int, str, int]]]:
-    """Terms by degree, highest first; of one degree, higher powers of earlier symbols first."""
+    """Returns the sort key of a term: by degree, then by powers of the earlier symbols."""
     monomial, _ = term
     factors = [(_rank(atom), atom, -exponent) for atom, exponent in _in_order(monomial)]
     return -sum(exponent for _, exponent in monomial), factors
 
 
 def _in_order(monomial: Monomial) -> list[tuple[str, int]]:
-    """Factors as the field writes them: B, H, Hkv, N, M, d, dv, then others."""
+    """Returns the factors in their usual order: B, H, Hkv, N, M, d, dv, then others."""
     return sorted(monomial, key=lambda factor: (_rank(factor[0]), factor[0]))
 
 

@@ -1,6 +1,6 @@
-"""The tree of a formula, and what is computed from it: its value, degree, symbols and text.
+"""The syntax tree of a formula, and its value, degree, symbols and text.
 
-The functions recurse, and rely on parse_formula keeping trees at most MAX_DEPTH levels deep.
+The functions recurse: parse_formula keeps trees at most MAX_DEPTH levels deep.
 """
 
 import math
@@ -10,14 +10,13 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from pytest_attnmem.formulas import exact_arithmetic
-
 from ..units import excerpt
+from . import exact_arithmetic
 
 RANKS: Final[Mapping[str, int]] = MappingProxyType(
     {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "^": 4}
 )
-"""How tightly each binary operator binds."""
+"""The precedence of each binary operator."""
 
 PREFIX_RANK: Final = 3
 _ATOM_RANK: Final = 5
@@ -27,14 +26,14 @@ FUNCTIONS: Final = ("min", "max", "ceil", "log2")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant, in bytes where it stands for a size."""
+    """A constant; a size is in bytes."""
 
     value: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that is given a value when the formula is evaluated."""
+    """A name that gets its value at evaluation."""
 
     name: str
 
@@ -67,7 +66,7 @@ Node: TypeAlias = Number | Symbol | Negation | Binary | Call
 
 
 def operands(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below *node*."""
+    """Returns the nodes directly below *node*."""
     match node:
         case Negation(operand):
             return (operand,)
@@ -80,7 +79,7 @@ def operands(node: Node) -> tuple[Node, ...]:
 
 
 def height(node: Node) -> int:
-    """Return the number of levels below *node*, however many there are."""
+    """Returns the number of levels below *node*, however many there are."""
     levels, level = 0, operands(node)
     while level:
         levels, level = levels + 1, tuple(below for above in level for below in operands(above))
@@ -88,14 +87,14 @@ def height(node: Node) -> int:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """Return the names that *node* needs values for."""
+    """Returns the names in *node* that need values."""
     if isinstance(node, Symbol):
         return frozenset({node.name})
     return frozenset().union(*map(symbols, operands(node)))
 
 
 def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
-    """Return *node* with these symbols replaced by numbers, and what then is one worked out."""
+    """Returns *node* with these symbols replaced by numbers, and constant parts evaluated."""
     match node:
         case Symbol(name):
             return Number(Fraction(values[name])) if name in values else node
@@ -111,7 +110,7 @@ def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:
-    """Return *node* with these symbols under other names."""
+    """Returns *node* with these symbols under other names."""
     match node:
         case Symbol(name):
             return Symbol(names.get(name, name))
@@ -125,7 +124,7 @@ def rename(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
-    """Return the value of *node*; raises ArithmeticError naming the part that has none."""
+    """Returns the value of *node*; raises ArithmeticError with the part that has no value."""
     numbers = [evaluate(operand, values) for operand in operands(node)]
     try:
         return exact_arithmetic.bounded(_combine(node, numbers, values))
@@ -168,9 +167,9 @@ def _combine(
 
 
 def degree(node: Node, symbol: str) -> Fraction:
-    """Return the power of *symbol* that *node* grows with.
+    """Returns the power of *symbol* that *node* grows with.
 
-    Raises ArithmeticError where an exponent is not a constant.
+    Raises ArithmeticError if an exponent is not constant.
     """
     below = [degree(operand, symbol) for operand in operands(node)]
     match node:
@@ -194,7 +193,7 @@ def degree(node: Node, symbol: str) -> Fraction:
 
 
 def render(node: Node) -> str:
-    """Return the canonical text of *node*, with no more parentheses than it needs."""
+    """Returns the canonical text of *node*, with no more parentheses than it needs."""
     match node:
         case Number(value):
             return _render_number(value)
@@ -229,5 +228,5 @@ def _render_number(value: Fraction) -> str:
         if scaled.denominator == 1 and value >= 0:
             digits = str(scaled.numerator).zfill(places + 1)
             return f"{digits[:-places]}.{digits[-places:]}" if places else digits
-    # Never written in a formula, but a tree may be built by hand.
+    # A text cannot have such a number, but a tree made by code can.
     return f"({value})"

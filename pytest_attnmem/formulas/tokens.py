@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from ..suggestion import product
 from .syntax_tree import FUNCTIONS
 
-# A size takes every unit that parse_size has something to say about, except B: where B is a
-# symbol too, 2 B could be read both as two bytes and as a forgotten 2*B.
+# A size may have every unit that parse_size accepts or explains, except B: 2 B could mean two bytes
+# or 2*B, because B is a symbol too.
 _TOKEN: Final = re.compile(
     r"""[ \t\r\n]*(?:
       (?P<size>   [0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?[ \t\r\n]*[KMGTkmgt][Ii]?[Bb](?![A-Za-z0-9_]) )
@@ -34,14 +34,14 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of *text* in order; text that a formula cannot have is ``other``."""
+    """Yields the tokens of *text* in order; a character that no formula has is ``other``."""
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "other"
         yield Token(kind, match[kind], match.start(kind) + 1)
 
 
 def side_by_side(before: Token, token: Token) -> bool:
-    """Return whether an operator is missing between two operands: ``2 N``, ``2(N + 1)``."""
+    """Returns True if an operator is missing between two operands: ``2 N``, ``2(N + 1)``."""
     ends = before.kind in _OPERANDS or before.text == ")"
     if before.kind == token.kind == "name" and not product(token.text):
         return False  # prose, or Python's: B if H else 1
@@ -49,7 +49,7 @@ def side_by_side(before: Token, token: Token) -> bool:
 
 
 def with_products(text: str, found: Sequence[Token]) -> str:
-    """Return *text* with a ``*`` in each such place, and in names such as ``BHN``."""
+    """Returns *text* with a ``*`` for each missing operator, and in names such as ``BHN``."""
     written, end = "", 0
     for before, token in pairwise([Token("sign", "", 1), *found]):
         start = token.column - 1
@@ -62,7 +62,7 @@ def with_products(text: str, found: Sequence[Token]) -> str:
 
 
 def without_exponent(number: Token, token: Token) -> str:
-    """Return how to write ``1e9``, which is read as a number and a name; nothing for others."""
+    """Returns the plain form of ``1e9``, which reads as a number and a name; nothing for others."""
     written = _EXPONENT.fullmatch(token.text)
     if number.kind != "number" or token.column != number.column + len(number.text) or not written:
         return ""

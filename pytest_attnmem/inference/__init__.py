@@ -1,1 +1,1 @@
-"""Inference of a transformer: its weights, cache, FLOPs and what bounds it."""
+"""Inference of a transformer: its weights, its cache, its FLOPs and its limits on a device."""

@@ -1,19 +1,19 @@
-"""The costs that a model's sizes give."""
+"""Costs that follow from the sizes of a model alone."""
 
 from __future__ import annotations
 
 import math
 
-from .numbers import Number, positive, whole
+from .numbers import Number, exact, whole
 
-#: Operations of a softmax for each score, about: maximum, difference, exponential, sum, quotient.
+#: FLOPs of a softmax for each score, about: maximum, difference, exponential, sum and quotient.
 SOFTMAX_FLOPS = 5
 
 
 def calculate_model_memory(num_params: Number, dtype_bytes: Number = 2) -> int:
-    """Bytes of a model's weights; ``dtype_bytes`` is 2 in fp16, 1 in int8, 0.5 in int4.
+    """Returns the bytes of a model's weights; ``dtype_bytes`` is 2 in fp16, 0.5 in int4.
 
     Raises:
-        BudgetError: a number is none, not positive or not finite.
+        BudgetError: a number is not a positive number.
     """
-    return math.ceil(whole("num_params", num_params) * positive("dtype_bytes", dtype_bytes))
+    return math.ceil(whole("num_params", num_params) * exact("dtype_bytes", dtype_bytes))

@@ -1,4 +1,4 @@
-"""The KV cache: what every token leaves in every layer, for later tokens to attend to."""
+"""The KV cache: the vectors that every token stores in every layer for later tokens."""
 
 from __future__ import annotations
 
@@ -7,98 +7,98 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..errors import BudgetError
-from .numbers import positive, whole
+from .numbers import Given
 
 
 @dataclass(frozen=True, slots=True)
 class KVCache:
-    """Its layout: of each token, ``vectors`` of ``width`` elements in each layer."""
+    """The layout of a cache: each token has ``vectors`` of ``width`` elements in each layer."""
 
     num_layers: int
     vectors: int
-    """A key and a value for each head that has its own; one latent where heads share it."""
+    """A key and a value for each key/value head; 1 for a latent that all heads share."""
     width: int
     dtype_bytes: Fraction
-    """Of one element."""
+    """Bytes of one element."""
     group_size: int | None
-    """Elements of a vector that share a scale; None where nothing has one."""
+    """Elements of a vector that share a scale; None without scales."""
     group_bytes: Fraction
-    """Of the scale of one group, and of its zero point if it has one."""
+    """Bytes of the scale of one group, and of its zero point if it has one."""
 
     @property
     def token_bytes(self) -> Fraction:
-        """Of one token, in all layers."""
-        groups = math.ceil(Fraction(self.width, self.group_size)) if self.group_size else 0
+        """Returns the bytes of one token in all layers."""
+        groups = -(-self.width // self.group_size) if self.group_size else 0
         vector = self.width * self.dtype_bytes + groups * self.group_bytes
         return self.num_layers * self.vectors * vector
 
     def nbytes(self, batch_size: int, seq_len: int) -> int:
-        """Of so many sequences of that length; a part of a byte takes a whole one."""
+        """Returns the bytes of ``batch_size`` sequences of ``seq_len`` tokens, rounded up."""
         return math.ceil(batch_size * seq_len * self.token_bytes)
 
 
-def kv_cache(
-    num_layers: object,
-    d_model: object,
-    dtype_bytes: object = 2,
-    *,
-    num_heads: object = None,
-    num_kv_heads: object = None,
-    head_dim: object = None,
-    latent_dim: object = None,
-    rope_dim: object = None,
-    group_size: object = None,
-    group_bytes: object = 2,
-) -> KVCache:
-    """The cache of a model: see :func:`pytest_attnmem.roofline.calculate_kv_cache_memory`.
+def kv_cache(given: Given, dtype_bytes: Fraction) -> KVCache:
+    """Returns the cache of a model, with elements of ``dtype_bytes``.
+
+    ``given`` has num_layers, d_model, num_heads, num_kv_heads, head_dim, latent_dim, rope_dim,
+    kv_group_size and kv_group_bytes, as ``pytest_attnmem.roofline`` describes them.
 
     Raises:
-        BudgetError: a number is none, or they do not go together.
+        BudgetError: a number is not valid, or two do not go together.
     """
-    layers, model_width = whole("num_layers", num_layers), whole("d_model", d_model)
-    group = None if group_size is None else whole("group_size", group_size)
-    layout = (positive("dtype_bytes", dtype_bytes), group, positive("group_bytes", group_bytes))
-    if latent_dim is not None:
-        if num_kv_heads is not None:
-            raise BudgetError("num_kv_heads and latent_dim: heads share a latent; give one of them")
-        rope = 0 if rope_dim is None else whole("rope_dim", rope_dim)
-        return KVCache(layers, 1, whole("latent_dim", latent_dim) + rope, *layout)
-    if rope_dim is not None:
-        raise BudgetError("rope_dim: it is cached beside a latent; give latent_dim too")
-    if num_heads is None and num_kv_heads is None and head_dim is None:
-        return KVCache(layers, 2, model_width, *layout)
-    if num_heads is None and (num_kv_heads is None or head_dim is None):
-        given = "head_dim" if num_kv_heads is None else "num_kv_heads"
-        raise BudgetError(f"{given}: it does not tell a cache's width alone; give num_heads too")
-    heads = key_value_heads(num_heads, num_kv_heads)
-    return KVCache(layers, 2 * heads, width_of_head(model_width, num_heads, head_dim), *layout)
+    layers, model_width = given.whole("num_layers"), given.whole("d_model")
+    group = given.whole("kv_group_size") if "kv_group_size" in given else None
+    layout = (dtype_bytes, group, given.exact("kv_group_bytes", 2))
+    if "latent_dim" in given:
+        if "num_kv_heads" in given:
+            both = f"{given.label('num_kv_heads')} and {given.label('latent_dim')}"
+            raise BudgetError(f"{both}: all heads share the latent; give one of the two")
+        rope = given.whole("rope_dim") if "rope_dim" in given else 0
+        return KVCache(layers, 1, given.whole("latent_dim") + rope, *layout)
+    if "rope_dim" in given:
+        latent = given.label("latent_dim")
+        raise BudgetError(f"{given.label('rope_dim')}: only a latent has it; give {latent} too")
+    if "num_heads" not in given:
+        if "num_kv_heads" not in given and "head_dim" not in given:
+            return KVCache(layers, 2, model_width, *layout)
+        if "num_kv_heads" not in given or "head_dim" not in given:
+            alone = "head_dim" if "head_dim" in given else "num_kv_heads"
+            raise BudgetError(
+                f"{given.label(alone)}: it does not determine the width of the cache alone; give"
+                f" {given.label('num_heads')} too"
+            )
+    return KVCache(layers, 2 * key_value_heads(given), width_of_head(given), *layout)
 
 
-def key_value_heads(num_heads: object, num_kv_heads: object) -> int:
-    """How many heads have keys and values of their own: all, unless it is told.
+def key_value_heads(given: Given) -> int:
+    """Returns ``num_kv_heads``, which is ``num_heads`` by default.
 
     Raises:
         BudgetError: query heads cannot share them evenly.
     """
-    if num_kv_heads is None:
-        return whole("num_heads", num_heads)
-    own = whole("num_kv_heads", num_kv_heads)
-    if num_heads is not None and whole("num_heads", num_heads) % own:
-        raise BudgetError(f"num_kv_heads: expected a divisor of num_heads {num_heads}, got {own}")
+    if "num_kv_heads" not in given:
+        return given.whole("num_heads")
+    own = given.whole("num_kv_heads")
+    if "num_heads" in given and given.whole("num_heads") % own:
+        heads = f"{given.label('num_heads')} {given.whole('num_heads')}"
+        raise BudgetError(
+            f"{given.label('num_kv_heads')}: expected a divisor of {heads}, got {own}"
+        )
     return own
 
 
-def width_of_head(d_model: object, num_heads: object, head_dim: object = None) -> int:
-    """Elements of a key of one head: ``d_model / num_heads``, unless it is told.
+def width_of_head(given: Given) -> int:
+    """Returns ``head_dim``, which is ``d_model / num_heads`` by default.
 
     Raises:
         BudgetError: the heads do not share the model's width evenly.
     """
-    if head_dim is not None:
-        return whole("head_dim", head_dim)
-    width, heads = whole("d_model", d_model), whole("num_heads", num_heads)
+    if "head_dim" in given:
+        return given.whole("head_dim")
+    width, heads = given.whole("d_model"), given.whole("num_heads")
     if width % heads:
         raise BudgetError(
-            f"num_heads: expected a divisor of d_model {width}, got {heads}; or give head_dim"
+            f"{given.label('num_heads')}: expected a divisor of {given.label('d_model')} {width},"
+            f" got {heads}; or give {given.label('head_dim')}"
         )
     return width // heads

@@ -1,16 +1,14 @@
-"""A transformer as its sizes, from which follows what weights and cache it has."""
+"""A transformer's sizes, and the weights and the cache that follow from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from ..errors import BudgetError
-from .costs import calculate_model_memory
 from .kv_cache import KVCache, key_value_heads, kv_cache, width_of_head
-from .numbers import positive, whole
+from .numbers import Given
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Model:
     num_kv_heads: int
     head_dim: int
     latent_dim: int
-    """Of multi-head latent attention; 0 where keys and values are cached themselves."""
+    """The latent of multi-head latent attention; 0 in a model that caches keys and values."""
     rope_dim: int
     dtype_bytes: Fraction
     activation_bytes: Fraction
@@ -32,19 +30,19 @@ class Model:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the weights."""
-        return calculate_model_memory(self.num_params, self.dtype_bytes)
+        """Returns the bytes of the weights."""
+        return math.ceil(self.num_params * self.dtype_bytes)
 
     @property
     def projected(self) -> int:
-        """What QKV projections give for a token, in one layer: queries, keys and values."""
+        """Returns the elements of a token's queries, keys and values in one layer."""
         own = self.num_heads if self.latent_dim else self.num_kv_heads
         queries = self.num_heads * (self.head_dim + self.rope_dim)
         return queries + 2 * own * self.head_dim
 
     @property
     def qkv_params(self) -> int:
-        """Of all layers; with a latent, of the way down to it and up from it."""
+        """Returns the parameters of all QKV projections; down to a latent and up from it too."""
         if not self.latent_dim:
             return self.num_layers * self.d_model * self.projected
         queries = self.d_model * self.num_heads * (self.head_dim + self.rope_dim)
@@ -54,44 +52,27 @@ class Model:
 
     @property
     def output_params(self) -> int:
-        """Of the projection after attention, in all layers."""
+        """Returns the parameters of the projections after attention, in all layers."""
         return self.num_layers * self.num_heads * self.head_dim * self.d_model
 
 
-def model_of(given: Mapping[str, Any]) -> Model:
-    """The model that a configuration describes: see ``analyze_inference_bottleneck``.
+def model_of(given: Given) -> Model:
+    """Returns the model of a configuration: see ``analyze_inference_bottleneck``.
 
     Raises:
-        BudgetError: a value cannot be, or there are fewer parameters than attention alone has.
+        BudgetError: a number is not valid, or ``num_params`` is too small for the projections.
     """
-    dtype_bytes = positive("dtype_bytes", given.get("dtype_bytes", 2))
-    activation_bytes = positive(
-        "activation_bytes", given.get("activation_bytes", max(dtype_bytes, Fraction(2)))
-    )
-    layers, width, heads = (given[name] for name in ("num_layers", "d_model", "num_heads"))
-    kv_heads, head_dim, latent_dim = (
-        given.get(name) for name in ("num_kv_heads", "head_dim", "latent_dim")
-    )
-    cache = kv_cache(
-        layers,
-        width,
-        positive("kv_dtype_bytes", given.get("kv_dtype_bytes", activation_bytes)),
-        num_heads=heads,
-        num_kv_heads=kv_heads,
-        head_dim=head_dim,
-        latent_dim=latent_dim,
-        rope_dim=given.get("rope_dim"),
-        group_size=given.get("kv_group_size"),
-        group_bytes=given.get("kv_group_bytes", 2),
-    )
-    latent = 0 if latent_dim is None else whole("latent_dim", latent_dim)
+    dtype_bytes = given.exact("dtype_bytes", 2)
+    activation_bytes = given.exact("activation_bytes", max(dtype_bytes, Fraction(2)))
+    cache = kv_cache(given, given.exact("kv_dtype_bytes", activation_bytes))
+    latent = given.whole("latent_dim") if "latent_dim" in given else 0
     model = Model(
-        whole("num_params", given["num_params"]),
+        given.whole("num_params"),
         cache.num_layers,
-        whole("d_model", width),
-        whole("num_heads", heads),
-        key_value_heads(heads, kv_heads),
-        width_of_head(width, heads, head_dim),
+        given.whole("d_model"),
+        given.whole("num_heads"),
+        key_value_heads(given),
+        width_of_head(given),
         latent,
         cache.width - latent if latent else 0,
         dtype_bytes,
@@ -101,7 +82,8 @@ def model_of(given: Mapping[str, Any]) -> Model:
     attention = model.qkv_params + model.output_params
     if model.num_params <= attention:
         raise BudgetError(
-            f"num_params: expected more than the {attention:,} that the projections of attention"
-            f" have in {model.num_layers} layers, got {model.num_params:,}"
+            f"{given.label('num_params')}: expected more than the {attention:,} parameters that the"
+            f" projections of attention have in {model.num_layers} layers, got"
+            f" {model.num_params:,}"
         )
     return model

@@ -1,4 +1,4 @@
-"""Which blocks of the scores block-sparse attention computes: local, strided and random ones."""
+"""The blocks of scores that block-sparse attention computes: local, strided and random."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BlockMask:
-    """Which blocks of the scores are active. Masks of one size combine with ``|``."""
+    """The active blocks of the scores. Masks of one size combine with ``|``."""
 
     rows: tuple[tuple[int, ...], ...]
     """For each block of queries, the active blocks of keys, in order."""
     columns: int
-    """Blocks of keys."""
+    """The number of blocks of keys."""
 
     @property
     def active(self) -> int:
-        """How many blocks are active: the symbol ``active`` of the model."""
+        """The number of active blocks: the symbol ``active`` of the model."""
         return sum(map(len, self.rows))
 
     def causal(self) -> BlockMask:
-        """Without the blocks above the diagonal."""
+        """Returns the mask without the blocks above the diagonal."""
         rows = (tuple(j for j in row if j <= i) for i, row in enumerate(self.rows))
         return BlockMask(tuple(rows), self.columns)
 
@@ -36,14 +36,14 @@ class BlockMask:
 
 
 def local(rows: int, columns: int, window: int) -> BlockMask:
-    """Blocks (i, j) with ``|i - j| < window``."""
+    """Returns the blocks (i, j) with ``|i - j| < window``."""
     _at_least_one(window=window)
     near = (range(max(0, i - window + 1), min(columns, i + window)) for i in range(rows))
     return BlockMask(tuple(map(tuple, near)), columns)
 
 
 def strided(rows: int, columns: int, stride: int) -> BlockMask:
-    """Blocks (i, j) with ``i - j`` a multiple of ``stride``."""
+    """Returns the blocks (i, j) with ``i - j`` a multiple of ``stride``."""
     _at_least_one(stride=stride)
     return BlockMask(tuple(tuple(range(i % stride, columns, stride)) for i in range(rows)), columns)
 
@@ -51,9 +51,9 @@ def strided(rows: int, columns: int, stride: int) -> BlockMask:
 def random(
     rows: int, columns: int, count: int, *, causal: bool = False, seed: int = 0
 ) -> BlockMask:
-    """For each block of queries ``count`` different blocks of keys, or all if there are fewer.
+    """Returns ``count`` random blocks of keys for each block of queries, or all of fewer blocks.
 
-    With ``causal`` they are not above the diagonal. The same ``seed`` gives the same blocks.
+    With ``causal`` no block is above the diagonal. The same ``seed`` gives the same blocks.
     """
     _at_least_one(count=count)
     draw = randomness.Random(seed)

@@ -1,4 +1,4 @@
-"""Block-sparse attention: standard attention whose scores are there for active blocks only."""
+"""Block-sparse attention: standard attention that computes only the scores of active blocks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .block_mask import BlockMask, local
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -29,17 +30,17 @@ def attention(
 ) -> Tensor:
     """Softmax attention to the keys of active blocks → [B, H, N, dv].
 
-    The weights of active blocks are kept for the backward pass, with q, k, v and the output, and
-    float32 for half inputs, as is what is summed up.
+    The backward pass keeps the weights of active blocks, q, k, v and the output. Weights and sums
+    are float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only; blocks above the diagonal are dropped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        block_mask: Which blocks are active, bool [ceil(N/block), ceil(M/block)] or one of
-            ``block_mask``'s patterns; all unless given. Queries with no active block get zeros.
+        causal: Query i sees only the keys 0 … i; blocks above the diagonal are dropped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        block_mask: The active blocks, bool [ceil(N/block), ceil(M/block)] or a pattern of
+            ``block_mask``; all by default. Queries without an active block get zeros.
         block: Queries, and keys, in a block.
 
     Raises:
@@ -61,7 +62,7 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the scores are, and where the weights of each active block lie."""
+    """The scale and the mask of the scores, and the place of each active block's weights."""
 
     mask: BlockMask
     block: int
@@ -80,7 +81,7 @@ class _Layout:
         causal: bool,
         scale: float | None,
     ) -> _Layout:
-        """Of a call's arguments; the mask is seen to fit."""
+        """Returns the layout of a call, and checks that the mask fits."""
         (N, d), M = q.shape[2:], k.shape[2]
         full = [-(-N // block), -(-M // block)]
         if isinstance(mask, Tensor) and mask.dtype != torch.bool:
@@ -102,11 +103,11 @@ class _Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Queries and keys of the largest block."""
+        """The queries and keys of the largest block."""
         return min(self.block, self.N), min(self.block, self.M)
 
     def parts(self, weights: Tensor) -> Iterator[tuple[slice, Tensor, list[tuple[slice, Tensor]]]]:
-        """For each block of queries: its weights [B·H, n, keys seen], and those of its blocks.
+        """Yields each block of queries: its weights [B·H, n, visible keys], whole and by block.
 
         ``weights`` is [B·H, active·block²]; a block of queries has its active blocks side by side.
         """
@@ -186,18 +187,18 @@ def _backward(
             del k_j, v_j, ds
         dq[:, :, rows] = dq_i.unflatten(0, (B, H))
         del q_i, grad_i, delta_i, dq_i
-    del slope  # room for dk and dv in the inputs' dtype
+    del slope  # makes room for dk and dv in the inputs' dtype
     dk = dk.to(q.dtype)
     return dq, dk, dv.to(q.dtype)
 
 
 def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
     return x[:, :, rows].flatten(0, 1).to(dtype)
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -209,7 +210,7 @@ _LOWER = f"({_SHORTER}*({_SHORTER} + 1)/2 + ({_ROWS} - {_SHORTER})*{_COLUMNS})"
 # active = -1 stands for all blocks, or all that are not above the diagonal.
 _ALL = f"(causal*{_LOWER} + (1 - causal)*{_ROWS}*{_COLUMNS})"
 _ACTIVE = f"(max(0, active) + max(0, -active)*{_ALL})"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _SOME = f"min(1, {_ACTIVE})*B*H*max(itemsize, 4)"
 _ROW, _COLUMN = f"{_SOME}*{_N}", f"{_SOME}*{_M}"
 
@@ -257,3 +258,5 @@ MODEL = KernelModel(
     forward=MemoryModel("block-sparse forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("block-sparse training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("block-sparse", attention, MODEL)

@@ -1,4 +1,4 @@
-"""Standard attention, checkpointed: scores and weights are forgotten, and computed again."""
+"""Standard attention, checkpointed: scores and weights are freed, and computed again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(
@@ -19,19 +20,19 @@ def attention(
     scale: float | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """``softmax(scale * q @ k.T) @ v`` → [B, H, N, dv], of which backward keeps the inputs only.
+    """``softmax(scale * q @ k.T) @ v`` → [B, H, N, dv]; backward keeps only the inputs.
 
-    Scores and weights do not outlive the forward pass. The backward pass computes them again, and
-    its peak is that of standard attention: what is won are the scores of all other layers.
+    Scores and weights are freed in the forward pass. The backward pass computes them again, and
+    its peak is the peak of standard attention; the scores of all other layers are saved.
 
     Args:
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        causal: Query i sees only the keys 0 … i.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
 
     Raises:
         ValueError: the inputs do not fit together.
@@ -159,3 +160,5 @@ MODEL = KernelModel(
     forward=MemoryModel("checkpointed forward", _forward({}), _DEFAULTS),
     training=MemoryModel("checkpointed training", _forward(_SCALE) + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("checkpointed", attention, MODEL, mask=True)

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 SMALLEST = 128
 
@@ -29,7 +30,7 @@ def attention(
 ) -> Tensor:
     """Softmax attention by √N x √M chunks, in the forward pass and in backward → [B, H, N, dv].
 
-    For the backward pass it keeps q, k, v and the mask: each chunk of queries is computed again,
+    The backward pass keeps q, k, v and the mask: each chunk of queries is computed again,
     its output, its largest scores and its sums as well. Within a chunk all is float32 for half
     inputs, and so are the gradients of k and v until they are complete.
 
@@ -37,17 +38,17 @@ def attention(
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only; chunks above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        causal: Query i sees only the keys 0 … i; chunks above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
         chunk_q: Queries in a chunk; √N unless given, and not below 128, where starting a chunk
             takes longer than computing it.
         chunk_k: Keys in a chunk; √M unless given, and not below 128.
 
     Raises:
-        ValueError: the inputs do not fit together, a chunk has no rows, or ``mask`` wants a
-            gradient.
+        ValueError: the inputs do not fit together, a chunk has no rows, or ``mask``
+            requires a gradient.
 
     O(N·d) memory, O(N²·d) time: Rabe and Staats, 2021 (arXiv 2112.05682), Self-attention Does Not
     Need O(n²) Memory.
@@ -74,13 +75,13 @@ def attention(
 
 
 def _root(length: int) -> int:
-    """The square root of a length, rounded up, but never below what is worth a chunk."""
+    """Returns the square root of a length, rounded up, but at least the shortest chunk."""
     return max(SMALLEST, math.isqrt(max(length, 1) - 1) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, and how they are cut into chunks."""
+    """The scale and the mask of the scores, and the size of their chunks."""
 
     causal: bool
     scale: float
@@ -88,7 +89,7 @@ class _Cut:
     chunk_k: int
 
     def columns(self, rows: slice, M: int) -> list[slice]:
-        """The chunks of keys that some of these queries see."""
+        """Returns the chunks of keys that some of the queries see."""
         seen = rows.stop if self.causal else M
         return [cols for cols in _blocks(M, self.chunk_k) if cols.start < seen]
 
@@ -121,10 +122,10 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut) ->
 
 
 def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
-    """One chunk of queries over all keys: its output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
+    """Returns a chunk of queries over all keys: output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
     BH, n, _ = q_i.shape
     acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·H, n, dv]
-    # Finite, so that a query that sees nothing has a difference to it.
+    # Finite, so that the difference is defined for a query that sees no key.
     row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·H, n, 1]
     row_sum = q_i.new_zeros(BH, n, 1)  # [B·H, n, 1]
     for cols in tile.cut.columns(rows, k.shape[2]):
@@ -136,7 +137,7 @@ def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tupl
         acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
         row_max = new_max
         del p, new_max, shrink
-    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
     return acc.div_(row_sum), row_max.add_(row_sum.log_())
 
 
@@ -167,7 +168,7 @@ def _backward(
             del k_j, v_j, p, ds
         dq[:, :, rows] = dq_i.unflatten(0, (B, H))
         del q_i, lse_i, grad_i, delta_i, dq_i
-    del tile, slope  # room for dk and dv in the inputs' dtype
+    del tile, slope  # makes room for dk and dv in the inputs' dtype
     dk = dk.to(q.dtype)
     return dq, dk, dv.to(q.dtype)
 
@@ -216,7 +217,7 @@ def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -279,3 +280,5 @@ MODEL = KernelModel(
     forward=MemoryModel("chunked forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("chunked", attention, MODEL, mask=True)

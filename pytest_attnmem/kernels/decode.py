@@ -16,7 +16,7 @@ from .input_checks import check_inputs
 class StaticCache:
     """Room for ``capacity`` positions made once, [B, Hkv, capacity, …], written in place.
 
-    A step gives back a cache that is longer by one and shares the room; the shorter one is used up.
+    A step returns a longer cache that shares the room; do not use the shorter cache again.
     """
 
     _keys: Tensor
@@ -35,7 +35,7 @@ class StaticCache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> StaticCache:
-        """An empty cache; its room is all that it will ever take."""
+        """Returns an empty cache; it never allocates more than its room."""
         sizes = [(B, Hkv, capacity, size) for size in (d, d if dv is None else dv)]
         keys, values = (torch.empty(size, dtype=dtype, device=device) for size in sizes)
         return cls(keys, values)
@@ -51,10 +51,10 @@ class StaticCache:
         return self._values[:, :, : self._length]
 
     def extended(self, k: Tensor, v: Tensor) -> StaticCache:
-        """With the keys and values of n more positions, [B, Hkv, n, …]; allocates nothing.
+        """Returns the cache with n more positions, [B, Hkv, n, …]; allocates nothing.
 
         Raises:
-            ValueError: there is no room for them.
+            ValueError: the cache has no room for them.
         """
         n, capacity = k.shape[2], self._keys.shape[2]
         if self._length + n > capacity:
@@ -68,9 +68,9 @@ class StaticCache:
 
 @dataclass(frozen=True, slots=True)
 class GrowingCache:
-    """As many positions as there are, [B, Hkv, M, …], copied to a longer tensor at each step.
+    """A cache of M positions, [B, Hkv, M, …], copied to a longer tensor at each step.
 
-    The old and the new one are there at once: who holds the old one holds both.
+    Both tensors exist during the copy, and as long as the caller keeps the old cache.
     """
 
     k: Tensor
@@ -87,13 +87,13 @@ class GrowingCache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> GrowingCache:
-        """An empty cache."""
+        """Returns an empty cache."""
         sizes = [(B, Hkv, 0, size) for size in (d, d if dv is None else dv)]
         keys, values = (torch.empty(size, dtype=dtype, device=device) for size in sizes)
         return cls(keys, values)
 
     def extended(self, k: Tensor, v: Tensor) -> GrowingCache:
-        """With the keys and values of n more positions, [B, Hkv, n, …]."""
+        """Returns a cache with n more positions, [B, Hkv, n, …]."""
         return GrowingCache(torch.cat((self.k, k), 2), torch.cat((self.v, v), 2))
 
 
@@ -109,28 +109,28 @@ def attention(
     scale: float | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Cache]:
-    """Softmax attention of N new positions to all M so far, themselves included → out, new cache.
+    """Softmax attention of N new positions to all M positions so far → out, new cache.
 
-    Usually N = 1; more are a prompt or a draft, and each sees those up to itself. A step is of
-    O(B·H·N·M) memory; a growing cache adds O(B·Hkv·M·(d + dv)), its own size once more. There is no
-    backward pass.
+    Usually N = 1; a prompt or a draft has more, and each position sees the positions up to itself.
+    A step takes O(B·H·N·M) memory; a growing cache adds O(B·Hkv·M·(d + dv)), its own size again.
+    There is no backward pass.
 
     Args:
         q: [B, H, N, d].
-        k: [B, Hkv, N, d], to be added to the cache; Hkv divides H, and query head h sees the key
-            head ``h // (H // Hkv)``.
+        k: [B, Hkv, N, d], added to the cache; Hkv divides H, and query head h sees the key head
+            ``h // (H // Hkv)``.
         v: [B, Hkv, N, dv].
-        cache: Of the M - N positions before, with the sizes, dtype and device of k and v.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        cache: The M - N positions before, with the sizes, dtype and device of k and v.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
 
     Returns:
         out [B, H, N, dv], and the cache of M positions.
 
     Raises:
         ValueError: the inputs, the mask or the cache do not fit together, the cache is full, or
-            a gradient is wanted.
+            a gradient is required.
 
     O(M) memory, O(M·d) if the cache grows, O(M·d) time: Shazeer, 2019 (arXiv 1911.02150), Fast
     Transformer Decoding: One Write-Head is All You Need, section 2.4.
@@ -139,31 +139,38 @@ def attention(
     (B, H, N, d), (Hkv, dv) = q.shape, (k.shape[1], v.shape[3])
     cache = cache.extended(k, v)
     M = cache.k.shape[2]
-    # The query heads of a group are rows of one product, which leaves keys and values as few.
+    # The query heads of a group are rows of one product, so keys and values are not repeated.
     rows = q.reshape(B * Hkv, H // Hkv * N, d)
     scores = q.new_empty(B * Hkv, H // Hkv * N, M)  # [B·Hkv, H/Hkv·N, M]
-    scores.baddbmm_(
-        rows, cache.k.flatten(0, 1).mT, beta=0, alpha=d**-0.5 if scale is None else scale
-    )
-    scores = scores.view(B, H, N, M)
-    if N > 1:
-        future = torch.ones(N, M, dtype=torch.bool, device=q.device).triu_(M - N + 1)  # [N, M]
-        scores.masked_fill_(future, -torch.inf)
-        del future
-    if mask is None:
-        weights = scores.softmax(-1)  # [B, H, N, M]
-    else:
-        if mask.dtype == torch.bool:
-            scores.masked_fill_(mask.logical_not(), -torch.inf)  # the mask's own shape
-        else:
-            scores.add_(mask)
-        weights = scores.softmax(-1)  # [B, H, N, M]
-        blind = scores.amax(-1, keepdim=True).isneginf()  # [B, H, N, 1], twice
-        weights.masked_fill_(blind, 0)  # softmax of no keys at all is 0/0
-        del blind
+    scale = d**-0.5 if scale is None else scale
+    scores.baddbmm_(rows, cache.k.flatten(0, 1).mT, beta=0, alpha=scale)
+    weights = _softmax(_hidden(scores.view(B, H, N, M), mask), mask)
     del scores
     out = torch.bmm(weights.view(B * Hkv, H // Hkv * N, M), cache.v.flatten(0, 1))
     return out.view(B, H, N, dv), cache
+
+
+def _hidden(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the scores [B, H, N, M], masked in place: -inf where a key is hidden."""
+    N, M = scores.shape[2:]
+    if N > 1:
+        future = torch.ones(N, M, dtype=torch.bool, device=scores.device)  # [N, M]
+        scores.masked_fill_(future.triu_(M - N + 1), -torch.inf)
+        del future  # before the mask is inverted
+    if mask is None:
+        return scores
+    if mask.dtype == torch.bool:
+        return scores.masked_fill_(mask.logical_not(), -torch.inf)  # the mask's own shape
+    return scores.add_(mask)
+
+
+def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the weights [B, H, N, M], zeros for a query that sees no keys."""
+    weights = scores.softmax(-1)  # [B, H, N, M]
+    if mask is not None:
+        blind = scores.amax(-1, keepdim=True).isneginf()  # [B, H, N, 1], twice
+        weights.masked_fill_(blind, 0)  # softmax of no keys at all is 0/0
+    return weights
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, cache: Cache, mask: Tensor | None) -> None:

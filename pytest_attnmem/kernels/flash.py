@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -30,7 +31,7 @@ def attention(
     A tile is ``block_q`` queries by ``block_k`` keys. With ``causal``, query i sees keys 0 to i and
     tiles above the diagonal are skipped. ``scale`` is ``d**-0.5`` by default.
 
-    For the backward pass it keeps q, k, v, the output and the logarithm of each row's sum of
+    The backward pass keeps q, k, v, the output and the logarithm of each row's sum of
     exponentials, [B, H, N]; scores are computed again. What is inside a tile, that logarithm and
     dq until it is complete are float32 for half inputs, and of the inputs' dtype otherwise.
 
@@ -53,7 +54,7 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, and how they are cut into tiles."""
+    """The scale and the mask of the scores, and the size of their tiles."""
 
     causal: bool
     scale: float
@@ -61,7 +62,7 @@ class _Cut:
     block_k: int
 
     def skips(self, rows: slice, cols: slice) -> bool:
-        """Whether the tile lies above the diagonal."""
+        """Returns True if the tile lies above the diagonal."""
         return self.causal and cols.start >= rows.stop
 
 
@@ -145,7 +146,7 @@ def _backward(
         dk[:, :, cols] = dk_j.unflatten(0, (B, H))
         dv[:, :, cols] = dv_j.unflatten(0, (B, H))
         del k_j, v_j, dk_j, dv_j
-    del tile, slope  # room for dq in the inputs' dtype
+    del tile, slope  # makes room for dq in the inputs' dtype
     return dq.to(q.dtype), dk, dv
 
 
@@ -178,17 +179,17 @@ def _blocks(total: int, size: int) -> list[slice]:
 
 
 def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
     return x[:, :, rows].flatten(0, 1).to(dtype)
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = "B*H*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
 _ROW = "B*H*min(block_q, N)*max(itemsize, 4)"
 _COLUMN = "B*H*min(block_k, M)*max(itemsize, 4)"
@@ -231,3 +232,5 @@ MODEL = KernelModel(
     forward=MemoryModel("flash forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("flash training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("flash", attention, MODEL)

@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 #: Wider heads do not fit a multiprocessor's shared memory.
 MAX_WIDTH = 256
@@ -26,7 +27,7 @@ def attention(
 ) -> Tensor:
     """Softmax attention by tiles in on-chip memory → [B, H, N, dv].
 
-    For the backward pass it keeps q, k, v, the output and the logarithm of each row's sum of
+    The backward pass keeps q, k, v, the output and the logarithm of each row's sum of
     exponentials, [B, H, N]; scores are computed again. Sums are float32, and of float32 inputs the
     products too. Tiles are chosen by timing them, once for each head dim and dtype: the first call
     is slow, and takes a buffer to clear the cache with. Inputs that are not contiguous are copied.
@@ -36,8 +37,8 @@ def attention(
             TRITON_INTERPRET=1 in the environment.
         k: [B, H, M, d].
         v: [B, H, M, dv], dv at most 256.
-        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
 
     Raises:
         ValueError: the inputs do not fit together, or are not what Triton's programs take.
@@ -59,17 +60,17 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """The programs, and what they are told beside the tensors."""
+    """The programs, and their arguments other than tensors."""
 
     programs: ModuleType | None
-    """None where tensors have no data, as in a simulated run: then there is nothing to launch."""
+    """None if tensors have no data, as in a simulated run: nothing is launched."""
     causal: bool
     scale: float
     d: int
     dv: int
 
     def launch(self, name: str, matrices: int, rows: int, block: str, *given: Any) -> None:
-        """Run a program for each block of rows of each matrix.
+        """Launches a program for each block of rows of each matrix.
 
         It is compiled for the head dims, and for the next powers of 2 that its tiles have.
         """
@@ -150,9 +151,9 @@ def _programs(q: Tensor) -> ModuleType | None:
         raise RuntimeError(
             f"flash-triton runs on cuda, or on the CPU with TRITON_INTERPRET=1, got {q.device}"
         )
-    from . import flash_triton_programs
+    from . import _flash_triton_programs
 
-    return flash_triton_programs
+    return _flash_triton_programs
 
 
 _KEPT = {"out": "B*H*N*dv*itemsize", "lse": "B*H*N*4"}
@@ -175,3 +176,5 @@ MODEL = KernelModel(
     forward=MemoryModel("flash-triton forward", _FORWARD),
     training=MemoryModel("flash-triton training", _FORWARD + _BACKWARD),
 )
+
+KERNEL = Kernel("flash-triton", attention, MODEL, devices=("cuda",))

@@ -44,8 +44,8 @@ def attention(
         q: [B, H, N, d]; float16, bfloat16 or float32.
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
         score_mod: ``(score, b, h, i, j) → score``, as flex_attention takes it.
         block_mask: Which tiles to visit, as flex_attention takes it, in place of ``causal``; not in
             the memory model.
@@ -85,7 +85,7 @@ def attention(
 
 
 def _check_reads(d: int, M: int, block: int) -> None:
-    """Refuse the sizes at which PyTorch's template for the CPU reads rows beyond the keys.
+    """Refuses the sizes at which PyTorch's template for the CPU reads rows beyond the keys.
 
     CppMicroGemmFP32Vec (torch/_inductor/codegen/cpp_micro_gemm.py, torch 2.13) multiplies 16 keys
     at a time. Where 8 are left over it still takes 16, if a vector of 8 floats (AVX2) divides d and
@@ -120,7 +120,7 @@ def _flex(
 
 
 def _options(device: torch.device) -> Any:
-    """The template for many queries, whatever their number: those for few keep partial results.
+    """Returns the options of the template for many queries; templates for few hold partial results.
 
     That of the CPU does not even compile without tables of full blocks; it is passed over where its
     partitions do not hold whole blocks.
@@ -129,14 +129,14 @@ def _options(device: torch.device) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong first, in a line."""
+    """Returns the first cause of an error, in a line."""
     while cause := getattr(error, "inner_exception", None) or error.__cause__:
         error = cause
     return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
 
 
 def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:
-    """For each block of queries those of keys that it sees, and the other way round: O(N + M)."""
+    """Returns the blocks of keys of each block of queries, and the reverse: O(N + M)."""
     rows, columns = -(-N // BLOCK), -(-M // BLOCK)
 
     def count(first: int, last: int, step: int = 1) -> Tensor:

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -28,27 +29,26 @@ def attention(
 ) -> Tensor:
     """Softmax attention by tiles, H/Hkv query heads to a key head → [B, H, N, dv].
 
-    A tile has one query head of each group, so that beside q, the output, a logarithm for each row
-    and their gradients all is of Hkv heads. For the backward pass it keeps q, k, v, the mask, the
-    output and the logarithm of each row's sum of exponentials, [B, H, N]; the gradients of k and v
-    are summed over a group as they are made. What is inside a tile, that logarithm and dq until it
-    is complete are float32 for half inputs, and of the inputs' dtype otherwise.
+    A tile has one query head of each group: only q, the output, the logarithm of each row's sum of
+    exponentials, [B, H, N], and their gradients have H heads. The backward pass keeps q, k, v, the
+    mask, the output and the logarithms, and sums the gradients of k and v over each group. Tiles,
+    the logarithms and dq until it is complete are float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
         k: [B, Hkv, M, d], Hkv a divisor of H; of one head, this is multi-query attention. Query
             head h sees the key head ``h // (H // Hkv)``.
         v: [B, Hkv, M, dv].
-        causal: Query i sees the keys 0 … i only; tiles above the diagonal are skipped.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
         block_q: Queries in a tile.
         block_k: Keys in a tile.
 
     Raises:
-        ValueError: the inputs do not fit together, a block has no rows, or ``mask`` wants a
-            gradient.
+        ValueError: the inputs do not fit together, a block has no rows, or ``mask``
+            requires a gradient.
 
     O(N·d) memory, O(N²·d) time: Ainslie et al., 2023 (arXiv 2305.13245), GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints.
@@ -90,7 +90,7 @@ def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, and how they are cut into tiles."""
+    """The scale and the mask of the scores, and the size of their tiles."""
 
     causal: bool
     scale: float
@@ -98,7 +98,7 @@ class _Cut:
     block_k: int
 
     def skips(self, rows: slice, cols: slice) -> bool:
-        """Whether the tile lies above the diagonal."""
+        """Returns True if the tile lies above the diagonal."""
         return self.causal and cols.start >= rows.stop
 
 
@@ -152,7 +152,7 @@ class _GroupedQuery(torch.autograd.Function):
             dk[:, :, cols] = dk_j.unflatten(0, (B, Hkv))
             dv[:, :, cols] = dv_j.unflatten(0, (B, Hkv))
             del k_j, v_j, dk_j, dv_j
-        del tile, slope  # room for dq in the inputs' dtype
+        del tile, slope  # makes room for dq in the inputs' dtype
         return dq.to(q.dtype), dk, dv, None, None
 
 
@@ -179,7 +179,7 @@ def _online(
     """A block of rows over all keys: its output [B·Hkv, n, dv], log-sum-exp [B·Hkv, n, 1]."""
     BH, n, _ = q_i.shape
     acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·Hkv, n, dv]
-    # Finite, so that a query that sees nothing has a difference to it.
+    # Finite, so that the difference is defined for a query that sees no key.
     row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·Hkv, n, 1]
     row_sum = q_i.new_zeros(BH, n, 1)  # [B·Hkv, n, 1]
     for cols in _blocks(k.shape[2], tile.cut.block_k):
@@ -193,7 +193,7 @@ def _online(
         acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
         row_max = new_max
         del new_max, shrink
-    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
     return acc.div_(row_sum), row_max.add_(row_sum.log_())
 
 
@@ -244,12 +244,12 @@ def _blocks(total: int, size: int) -> list[slice]:
 def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
     """One block of rows, [B·Hkv, n, …]: a view, or a copy if asked for or of another dtype."""
     block = x[:, :, rows].flatten(0, 1)
-    # A gradient may be one number expanded, which no GEMM takes.
+    # A gradient may be one number, expanded, and no GEMM accepts it.
     layout = torch.contiguous_format if copy else torch.preserve_format
     return block.to(dtype, copy=copy, memory_format=layout)
 
 
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = "B*Hkv*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
 _ROW = "B*Hkv*min(block_q, N)*max(itemsize, 4)"
 _COLUMN = "B*Hkv*min(block_k, M)*max(itemsize, 4)"
@@ -296,3 +296,5 @@ MODEL = KernelModel(
     forward=MemoryModel("grouped-query forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("grouped-query training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("grouped-query", attention, MODEL, mask=True, gqa=True)

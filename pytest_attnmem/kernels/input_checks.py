@@ -1,4 +1,4 @@
-"""What every kernel asks of its inputs, checked before anything is allocated."""
+"""The checks of a kernel's inputs, before it allocates memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> None:
-    """See that q is [B, H, N, d], k [B, H, M, d], v [B, H, M, dv], and that ``mask`` fits.
+    """Checks that q is [B, H, N, d], k [B, H, M, d], v [B, H, M, dv], and that ``mask`` fits.
 
-    All are of one of ``DTYPES`` and on one device. A mask is bool, True where a key may be seen,
-    or of q's dtype, to be added to the scores; it broadcasts to [B, H, N, M].
+    All tensors have one of ``DTYPES`` and are on one device. A mask is bool, True for a visible
+    key, or of q's dtype, added to the scores; it broadcasts to [B, H, N, M].
 
     Raises:
-        ValueError: one of them is not so; the text states what it must be, then what it is.
+        ValueError: a tensor does not fit; the text states the contract, then the tensor.
     """
     if q.dim() != 4 or q.shape[3] < 1:
         raise ValueError(f"q must have shape [B, H, N, d] with d >= 1, got {list(q.shape)}")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(
@@ -24,8 +25,8 @@ def attention(
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Must be False; ``linear_causal`` is the causal one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be False; ``linear_causal`` is causal.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
 
     Raises:
         ValueError: the inputs do not fit together, or ``causal`` is asked for.
@@ -50,7 +51,7 @@ _Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
 _OUT, _ROW = "B*H*N*dv*itemsize", "B*H*N*itemsize"
 _STATE, _TOTAL = "B*H*d*dv*itemsize", "B*H*d*itemsize"
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
 _EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
 
@@ -113,3 +114,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear forward", _forward({})),
     training=MemoryModel("linear training", _forward({"phi_k": _K}) + _BACKWARD),
 )
+
+KERNEL = Kernel("linear", attention, MODEL, causal=(False,), softmax=False)

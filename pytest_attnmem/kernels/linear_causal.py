@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -20,8 +21,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
 
     Raises:
         ValueError: the inputs do not fit together, or ``causal`` is False.
@@ -56,7 +57,7 @@ _STATE = "B*H*N*d*dv*itemsize"
 _FIRST = "B*H*min(N, M)*d*itemsize"
 _SHORT, _UNEQUAL = "min(1, max(0, N - M))", "min(1, max(N - M, M - N))"  # 0 or 1
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
 _EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
 
@@ -155,3 +156,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-causal forward", _forward({})),
     training=MemoryModel("linear-causal training", _forward(_KV) + _BACKWARD),
 )
+
+KERNEL = Kernel("linear-causal", attention, MODEL, causal=(True,), softmax=False)

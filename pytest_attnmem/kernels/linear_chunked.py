@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -28,7 +29,7 @@ def attention(
     """Linear attention of query i to the keys 0 … i, with features φ = elu + 1 → [B, H, N, dv].
 
     Memory is O(N·dv) for the output and O(block·(block + d + dv) + d·dv) for the work on a chunk,
-    time O(N·(block·(d + dv) + d·dv)). For the backward pass it keeps q, k, v, the output and each
+    time O(N·(block·(d + dv) + d·dv)). The backward pass keeps q, k, v, the output and each
     row's sum of weights, [B, H, N], and no state: dq takes the states in their order once more, dk
     and dv take those of the gradient in reverse. Within a chunk all is float32 for half inputs.
 
@@ -36,8 +37,8 @@ def attention(
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
         block: Positions in a chunk.
 
     Raises:
@@ -99,7 +100,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> tuple[T
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What the gradients of a chunk are made of."""
+    """The tensors that the gradients of a chunk are computed from."""
 
     q: Tensor
     k: Tensor
@@ -109,12 +110,12 @@ class _Chunk:
     grad: Tensor
 
     def state(self) -> Tensor:
-        """The sum over no keys."""
+        """Returns the state before the first key: zeros."""
         BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
     def load(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features of q and k, v, and the gradient of what v is mapped to.
+        """Returns the features of q and k, v, and the gradient of the output of v's columns.
 
         With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
         of ds is in v's last column, which is -1.
@@ -171,7 +172,7 @@ def _blocks(total: int, size: int) -> list[slice]:
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …], as a new tensor."""
+    """Returns a block of rows, [B·H, n, …], as a new tensor."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -196,7 +197,7 @@ _WEIGHTS = f"{_ROWS}*min(block, N, M)"
 _KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{_WIDE}"}
 _STATE = {"state": f"B*H*d*(dv + 1)*{_WIDE}"}
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 
@@ -245,3 +246,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-chunked forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("linear-chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("linear-chunked", attention, MODEL, causal=(True,), softmax=False)

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -26,8 +27,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
 
     Raises:
         ValueError: the inputs do not fit together, or ``causal`` is False.
@@ -79,7 +80,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, Tenso
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What the gradients are made of."""
+    """The tensors that the gradients are computed from."""
 
     q: Tensor
     k: Tensor
@@ -89,12 +90,12 @@ class _Saved:
     grad: Tensor
 
     def state(self) -> Tensor:
-        """The sum over no position."""
+        """Returns the state before the first position: zeros."""
         BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
     def slope(self, t: int) -> Tensor:
-        """The gradient of what v is mapped to at ``t``.
+        """Returns the gradient of the output of v's columns at ``t``.
 
         With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
         of ds is in v's last column, which is -1.
@@ -142,7 +143,7 @@ def _key_gradients(saved: _Saved) -> tuple[Tensor, Tensor]:
 
 
 def _copy(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
-    """The rows at one position, [B·H, 1, …], as a new tensor."""
+    """Returns the rows at one position, [B·H, 1, …], as a new tensor."""
     rows = x[:, :, t].flatten(0, 1).unsqueeze(1)
     return rows.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -166,7 +167,7 @@ _KEPT = {
     "state": f"B*H*d*(dv + 1)*{_WIDE}",
 }
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 
@@ -200,3 +201,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-recurrent forward", _FORWARD),
     training=MemoryModel("linear-recurrent training", _FORWARD + _BACKWARD),
 )
+
+KERNEL = Kernel("linear-recurrent", attention, MODEL, causal=(True,), softmax=False)

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 BLOCK = 64
 
@@ -29,15 +30,15 @@ def attention(
 
     Memory is O(N·(d + dv + block) + N/block·d·dv), least where block is √(d·dv), and the depth
     O(log(N/block)): each chunk's sum over its keys is made at once, and a scan turns them into the
-    states before each. For the backward pass it keeps those, q, k, v, the output and a factor for
+    states before each. The backward pass keeps those, q, k, v, the output and a factor for
     each row, [B, H, N]; all within a chunk is computed again. Work is in float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
         k: [B, H, M, d]; keys past N are seen by no query, and queries past M see all keys.
         v: [B, H, M, dv].
-        causal: Must be True; ``linear`` is the bidirectional one.
-        eps: Added to the sum of weights, which is 0 where all features are.
+        causal: Must be True; ``linear`` is bidirectional.
+        eps: Added to the sum of weights, which is 0 if all features are 0.
         block: Positions from one checkpointed state to the next.
 
     Raises:
@@ -178,7 +179,7 @@ class _Chunks:
         self.dtype = torch.promote_types(q.dtype, torch.float32)
 
     def split(self, x: Tensor, width: int, fill: int = 0) -> Tensor:
-        """A copy of x [B, H, …, w] in chunks, ``fill`` in what ``width`` has more."""
+        """Returns a copy of x [B, H, …, w] in chunks of ``width`` columns, new ones of ``fill``."""
         B, H, _, w = x.shape
         chunks = x.new_zeros(self.count, B * H, self.size, width, dtype=self.dtype)
         for whole, part in self._parts(x, chunks):
@@ -187,22 +188,22 @@ class _Chunks:
         return chunks
 
     def features(self, x: Tensor) -> Tensor:
-        """φ(x) in chunks; the features of nothing are 1, so that values there must be 0."""
+        """Returns φ(x) in chunks; padding has the features 1, so its values must be 0."""
         return F.elu(self.split(x, x.shape[3]), inplace=True).add_(1)
 
     def values(self, v: Tensor) -> Tensor:
-        """v in chunks, with a column of ones: what it is mapped to is the sum of weights."""
+        """Returns v in chunks, with a column of ones whose output is the sum of weights."""
         return self.split(v, v.shape[3] + 1, 1)
 
     def merge(self, chunks: Tensor, out: Tensor) -> Tensor:
-        """Write the chunks [G·B·H, C, …] to ``out`` [B, H, …], as far as both go."""
+        """Returns ``out`` [B, H, …] filled with the chunks [G·B·H, C, …], without padding."""
         chunks = chunks.unflatten(0, (self.count, chunks.shape[0] // max(1, self.count)))
         for whole, part in self._parts(out, chunks):
             whole.copy_(part)
         return out
 
     def _parts(self, x: Tensor, chunks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Views of x and of the chunks that line up: the full ones, and the rest."""
+        """Yields matching views of x and of the chunks: all full chunks, then the rest."""
         rows = x.flatten(0, 1)[:, : self.length]
         full, rest = divmod(rows.shape[1], self.size)
         if full:
@@ -213,7 +214,7 @@ class _Chunks:
 
 
 def _all(chunks: Tensor) -> Tensor:
-    """All chunks as one batch, [G·B·H, …]."""
+    """Returns all chunks as one batch, [G·B·H, …]."""
     return chunks.flatten(0, 1)
 
 
@@ -228,7 +229,7 @@ _STATES = {"states": _STATE}
 _TOTAL = {"total": f"{_ROWS}*(dv + 1)"}
 _KEPT = {**_STATES, "out": "B*H*N*dv*itemsize", "factor": f"B*H*N*{_WIDE}"}
 
-# On the CPU a Python number is 8 bytes, and a copy in the dtype of the tensor if that is another.
+# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 _ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
 _EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 
@@ -280,3 +281,5 @@ MODEL = KernelModel(
     forward=MemoryModel("linear-scan forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("linear-scan training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+KERNEL = Kernel("linear-scan", attention, MODEL, causal=(True,), softmax=False)

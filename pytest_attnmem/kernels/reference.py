@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -33,12 +31,14 @@ def standard_attention(
         mask: Broadcastable to [..., N, M]: bool, or integers as such, true where a key may be
             seen; floats are added to the scores. A query that may see nothing gets zeros, as do
             its weights.
-        causal: Query i sees the keys 0 … i only.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        causal: Query i sees only the keys 0 … i.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
 
     Raises:
         ValueError: the shapes do not fit together.
     """
+    import numpy as np
+
     q, k, v = np.asarray(Q), np.asarray(K), np.asarray(V)
     dtype = np.result_type(q, k, v, np.float16)
     q, k, v = q.astype(dtype, copy=False), k.astype(dtype, copy=False), v.astype(dtype, copy=False)

@@ -46,7 +46,7 @@ def attention(
         k: [B, H, M/R, d], one R-th of M keys.
         v: [B, H, M/R, dv].
         causal: Query i of all N sees the keys 0 … i of all M. Later ranks then have more to do.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
         group: The ranks; all there are, unless given.
         block_q: Queries in a tile.
         block_k: Keys in a tile.
@@ -161,7 +161,7 @@ def _backward(
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the scores are, where this rank's lie, and how they are cut into tiles."""
+    """The scale and the mask of the scores, this rank's part of them, and its tiles."""
 
     causal: bool
     scale: float
@@ -172,14 +172,14 @@ class _Cut:
     m: int
 
     def tiles(self, owner: int) -> Iterator[tuple[slice, slice]]:
-        """Rows and columns of the tiles with ``owner``'s keys that are not all hidden."""
+        """Yields the rows and columns of the tiles with visible keys of ``owner``."""
         for rows in _blocks(self.n, self.block_q):
             for cols in _blocks(self.m, self.block_k):
                 if not self.causal or self.diagonal(owner, rows, cols) > -(rows.stop - rows.start):
                     yield rows, cols
 
     def diagonal(self, owner: int, rows: slice, cols: slice) -> int:
-        """The last column that the tile's first row sees, where it may see all before."""
+        """Returns the last column that the tile's first row sees."""
         first: int = rows.start - cols.start  # a slice's ends are of any type
         return self.rank * self.n - owner * self.m + first
 
@@ -219,13 +219,13 @@ def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 _WIDE = "max(itemsize, 4)"  # bytes of one element of sums
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _ROW, _COLUMN = f"B*H*min(block_q, N//R)*{_WIDE}", f"B*H*min(block_k, M//R)*{_WIDE}"
 _TILE = f"{_ROW}*min(block_k, M//R)"
 _TILES = {"tile": _TILE, "hidden": "causal*min(block_q, N//R)*min(block_k, M//R)"}

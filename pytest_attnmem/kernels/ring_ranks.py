@@ -1,4 +1,4 @@
-"""A ring of ranks: what each sends on to the next, and receives from the one before."""
+"""A ring of ranks: each rank sends tensors to the next and receives from the previous one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ranks:
     size: int
 
     def check_sizes(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        """See that all have the same, before one waits for what another will not send.
+        """Checks that all ranks have the same sizes, before a rank waits for tensors in vain.
 
         Where tensors have no data, as in a simulated run, there is nothing to see.
 
@@ -46,7 +46,7 @@ class Ranks:
                 )
 
     def circulate(self, *own: Tensor) -> Iterator[tuple[int, list[Tensor]]]:
-        """Each rank in turn, this one first, and its tensors; the next are on their way meanwhile.
+        """Yields each rank, this one first, and its tensors while the next ones are on their way.
 
         There is room for two other ranks', made at once, so that every rank's peak is the same.
         """
@@ -61,7 +61,7 @@ class Ranks:
         yield (self.rank + 1) % self.size, at_hand
 
     def exchange(self, sent: Sequence[Tensor], received: Sequence[Tensor]) -> list[dist.Work]:
-        """Begin to send to the next rank and to receive from the one before."""
+        """Starts to send to the next rank and to receive from the previous rank."""
         after, before = (
             dist.get_global_rank(self.group, (self.rank + turn) % self.size) for turn in (1, -1)
         )
@@ -73,13 +73,13 @@ class Ranks:
 
 
 def finish(works: list[dist.Work]) -> None:
-    """Wait for what was begun."""
+    """Waits for the started transfers."""
     for work in works:
         work.wait()
 
 
 def join(group: ProcessGroup | None) -> Ranks:
-    """This process's place in the group, or among all there are.
+    """Returns this process's place in the group, or among all processes.
 
     Raises:
         RuntimeError: there is no process group, or this process is not in it.

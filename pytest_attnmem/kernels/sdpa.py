@@ -1,7 +1,7 @@
-"""PyTorch's own ``scaled_dot_product_attention``, pinned to one of its backends.
+"""PyTorch's ``scaled_dot_product_attention``, pinned to one of its backends.
 
-The models of flash and efficient do not count the scratch of CUDA's fused kernels, of which their
-backward pass has much (aten/src/ATen/native/transformers/cuda).
+The models of flash and efficient do not count the scratch of CUDA's fused kernels, which is large
+in their backward pass (aten/src/ATen/native/transformers/cuda).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def flash(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """The flash backend, of the CPU or of CUDA; dv = d.
+    """The flash backend, on the CPU or on CUDA; dv = d.
 
     q [B, H, N, d], k and v [B, H, M, d] → out [B, H, N, d].
 
@@ -52,7 +53,7 @@ def efficient(
 def cudnn(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """cuDNN's backend, on CUDA. Its workspace is cuDNN's secret, so there is no model of it.
+    """cuDNN's backend, on CUDA. It has no memory model, because its workspace is not documented.
 
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
     """
@@ -71,8 +72,8 @@ def math(
     """The math backend, on any device: scores and weights in full, of float32 at least.
 
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. ``mask`` broadcasts to
-    [B, H, N, M]: bool, True where a key may be seen, or of q's dtype, added to the scores; not
-    together with ``causal``. A query that may see nothing gets zeros. Raises as :func:`flash`.
+    [B, H, N, M]: bool, True for a visible key, or of q's dtype, added to the scores; not
+    together with ``causal``. A query that sees no key gets zeros. Raises as :func:`flash`.
 
     O(N² + N·d) memory, O(N²·d) time: Vaswani et al., 2017 (arXiv 1706.03762), Attention Is All
     You Need.
@@ -248,4 +249,10 @@ _NO_MASK = {"causal": 0, "mask": 0}
 MATH = KernelModel(
     MemoryModel("sdpa math forward", _math_forward({}), _NO_MASK),
     MemoryModel("sdpa math training", _math_forward({"scaled k": _KW}) + _MATH_BACKWARD, _NO_MASK),
+)
+
+KERNELS = (
+    Kernel("sdpa-flash", flash, FLASH, equal_head_dims=True),
+    Kernel("sdpa-efficient", efficient, EFFICIENT, devices=("cuda",)),
+    Kernel("sdpa-math", math, MATH, mask=True),
 )

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 WINDOW, BLOCK = 256, 128
 
@@ -38,9 +39,9 @@ def attention(
         v: [B, H, M, dv].
         causal: Query i sees itself and what is before it, ``window`` keys: j = i - window + 1 … i.
             Otherwise it sees as many on either side: ``|i - j| < window``.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros, and so does one that is
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros, and so does one that is
             ``window`` or more past the last key.
         window: Keys that a query sees on one side, itself included.
         block: Queries computed at a time.
@@ -70,7 +71,7 @@ def attention(
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """The band of the scores that is seen, and how it is cut into blocks."""
+    """The visible band of the scores, and its blocks."""
 
     causal: bool
     scale: float
@@ -81,36 +82,36 @@ class _Band:
 
     @property
     def ahead(self) -> int:
-        """Keys that a query sees after its own."""
+        """The number of keys that a query sees after its own."""
         return 0 if self.causal else self.window - 1
 
     @property
     def behind(self) -> int:
-        """Keys that a query sees before its own."""
+        """The number of keys that a query sees before its own."""
         return self.window - 1
 
     @property
     def queries(self) -> int:
-        """How many queries see a key at all."""
+        """The number of queries that see a key."""
         return min(self.N, self.M + self.behind)
 
     @property
     def keys(self) -> int:
-        """How many keys are seen at all."""
+        """The number of keys that a query sees."""
         return min(self.M, self.N + self.ahead)
 
     @property
     def rows(self) -> int:
-        """Queries in a block."""
+        """The number of queries in a block."""
         return min(self.block, self.queries)
 
     @property
     def columns(self) -> int:
-        """Keys that a block sees. All see as many, although at the ends some are hidden."""
+        """The number of keys of a block, the same for all blocks; some are hidden at the ends."""
         return min(self.keys, self.rows + self.behind + self.ahead)
 
     def blocks(self) -> list[tuple[slice, slice]]:
-        """Each block's queries, and the keys that some of them see."""
+        """Returns each block's queries, and the keys that some of them see."""
         total, size = self.queries, max(self.rows, 1)
         cut = [slice(i, min(i + size, total)) for i in range(0, total, size)]
         last = self.keys - self.columns
@@ -170,7 +171,7 @@ def _backward(
         dq_i = torch.empty_like(q_i)  # [B·H, n, d]
         dq[:, :, rows] = dq_i.baddbmm_(ds, k_i, beta=0, alpha=band.scale).unflatten(0, (B, H))
         del q_i, k_i, v_i, grad_i, p, ds, dq_i
-    del tile, slope  # room for dk and dv in the inputs' dtype
+    del tile, slope  # makes room for dk and dv in the inputs' dtype
     dk = dk.to(q.dtype)
     return dq, dk, dv.to(q.dtype)
 
@@ -205,7 +206,7 @@ class _Tile:
                 torch.where(mask, scores, self._nothing, out=scores)
             else:
                 scores.add_(mask)
-        # Finite, so that a query that sees nothing has a difference to it.
+        # Finite, so that the difference is defined for a query that sees no key.
         largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
         p.sub_(largest).exp_()
         del largest
@@ -214,12 +215,12 @@ class _Tile:
 
 
 def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
+    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
     return x[:, :, rows].flatten(0, 1).to(dtype)
 
 
 def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The same as a new tensor; a gradient may be one number expanded, which no GEMM takes."""
+    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
     block = x[:, :, rows].flatten(0, 1)
     return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
@@ -227,7 +228,7 @@ def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
 _AHEAD = "(1 - causal)*(window - 1)"
 _ROWS = "min(block, N, M + window - 1)"
 _COLUMNS = f"min(M, N + {_AHEAD}, {_ROWS} + window - 1 + {_AHEAD})"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = f"B*H*{_ROWS}*{_COLUMNS}*max(itemsize, 4)"
 _ROW = f"B*H*{_ROWS}*max(itemsize, 4)"
 _COLUMN = f"B*H*{_COLUMNS}*max(itemsize, 4)"
@@ -271,3 +272,11 @@ MODEL = KernelModel(
     forward=MemoryModel("sliding-window forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("sliding-window training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+
+def _window(behind: Any) -> Any:
+    """Keys less than a window away, before and after the query."""
+    return abs(behind) < WINDOW
+
+
+KERNEL = Kernel("sliding-window", attention, MODEL, mask=True, pattern=_window)

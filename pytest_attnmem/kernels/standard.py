@@ -1,4 +1,4 @@
-"""Softmax attention as it is written on a whiteboard, scores and weights in full."""
+"""Softmax attention with scores and weights in full."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
 
 
 @overload
@@ -43,16 +44,16 @@ def attention(
     mask: Tensor | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """``softmax(scale * q @ k.T) @ v`` → out [B, H, N, dv], and the weights [B, H, N, M] if asked.
+    """``softmax(scale * q @ k.T) @ v`` → out [B, H, N, dv], and weights [B, H, N, M] if requested.
 
     Args:
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys 0 … i only.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros, as do its weights.
+        causal: Query i sees only the keys 0 … i.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros, as do its weights.
         return_weights: Return ``(out, weights)``.
 
     Raises:
@@ -172,3 +173,5 @@ MODEL = KernelModel(
         "standard training", _forward(_FUTURE, _SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
     ),
 )
+
+KERNEL = Kernel("standard", attention, MODEL, mask=True)

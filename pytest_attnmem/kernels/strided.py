@@ -12,6 +12,9 @@ from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
+from .kernel import Kernel
+
+_Pairs = list[tuple[slice, slice]]
 
 
 def attention(
@@ -26,10 +29,9 @@ def attention(
 ) -> Tensor:
     """Softmax attention to near keys and to every stride-th → [B, H, N, dv].
 
-    Near keys are taken by blocks of queries, far ones by residue, a strided
-    view; both add to one running softmax. For the backward pass it keeps q, k, v, the mask, the
-    output and the logarithm of each row's sum of exponentials, [B, H, N]. Scores, that logarithm
-    and what is summed up are float32 for half inputs.
+    Near keys are taken by blocks of queries, far keys by residue, a strided view; both add to one
+    running softmax. Backward keeps q, k, v, the mask, the output and the logarithm of each row's
+    sum of exponentials, [B, H, N]. Scores, logarithms and sums are float32 for half inputs.
 
     Args:
         q: [B, H, N, d].
@@ -37,14 +39,14 @@ def attention(
         v: [B, H, M, dv].
         causal: Query i sees the keys j <= i only. Of these, and without ``causal`` of all, it sees
             those with ``|i - j| < stride`` and those with ``i - j`` a multiple of ``stride``.
-        scale: What the scores are multiplied by; ``d ** -0.5`` unless given.
-        mask: Broadcastable to [B, H, N, M]: bool, True where a key may be seen, or of q's dtype,
-            added to the scores. A query that may see nothing gets zeros.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
         stride: √N, rounded up, unless given; memory is O(N·d + stride² + N·M/stride²).
 
     Raises:
-        ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask`` wants a
-            gradient.
+        ValueError: the inputs do not fit together, ``stride`` is less than 1, or ``mask``
+            requires a gradient.
 
     O(N·d) memory, O(N·√N·d) time: Child et al., 2019 (arXiv 1904.10509), Generating Long Sequences
     with Sparse Transformers.
@@ -55,22 +57,18 @@ def attention(
     (N, d), M = q.shape[2:], k.shape[2]
     stride = math.isqrt(max(N, 1) - 1) + 1 if stride is None else stride
     pattern = _Pattern(causal, d**-0.5 if scale is None else scale, stride, N, M)
-    if not torch.is_grad_enabled():
-        return _forward(q, k, v, mask, pattern)[0]
-    if mask is not None and mask.requires_grad:
+    differentiable = torch.is_grad_enabled()
+    if differentiable and mask is not None and mask.requires_grad:
         raise ValueError("mask must not require a gradient in strided, got one that does")
-    if q.requires_grad or k.requires_grad or v.requires_grad:
+    if differentiable and (q.requires_grad or k.requires_grad or v.requires_grad):
         out: Tensor = _Strided.apply(q, k, v, mask, pattern)  # type: ignore[no-untyped-call]
         return out
     return _forward(q, k, v, mask, pattern)[0]
 
 
-_Pairs = list[tuple[slice, slice]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """Which scores are seen, and the blocks of queries and keys that hold them, each score once."""
+    """The visible scores, and the blocks of queries and keys that hold each score once."""
 
     causal: bool
     scale: float
@@ -152,7 +150,7 @@ def _forward(
     (B, H, N, _), dv = q.shape, v.shape[3]
     dtype = torch.promote_types(q.dtype, torch.float32)
     acc = q.new_zeros(B, H, N, dv, dtype=dtype)  # [B, H, N, dv]
-    # Finite, so that a query that sees nothing has a difference to it.
+    # Finite, so that the difference is defined for a query that sees no key.
     row_max = q.new_full((B, H, N, 1), torch.finfo(dtype).min, dtype=dtype)  # [B, H, N, 1]
     row_sum = torch.zeros_like(row_max)  # [B, H, N, 1]
     for n, m, pairs in (pattern.near(), pattern.far()):
@@ -170,7 +168,7 @@ def _forward(
             old_max.copy_(new_max)
             del q_i, p, new_max  # before the next ones are made
         del tile
-    row_sum.clamp_(min=1)  # as it is, unless nothing is seen: the largest score alone adds 1
+    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
     return acc.div_(row_sum).to(q.dtype), row_max.add_(row_sum.log_())
 
 
@@ -203,7 +201,7 @@ class _Tile:
         return scores
 
     def _hide(self, rows: slice, cols: slice) -> Tensor:
-        """True where a key is not seen, or is seen elsewhere."""
+        """Returns True where a key is hidden, or belongs to another block."""
         hidden, pattern = self._hidden.fill_(True), self._pattern
         if rows.step is None:
             offset = rows.start - cols.start
@@ -216,21 +214,19 @@ class _Tile:
 def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
     """Some of the rows, [B·H, n, …]: a view, or a copy if asked for or of another dtype."""
     block = x[:, :, rows].flatten(0, 1)
-    # A gradient may be one number expanded, which no GEMM takes.
+    # A gradient may be one number, expanded, and no GEMM accepts it.
     layout = torch.contiguous_format if copy else torch.preserve_format
     return block.to(dtype, copy=copy, memory_format=layout)
 
 
 _STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0
 _AHEAD = f"(1 - causal)*({_STRIDE} - 1)"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose blocks are converted when loaded
+_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _WIDE = "max(itemsize, 4)"
-
-#: Queries by keys of the largest block of either kind.
+# Queries by keys in the largest block of near and of far keys.
 _NEAR_ROWS = f"min({_STRIDE}, N, M + {_STRIDE} - 1)"
 _NEAR = (_NEAR_ROWS, f"min(M, N + {_AHEAD}, {_NEAR_ROWS} + {_STRIDE} - 1 + {_AHEAD})")
 _FAR = (f"ceil(N/{_STRIDE})", f"ceil((causal*min(N, M) + (1 - causal)*M)/{_STRIDE})")
-
 _ROW = f"B*H*N*{_WIDE}"
 
 
@@ -245,7 +241,6 @@ def _tile(kind: tuple[str, str]) -> dict[str, str]:
 
 
 def _softmax(name: str, kind: tuple[str, str]) -> tuple[Phase, ...]:
-    """The phases of one block in the forward pass."""
     n, m = (f"B*H*{size}*{_WIDE}" for size in kind)
     held = {**_SUMS, **_tile(kind)}
     return (
@@ -262,7 +257,6 @@ _FORWARD = (
     *_softmax("far", _FAR),
     Phase("acc.to(q.dtype)", {**_SUMS, "out": f"{_HALF}*{_OUT}"}),
 )
-
 _LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _KEPT = {**_LOSS, "out": _OUT, "lse, delta": f"2*{_ROW}"}
 _DQ, _DK, _DV = f"{_ROW}*d", f"B*H*M*d*{_WIDE}", f"B*H*M*dv*{_WIDE}"
@@ -290,9 +284,17 @@ _BACKWARD = (
         {**_NARROWER, "dk": "B*H*M*d*itemsize", "narrow dv": f"{_HALF}*B*H*M*dv*itemsize"},
     ),
 )
-
 _DEFAULTS = {"causal": 0, "mask": 0, "stride": 0}
 MODEL = KernelModel(
     forward=MemoryModel("strided forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("strided training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
+
+
+def _near_and_far(behind: Any) -> Any:
+    """Keys less than √N away, and keys a multiple of √N away."""
+    stride = math.ceil(math.sqrt(len(behind)))
+    return (abs(behind) < stride) | (behind % stride == 0)
+
+
+KERNEL = Kernel("strided", attention, MODEL, mask=True, pattern=_near_and_far)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import Any
+from typing import Any, Final
+
+from ..allocator.configuration import VARIABLES
+
+#: The variables that configure PyTorch's allocator and the workspaces of its libraries.
+SETTINGS: Final = (*VARIABLES, "CUBLAS_WORKSPACE_CONFIG")
 
 
 def describe() -> dict[str, Any]:
-    """Versions and devices; what torch knows only where something imported it."""
+    """Returns versions and devices; those that torch knows only if something imported it."""
     facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": sys.platform,
@@ -28,10 +33,9 @@ def describe() -> dict[str, Any]:
     if torch.cuda.is_initialized():
         major, minor = torch.cuda.get_device_capability()
         facts |= {"device": torch.cuda.get_device_name(), "compute_capability": f"{major}.{minor}"}
-        settings = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
         facts["allocator"] = {
             "backend": torch.cuda.get_allocator_backend(),
-            **{name: os.environ[name] for name in settings if name in os.environ},
+            **{name: os.environ[name] for name in SETTINGS if name in os.environ},
         }
     if os.environ.get("ATTNMEM_NULL_PROFILE"):
         from ..nulldevice.counts import counted
@@ -41,7 +45,7 @@ def describe() -> dict[str, Any]:
 
 
 def merged(first: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
-    """The facts of two processes that ran parts of a session; what they count is added up."""
+    """Returns the facts of two processes that ran parts of one session, their counts added up."""
     if first is None or first.get("torch") is None:
         return other
     counts, more = first.get("null_device"), other.get("null_device")

@@ -1,4 +1,4 @@
-"""Garbage collection at a price that every test can pay."""
+"""Garbage collection that is cheap enough to run before every test."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from pathlib import Path
 
 
 class GarbageFreezer:
-    """Collects before each measured test, and looks only at what is new since the last one.
+    """Collects before each measured test, and visits only objects made since the last collection.
 
-    With torch imported a full collection visits some 165 000 objects and takes about 70 ms. So
-    after one, what survived is frozen: the next visits what came since. Freezing happens before a
-    test's own fixtures are made, so theirs are never frozen while in use. What is frozen and later
-    becomes cyclic garbage (a module's fixtures, after their teardown) would not be found; so
-    everything is thawed when the tests of another file begin, and at the end.
+    With torch imported, a full collection visits some 165 000 objects and takes about 70 ms. So
+    the objects that survive one are frozen, and the next collection skips them. Objects are frozen
+    before a test's own fixtures are made, so fixtures are never frozen while in use. A frozen
+    object that later becomes cyclic garbage (a module's fixture after its teardown) would not be
+    collected; so everything is unfrozen when the tests of another file begin, and at the end.
     """
 
     def __init__(self) -> None:
-        # Somebody who froze before us has reasons; then we only collect.
-        self._mine = gc.get_freeze_count() == 0
+        # A program that froze objects before this one has its reasons; then we only collect.
+        self._freezes = gc.get_freeze_count() == 0
         self._frozen_for: Path | None = None
 
-    def settle(self, path: Path) -> None:
-        """Collect what earlier tests left, before a test in ``path`` makes its fixtures."""
+    def freeze(self, path: Path) -> None:
+        """Collects the garbage of earlier tests, before a test in ``path`` makes its fixtures."""
         if self._frozen_for != path:
-            self.thaw()
+            self.unfreeze()
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-            vars(sys).pop(name, None)  # pytest keeps a failure's until now: not to be frozen
+            vars(sys).pop(name, None)  # pytest keeps the last failure here: it must not be frozen
         gc.collect()
-        if self._mine:
+        if self._freezes:
             gc.freeze()
             self._frozen_for = path
 
-    def thaw(self, unless: Path | None = None) -> None:
-        """Make everything collectable again, unless the next test is in this file too."""
+    def unfreeze(self, unless: Path | None = None) -> None:
+        """Unfreezes all objects, unless the next test is in the file ``unless`` and so is this."""
         if self._frozen_for is not None and self._frozen_for != unless:
             gc.unfreeze()
             self._frozen_for = None
 
 
 @contextmanager
-def settled() -> Iterator[None]:
-    """For a body that opens many windows: what is there by now is not visited before each."""
-    collector = GarbageFreezer()
-    collector.settle(Path())
+def garbage_frozen() -> Iterator[None]:
+    """Freezes present objects for a body that opens many windows, each of which collects."""
+    freezer = GarbageFreezer()
+    freezer.freeze(Path())
     try:
         yield
     finally:
-        collector.thaw()
+        freezer.unfreeze()

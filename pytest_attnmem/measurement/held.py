@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
+
+#: The end of the operator's name where an allocation is its scratch, for people to read.
+SCRATCH_SUFFIX: Final = " (scratch)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,22 @@ class Held:
     dims: tuple[str, ...] = ()
     """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
     prove it; else empty."""
+    scratch: bool = False
+    """True for memory that a kernel allocates for itself; ``op`` then ends in ``(scratch)``."""
+
+    @classmethod
+    def of_scratch(
+        cls,
+        nbytes: int,
+        op: str,
+        where: str,
+        function: str = "",
+        module: str = "",
+        role: str = "",
+    ) -> Held:
+        """Returns the scratch of the operator ``op``."""
+        shown = op + SCRATCH_SUFFIX
+        return cls(nbytes, (), "", shown, where, function, module, role, scratch=True)
 
     @property
     def origin(self) -> Held:

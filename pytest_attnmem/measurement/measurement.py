@@ -1,4 +1,4 @@
-"""What a backend saw."""
+"""The memory of one window."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .held import Held
 
 if TYPE_CHECKING:
-    from .allocations import Lives
     from .timeline import Timeline
+    from .traced_tensors import TracedTensors
 
 METRICS = ("peak", "allocated", "reserved", "retained")
 
@@ -25,24 +25,24 @@ class Measurement:
     backend: str
     device: str
     peak_bytes: int | None
-    """Highest requested bytes alive."""
+    """The most requested bytes alive at once."""
     allocated_bytes: int | None
-    """The same with the allocator's rounding."""
+    """The most bytes alive at once with the allocator's rounding."""
     reserved_bytes: int | None
-    """Highest growth of the segments taken from the device."""
+    """The highest growth of the segments taken from the device."""
     retained_bytes: int | None
     """Bytes alive at the end, before any garbage collection."""
     allocations: int
-    """How many allocations the window saw."""
+    """The number of allocations in the window."""
     workspace_bytes: int = 0
-    """What priming the device's libraries left allocated, before the window and not part of it."""
+    """The bytes that priming the device's libraries left allocated; not part of the window."""
     duration_s: float = 0.0
     kinds: tuple[str, ...] = ()
     """The keys of a budget's dict that mean the device, closest first."""
     symbols: Mapping[str, int] = field(default_factory=dict)
-    """What formulas may read of the device, such as ``threads``."""
+    """The facts of the device that formulas may read, such as ``threads``."""
     unmeasured: str | None = None
-    """Why these numbers must not be taken for the truth."""
+    """Why the numbers may be wrong."""
     imported: str = ""
     """The module of torch whose import in the window may have pinned retained tensors."""
     pinned_bytes: int = 0
@@ -50,31 +50,31 @@ class Measurement:
     missing: str = ""
     """Why a number is ``None``."""
     out_of_memory: str | None = None
-    """What was asked for when memory ran out."""
+    """The request that failed, if memory ran out."""
     held: tuple[Held, ...] = ()
-    """The tensors alive at the peak, largest first, where that was looked up."""
+    """The tensors alive at the peak, largest first, where the recorder lists tensors."""
     left: tuple[Held, ...] = ()
     """The tensors alive at the end, likewise."""
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
-    """Who was alive when, where that was looked up."""
-    lives: Lives | None = field(default=None, compare=False, repr=False)
+    """The allocations and frees, where the window kept them."""
+    tensors: TracedTensors | None = field(default=None, compare=False, repr=False)
     """All tensors that were allocated, where the run was traced."""
     snapshots: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
-    """What the allocator told of each stretch of the window, likewise."""
+    """The allocator's snapshot of each interval of the window, likewise."""
     held_note: str = ""
-    """What is to be known about ``held``: why it is empty, or what it leaves out."""
+    """Why ``held`` is empty, or the memory that it leaves out."""
     result: Any = field(default=None, compare=False, repr=False)
-    """What the measured function returned."""
+    """The value that the measured function returned."""
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
-    """Runs the function once more, to see what is held at the peak."""
+    """Runs the function once more and returns a measurement that lists the tensors."""
 
     @property
     def place(self) -> str:
-        """Where this was seen: the device, or what stands for it, ``null:H100``."""
+        """Returns the device, or the backend that stands for a device, ``null:H100``."""
         return self.backend if ":" in self.backend else self.device
 
     def value(self, metric: str) -> int | None:
-        """The number that ``metric`` names."""
+        """Returns the number that ``metric`` names."""
         number: int | None = getattr(self, f"{metric}_bytes")
         return number
 

@@ -1,4 +1,4 @@
-"""A peak told apart into components: who held what, and how it grows."""
+"""The components of a peak: groups of tensors, with their bytes and their growth."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formulas.polynomial import Polynomial, expand
-from .held import Held
+from .held import SCRATCH_SUFFIX, Held
 from .tensor_groups import ROLES
 
-#: What a component is called that is none of the program's tensors.
+#: The names of components that are not tensors of the program.
 WORKSPACES: Final = "workspaces, forward and backward"
 SCRATCH: Final = "scratch inside kernels"
 UNSEEN: Final = "not seen tensor by tensor"
 
 _LENGTHS: Final = frozenset({"N", "M"})
 _WIDTHS: Final = frozenset({"d", "dv"})
-_SCRATCH_MARK: Final = "(scratch)"
 _MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "inputs": "inputs q, k, v",
@@ -38,11 +37,11 @@ class Component:
     name: str
     nbytes: int
     count: int
-    """How many tensors it is."""
+    """The number of tensors."""
     growth: str
-    """``O(B·H·N²)``, its term of the highest degree; empty where no symbol is in it."""
+    """``O(B·H·N²)``, the term of the highest degree; empty where no symbol is in it."""
     formula: str
-    """Its bytes, as a budget is written; a number where its tensors have no symbols for sizes."""
+    """The bytes as a budget is written; a number where the tensors have no symbols for sizes."""
 
 
 def decompose(
@@ -51,13 +50,13 @@ def decompose(
     peak_bytes: int | None = None,
     workspace_bytes: int = 0,
 ) -> tuple[Component, ...]:
-    """The components of a peak, largest first; they sum to it exactly.
+    """Returns the components of a peak, largest first; they sum to it exactly.
 
     ``alive`` has the tensors at the peak by the stage that made them: ``inputs``, ``warm-up`` (and
     other stages that begin so), ``copies``, ``forward``, ``upstream gradient``, ``backward``; or
-    ``""`` where that is not known, and the operator alone names them. Within a stage they are in
-    the order of their making. With ``peak_bytes``, which counts the ``workspace_bytes`` in, what
-    is missing to it is a component.
+    ``""`` where the stage is not known, and a component is named by its operator. Within a stage
+    the tensors are in the order of their allocation. With ``peak_bytes``, which includes the
+    ``workspace_bytes``, the bytes that no tensor accounts for are a component.
     """
     parts: dict[str, list[Held]] = {}
     for stage, tensors in alive.items():
@@ -77,22 +76,22 @@ def decompose(
 
 
 def _as_its_output(tensor: Held, others: Iterable[Held]) -> Held:
-    """Scratch that is as large as what its operator makes grows as that does."""
-    if not _scratch(tensor):
+    """Returns scratch with the shape of its operator's output, if both are equally large."""
+    if not tensor.scratch:
         return tensor
     for other in others:
         same = other.nbytes == tensor.nbytes and other.dims
-        if same and tensor.op == f"{other.op} {_SCRATCH_MARK}":
+        if same and tensor.op == other.op + SCRATCH_SUFFIX:
             return replace(tensor, shape=other.shape, dims=other.dims)
     return tensor
 
 
 def _last_weights(tensors: Iterable[Held]) -> Held | None:
-    """Of the score matrices that a forward pass keeps, the one that softmax ended in."""
+    """Returns the output of softmax among the score matrices that a forward pass keeps."""
     weights = [
         tensor
         for tensor in tensors
-        if _lengths(tensor) == 2 and not _wide(tensor) and not _scratch(tensor)
+        if _lengths(tensor) == 2 and not _wide(tensor) and not tensor.scratch
     ]
     named = [tensor for tensor in weights if "softmax" in tensor.op]
     divided = [tensor for tensor in weights if tensor.op == "div"]
@@ -107,10 +106,6 @@ def _wide(tensor: Held) -> bool:
     return not _WIDTHS.isdisjoint(tensor.dims)
 
 
-def _scratch(tensor: Held) -> bool:
-    return tensor.op.endswith(_SCRATCH_MARK)
-
-
 def _is_mask(stage: str, tensor: Held) -> bool:
     if _lengths(tensor) != 2 or _wide(tensor):
         return False
@@ -118,7 +113,7 @@ def _is_mask(stage: str, tensor: Held) -> bool:
 
 
 def _name(stage: str, tensor: Held, last: bool) -> str:
-    if _scratch(tensor):
+    if tensor.scratch:
         return SCRATCH
     if not stage:
         return _made_by(tensor)
@@ -140,7 +135,7 @@ def _name(stage: str, tensor: Held, last: bool) -> str:
 
 
 def _made_by(tensor: Held) -> str:
-    """``softmax [B, H, N, N]``, or the role of the tensor."""
+    """Returns ``softmax [B, H, N, N]``, or the role of the tensor."""
     if tensor.role in ROLES:
         return ROLES[tensor.role]
     if not tensor.dtype:

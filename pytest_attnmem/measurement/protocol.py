@@ -1,4 +1,4 @@
-"""The protocol between a window and a backend: what a backend measures, and how."""
+"""The protocol between a window and a backend."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from .timeline import Event
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A number of bytes over a stretch of time, relative to where it stood at the beginning."""
+    """The change of a number of bytes over an interval, relative to its start."""
 
-    high: int
-    """Its highest value; at least 0."""
-    net: int
-    """Its value at the end."""
+    peak: int
+    """The highest value; at least 0."""
+    final: int
+    """The value at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What a gauge saw between ``start`` and ``stop``. ``None``: this backend cannot tell."""
+    """The memory that a recorder saw between ``start`` and ``stop``. ``None``: not measurable."""
 
     requested: Delta | None
     allocated: Delta | None
     reserved: Delta | None
     allocations: int
     problem: str | None = None
-    """Why these numbers must not be taken for the truth."""
+    """Why the numbers may be wrong."""
     missing: str = ""
-    """Why a number is None."""
+    """Why a number is ``None``."""
     out_of_memory: str = ""
-    """That memory ran out, even if the error was caught."""
+    """The request that failed, even if the program caught the error; else empty."""
     held: tuple[tuple[int, Held], ...] = ()
-    """The tensors alive at the highest point by number of birth, where the gauge is a tracer."""
+    """The tensors alive at the peak, by number of allocation, where the recorder is a tracer."""
     left: tuple[tuple[int, Held], ...] = ()
     """The tensors alive at the end, likewise."""
-    births: int = 0
-    """How many births the tracer had seen when this stretch began."""
+    first_allocation: int = 0
+    """The number of the first allocation of this interval."""
     events: Sequence[Event] | None = None
-    """What was born and died, births numbered from there on, where the gauge can tell."""
+    """The allocations, numbered from there on, and frees, where the recorder sees them."""
     snapshot: Mapping[str, Any] | None = None
-    """What PyTorch's memory viewer opens, where the allocator makes it."""
+    """A snapshot for PyTorch's memory viewer, where the allocator makes one."""
 
 
 class Recorder(Protocol):
     """Reads one device's memory; started and stopped any number of times, one after another."""
 
     def start(self) -> None:
-        """Begin a stretch."""
+        """Begins an interval."""
 
     def stop(self) -> Interval:
-        """End the stretch and tell what happened in it."""
+        """Ends the interval and returns it."""
 
 
 class Backend(Protocol):
-    """A way to observe memory on one device."""
+    """A way to observe memory on one device; ``pytest_attnmem.backends.Backend`` has defaults."""
 
     @property
     def name(self) -> str:
-        """What it is asked for by: ``cpu``."""
+        """The name that ``--attnmem-backend`` takes: ``cpu``."""
 
     @property
     def device(self) -> str:
-        """Which device it reads, as torch names it: ``cuda:0``."""
+        """The device that the backend reads, as torch names it: ``cuda:0``."""
 
     @property
     def computes(self) -> bool:
-        """Whether tensors have values there, for a test to look at."""
+        """True if tensors have values on the device, for a test to look at."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -81,25 +81,28 @@ class Backend(Protocol):
         """Facts of the device that formulas may read, such as ``threads``."""
 
     def prime(self) -> int:
-        """Bring on the costs of first use; bytes that they leave allocated."""
+        """Causes the allocations of first use; returns the bytes that stay allocated."""
 
     def gauge(self) -> Recorder:
-        """A gauge for measuring."""
+        """Returns a recorder of the device's memory."""
 
     def forget(self) -> None:
-        """Another test begins: what earlier ones left is none of its own."""
+        """Begins another test: memory of earlier tests is not counted in it."""
 
     def tracer(self) -> Recorder:
-        """A gauge that can tell who held memory; slower, for one more run of what failed."""
+        """Returns a recorder that lists tensors; slower, for one more run of a test that failed."""
 
     def empty_cache(self) -> None:
-        """Give unused segments back, where there are any."""
+        """Gives unused segments back to the device, where the allocator keeps any."""
 
     def out_of_memory(self, error: BaseException) -> str | None:
-        """What was asked for, if ``error`` says that memory ran out."""
+        """Returns the request that failed if ``error`` says that memory ran out, else ``None``."""
 
 
 def simulation_context(backend: Backend) -> AbstractContextManager[None]:
-    """Where the programs run that ``backend`` measures: here, unless it has a world of its own."""
-    offered: AbstractContextManager[None] = getattr(backend, "world", nullcontext)()
-    return offered
+    """Returns the context that programs run in while ``backend`` measures them.
+
+    Only a simulation has one; ``world`` is not required of a backend.
+    """
+    context: AbstractContextManager[None] = getattr(backend, "world", nullcontext)()
+    return context

@@ -12,13 +12,14 @@ from ..errors import BudgetError
 from ..suggestion import closest
 from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, DEFAULTS
+from ..symbols.sizes import as_sizes
 from ..units import shown
 from .window_stack import pause
 
 if TYPE_CHECKING:
     import torch
 
-#: Pytest shows where the test called, and not our frames below it.
+#: Pytest shows the line of the test, and not our frames below it.
 __tracebackhide__ = True
 
 P = ParamSpec("P")
@@ -30,14 +31,14 @@ _SIZES = ("B", "H", "N", "d", "Hkv", "M", "dv")
 #: Symbol → the size that a test gives it, and the size that inputs get in its place.
 Resized = Mapping[str, tuple[int, int]]
 
-#: Names of the field that torch does not have.
+#: Short names of dtypes that torch does not have.
 _SHORT = MappingProxyType(
     {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 )
 
 
 def _by_symbol(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with keywords by the field's other names of symbols as well."""
+    """Returns the function with keywords such as ``seq_len`` in place of symbols as well."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -62,26 +63,22 @@ def qkv(
     requires_grad: bool = False,
     seed: int = 0,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normal random q [B, H, N, d], k [B, Hkv, M, d] and v [B, Hkv, M, dv], the same each time.
+    """Returns normal random q [B, H, N, d], k [B, Hkv, M, d], v [B, Hkv, M, dv], equal each time.
 
-    The field's other names of symbols, ``seq_len``, are taken as well. ``Hkv`` is ``H``, ``M`` is
-    ``N``, ``dv`` is ``d`` and ``dtype`` is float32 unless given. Made inside a window they are not
-    counted when they are made, nor when they are freed.
+    Keywords may also be other common names of the symbols, such as ``seq_len``. The defaults are
+    ``Hkv=H``, ``M=N``, ``dv=d`` and float32. Inside a window, neither the allocation nor the free
+    of an input is counted.
 
     Raises:
-        BudgetError: a size that is not a positive whole number, heads that do not divide, or a
-            dtype that is no floating one.
+        BudgetError: a size is not a positive whole number, H is not a multiple of Hkv, or the
+            dtype is not a floating one.
     """
     import torch
 
     kind = dtype_of(dtype)
     Hkv, M, dv = H if Hkv is None else Hkv, N if M is None else M, d if dv is None else dv
-    sizes = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size < 2**63:
-            raise BudgetError(
-                f"qkv needs {name} to be a whole number >= 1 and < 2**63, got {shown(size)}"
-            )
+    given = {"B": B, "H": H, "N": N, "d": d, "Hkv": Hkv, "M": M, "dv": dv}
+    B, H, N, d, Hkv, M, dv = as_sizes("qkv", given, bits=63)
     if H % Hkv:
         raise BudgetError(f"qkv needs H to be a multiple of Hkv, got H={H} Hkv={Hkv}")
     if not isinstance(requires_grad, bool):
@@ -108,10 +105,10 @@ def qkv(
 
 
 def read_arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call of :func:`qkv` by symbol, where ``seq_len`` does for ``N``.
+    """Returns the arguments of a call of :func:`qkv` by symbol: ``seq_len`` becomes ``N``.
 
     Raises:
-        BudgetError: a keyword is unknown, two mean the same, or one that must be given is not.
+        BudgetError: a keyword is unknown, two mean the same, or a required one is missing.
     """
     signature = inspect.signature(qkv)
     known = signature.parameters
@@ -139,10 +136,10 @@ def read_arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[s
 def dtype_of(
     dtype: torch.dtype | str | None, what: str = "qkv", *, floating_only: bool = True
 ) -> torch.dtype:
-    """The dtype of that name, the field's short ones too; float32 for ``None``.
+    """Returns the dtype of that name, also of a short one such as ``fp16``; float32 for ``None``.
 
     Raises:
-        BudgetError: there is none, or it is no floating one.
+        BudgetError: no dtype has the name, or it is not a floating one.
     """
     import torch
 
@@ -172,7 +169,7 @@ def shape_of(arguments: dict[str, Any]) -> Source:
 
 
 def sizes_of(sources: Iterable[Source]) -> dict[str, int]:
-    """Returns the sizes that all calls of :func:`qkv` among these were given."""
+    """Returns the sizes on which all calls of :func:`qkv` in ``sources`` agree."""
     found: dict[str, set[Any]] = {}
     for source in sources:
         for symbol in _SIZES if source.label == _LABEL else ():

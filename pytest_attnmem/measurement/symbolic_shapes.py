@@ -1,6 +1,6 @@
 """The shapes of tensors in the symbols of a test, proved by runs at other sizes.
 
-A size of 256 is not N because N is 256: another run, where N is 128, must make it 128.
+A size of 256 is N only if another run, where N is 128, has the size 128 there.
 """
 
 from __future__ import annotations
@@ -11,34 +11,38 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..formulas.polynomial import Monomial, Polynomial
-from .allocations import Lives
 from .held import Held
 from .measurement import Measurement
+from .traced_tensors import TracedTensors
 
-#: The powers of a symbol that one dimension is tried for: N·N in one, after a reshape.
+#: The powers of a symbol that are tried in one dimension: N·N after a reshape.
 _POWERS = (0, 1, 2)
+
+_NumberedShape = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The same program where one symbol has another size."""
+    """A run of the same program where one symbol has another size."""
 
     symbol: str
     size: int
-    lives: Lives
+    tensors: TracedTensors
 
 
 def proved(own: Measurement, sizes: Mapping[str, int], others: Sequence[Elsewhere]) -> Measurement:
     """Returns the measurement with the dimensions of its tensors, where they are proved."""
-    if own.lives is None or not others:
+    tensors = own.tensors
+    if tensors is None or not others:
         return own
-    dims = _dimensions(own.lives, sizes, others)
+    dims = _dimensions(tensors, sizes, others)
 
-    def told(held: Sequence[Held], numbers: Sequence[int]) -> tuple[Held, ...]:
+    def with_dims(held: Sequence[Held], numbers: Sequence[int]) -> tuple[Held, ...]:
         pairs = zip(held, numbers, strict=True)
         return tuple(replace(one, dims=dims.get(number, ())) for one, number in pairs)
 
-    return replace(own, held=told(own.held, own.lives.held), left=told(own.left, own.lives.left))
+    held, left = with_dims(own.held, tensors.at_peak), with_dims(own.left, tensors.at_end)
+    return replace(own, held=held, left=left)
 
 
 def product(dims: Sequence[str]) -> str:
@@ -50,36 +54,36 @@ def product(dims: Sequence[str]) -> str:
 
 
 def _dimensions(
-    own: Lives, sizes: Mapping[str, int], others: Sequence[Elsewhere]
+    own: TracedTensors, sizes: Mapping[str, int], others: Sequence[Elsewhere]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns the dimensions that are proved, by the number of the tensor's allocation."""
-    shapes = {number: held.shape for number, held in own.births if held.dtype}
-    partners = [(other, _partners(own, other.lives)) for other in others]
+    """Returns the proved dimensions, by the number of the tensor's allocation."""
+    shapes = {number: held.shape for number, held in own.allocated if held.dtype}
+    partners = [(other, _partners(own, other.tensors)) for other in others]
     found = {}
     for number, shape in shapes.items():
         if all(number in paired for _, paired in partners):
             there = [(other, paired[number]) for other, paired in partners]
             dims = [
                 _dimension(
-                    size, sizes, [(other.symbol, other.size, seen[at]) for other, seen in there]
+                    size, sizes, [(run.symbol, run.size, shape[axis]) for run, shape in there]
                 )
-                for at, size in enumerate(shape)
+                for axis, size in enumerate(shape)
             ]
             if None not in dims:
                 found[number] = tuple(str(dim) for dim in dims)
     return found
 
 
-def _partners(own: Lives, other: Lives) -> dict[int, tuple[int, ...]]:
-    """Returns the shape that each tensor has in the other run, by its number in the own one.
+def _partners(own: TracedTensors, other: TracedTensors) -> dict[int, tuple[int, ...]]:
+    """Returns the shape that each tensor has in the other run, by its number in this one.
 
-    Tensors that the same line makes in the same way come in the same order. Where there are not
-    as many of them, as in a loop over blocks, all of one run must be of one shape.
+    Tensors that a line makes in the same way are paired in their order. If the runs make different
+    numbers of them, as in a loop over blocks, all tensors of a run must have one shape.
     """
-    here, there = _alike(own), _alike(other)
+    own_tensors, other_tensors = _alike(own), _alike(other)
     paired: dict[int, tuple[int, ...]] = {}
-    for kind, tensors in here.items():
-        shapes = [shape for _, shape in there.get(kind, ())]
+    for kind, tensors in own_tensors.items():
+        shapes = [shape for _, shape in other_tensors.get(kind, ())]
         uniform = len({shape for _, shape in tensors}) == len({*shapes}) == 1
         if len(shapes) != len(tensors) and uniform:
             shapes = shapes[:1] * len(tensors)
@@ -89,26 +93,29 @@ def _partners(own: Lives, other: Lives) -> dict[int, tuple[int, ...]]:
     return paired
 
 
-def _alike(lives: Lives) -> Mapping[tuple[object, ...], list[tuple[int, tuple[int, ...]]]]:
-    """Returns the tensors by what made them, in their order."""
-    made: dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-    for number, held in lives.births:
+def _alike(tensors: TracedTensors) -> Mapping[tuple[object, ...], list[_NumberedShape]]:
+    """Returns the tensors by the code that made them, in their order."""
+    made: dict[tuple[object, ...], list[_NumberedShape]] = defaultdict(list)
+    for number, held in tensors.allocated:
         kind = (held.op, held.where, held.function, held.module, held.dtype, len(held.shape))
         made[kind].append((number, held.shape))
     return made
 
 
 def _dimension(
-    size: int, sizes: Mapping[str, int], seen: Sequence[tuple[str, int, int]]
+    size: int, sizes: Mapping[str, int], others: Sequence[tuple[str, int, int]]
 ) -> Polynomial | None:
-    """Returns the product of symbols that a size is at all points, or a symbol and a number."""
+    """Returns the product of symbols that equals a size in all runs, or a symbol and a number.
+
+    ``others`` are the other runs: the symbol, its size there, and this dimension's size there.
+    """
     monomial: Monomial = ()
     factor = Fraction(size)
-    for symbol, other, there in seen:
+    for symbol, other, there in others:
         own = sizes[symbol]
         power = next((p for p in _POWERS if there * own**p == size * other**p), None)
         if power is None:
-            return _shifted(size, sizes, seen)
+            return _shifted(size, sizes, others)
         if power:
             monomial = (*monomial, (symbol, power))
             factor /= own**power
@@ -116,10 +123,10 @@ def _dimension(
 
 
 def _shifted(
-    size: int, sizes: Mapping[str, int], seen: Sequence[tuple[str, int, int]]
+    size: int, sizes: Mapping[str, int], others: Sequence[tuple[str, int, int]]
 ) -> Polynomial | None:
-    """Returns ``N + 1``, where one symbol alone matters, and that by as much as it changes."""
-    changed = [(symbol, other, there) for symbol, other, there in seen if there != size]
+    """Returns ``N + 1`` if only one symbol changes a size, by as much as the symbol changes."""
+    changed = [(symbol, other, there) for symbol, other, there in others if there != size]
     if len(changed) != 1:
         return None
     ((symbol, other, there),) = changed

@@ -1,4 +1,4 @@
-"""Groups of tensors: equal tensors are one, and so are all tensors of a role."""
+"""Groups of tensors: equal tensors form a group, and so do all tensors of a role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from .held import Held
 
-#: The words for all tensors of a role.
+#: The name of the group of a role.
 ROLES = MappingProxyType(
     {
         "parameter": "parameters",
@@ -23,15 +23,15 @@ _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tensors that differ in nothing but the module, and in that by a number at most."""
+    """Tensors that are equal except for numbers in the name of their module."""
 
     held: Held
-    """One of them; its module is that of all: ``blocks.*.attention``."""
+    """One of the tensors, with the module of all: ``blocks.*.attention``."""
     count: int
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of them."""
+        """Returns the bytes of all tensors of the group."""
         return self.held.nbytes * self.count
 
 

@@ -1,7 +1,7 @@
-"""The tensors of a baseline's entry, in words that stay the same as a program is edited.
+"""The tensors of a baseline's entry, as texts that stay the same when a program is edited.
 
-The words are a tensor's shape in symbols, its dtype, and the operator, file, function and module
-that made it, but not the line, which moves.
+A text has a tensor's shape in symbols, its dtype, and the operator, file, function and module that
+made it, but not the line, which moves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .held import Held
 from .tensor_groups import general
 
 _WRITTEN = re.compile(r"(\d+) × (?:(\S+) \[([^]]*)\] (?:of (\d+) B )?|(\d+) B )(.+)")
-
 
 #: Dtype, shape and bytes.
 Form = tuple[str, tuple[int, ...], int]
@@ -65,9 +64,9 @@ def labels(held: Iterable[Held]) -> tuple[str, ...]:
 
 
 def kinds(texts: Iterable[str], symbols: Mapping[str, int]) -> Known | None:
-    """Returns the tensors that the texts tell of; ``None`` where one cannot be read.
+    """Returns the tensors that the texts describe; ``None`` if a text cannot be read.
 
-    Files that were written before kinds were counted list up to 16 tensors one by one.
+    Baselines of earlier versions list up to 16 tensors one by one, without counts.
     """
     found: Counter[Kind] = Counter()
     written_as: dict[Form, str] = {}

@@ -1,4 +1,4 @@
-"""Who was alive when: the births and deaths of a window's tensors, in their order."""
+"""The allocations and frees of a window's tensors, in their order."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import NamedTuple
 from ..units import format_size
 from .held import Held
 
-#: How many lives are told each on its own, of a window that has more.
+#: The number of tensors that a timeline lists one by one.
 MOST = 128
-#: How many parts of such a window the others are told in.
+#: The number of parts of the window in which the other tensors are added up.
 _PARTS = 32
 
 
 class AllocEvent(NamedTuple):
-    """Something is born."""
+    """An allocation."""
 
     nbytes: int
     about: Callable[[], Held]
-    """Says what it is. Asked only when somebody reads it: to write it down takes its time."""
+    """Returns the tensor. Called only for a tensor that is listed: describing one takes time."""
 
 
 class FreeEvent(NamedTuple):
-    """Something is gone."""
+    """A free."""
 
     number: int
-    """Of its birth."""
+    """The number of the allocation."""
     nbytes: int
 
 
@@ -36,139 +36,154 @@ Event = AllocEvent | FreeEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The life of one tensor, or of one block of memory that no tensor is known for.
+class Allocation:
+    """A tensor, or a block of memory that no tensor is known for, and the events of its lifetime.
 
-    Of what was there before the window no life is told. But once it dies, its bytes are taken off:
-    by a span of negative size, so that the level is the one that a peak is measured in.
+    Tensors allocated before the window have no allocation of their own. If one is freed inside the
+    window, an allocation of negative size is added, so that the level stays correct.
     """
 
     held: Held
-    born: int
-    """The number of the event it was born at; the first event of a window is 0."""
-    died: int | None
-    """The number of the event it died at; ``None``: alive at the end."""
+    allocated_at: int
+    """The number of the event that allocated it; the first event of a window is 0."""
+    freed_at: int | None
+    """The number of the event that freed it; ``None``: alive at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The lives in one window. Time is the order of events, each a birth or a death."""
+    """The allocations in one window. Time is the order of events, each an allocation or a free."""
 
     events: int
-    spans: tuple[Span, ...]
-    """In order of birth."""
+    spans: tuple[Allocation, ...]
+    """In the order of allocation."""
     note: str = ""
-    """The run that was observed and what is left out; empty for the run itself if complete."""
+    """The run that was observed, if it matters, and the memory that the timeline leaves out."""
     left_out: tuple[str, ...] = field(default=(), compare=False)
-    """The allocations without a span of their own, a phrase each, which the note lists."""
+    """The memory without a span of its own, a phrase each, which the note lists."""
 
     def seen_in(self, run: str) -> Timeline:
         """Returns the timeline with a note that it shows ``run``."""
         return replace(self, note="; ".join([run, *self.left_out]))
 
     def levels(self) -> list[int]:
-        """Bytes alive after each event."""
-        lives = ((span.held.nbytes, span.born, span.died) for span in self.spans)
-        return _levels(lives, self.events)
+        """Returns the bytes alive after each event."""
+        spans = ((span.held.nbytes, span.allocated_at, span.freed_at) for span in self.spans)
+        return _levels(spans, self.events)
 
 
 @dataclass(slots=True)
-class _Life:
-    birth: AllocEvent
-    born: int
-    died: int | None = None
+class _Lifetime:
+    """An allocation that is not described yet."""
+
+    event: AllocEvent
+    allocated_at: int
+    freed_at: int | None = None
 
     @property
     def nbytes(self) -> int:
-        return self.birth.nbytes
+        return self.event.nbytes
 
-    def span(self) -> Span:
-        return Span(self.birth.about(), self.born, self.died)
+    def described(self) -> Allocation:
+        return Allocation(self.event.about(), self.allocated_at, self.freed_at)
 
 
-def timeline(stretches: Iterable[tuple[int, Sequence[Event]]], most: int = MOST) -> Timeline:
-    """The lives in a window, of the stretches it is cut into: the first number of each, and events.
+def timeline(intervals: Iterable[tuple[int, Sequence[Event]]], most: int = MOST) -> Timeline:
+    """Returns the timeline of a window from its intervals: the first number of each, and events.
 
-    What died while nobody looked counts as alive, as it does on a counter. Of more than ``most``
-    lives the largest are told, and the others together: exactly where memory is highest and at
-    the end, and elsewhere by no more than there was.
+    A tensor freed between two intervals counts as alive, as on a counter. If there are more than
+    ``most`` tensors, the largest are listed and the others added up: exactly at the peak and at
+    the end, and at their minimum over each part of the rest.
     """
-    lives: list[_Life] = []
-    known: dict[int, _Life] = {}
-    events = earlier = 0
-    for number, told in stretches:
-        for event in told:
+    lifetimes: list[_Lifetime] = []
+    known: dict[int, _Lifetime] = {}
+    count = freed_earlier = 0
+    for number, events in intervals:
+        for event in events:
             if isinstance(event, AllocEvent):
-                lives.append(_Life(event, events))
-                known[number] = lives[-1]
+                lifetimes.append(_Lifetime(event, count))
+                known[number] = lifetimes[-1]
                 number += 1
             elif event.number in known:
-                known[event.number].died = events
+                known[event.number].freed_at = count
             else:
-                lives.append(_Life(_taken_off(event.nbytes), events))
-                earlier += event.nbytes
-            events += 1
-    left_out = (
-        [f"{format_size(earlier)} from before died in it and is taken off"] if earlier else []
-    )
-    if len(lives) <= most:
-        whole = Timeline(events, tuple(life.span() for life in lives))
+                lifetimes.append(_Lifetime(_negative(event.nbytes), count))
+                freed_earlier += event.nbytes
+            count += 1
+    left_out = []
+    if freed_earlier:
+        left_out.append(
+            f"{format_size(freed_earlier)} from before was freed in it and is subtracted"
+        )
+    if len(lifetimes) <= most:
+        whole = Timeline(count, tuple(one.described() for one in lifetimes))
     else:
-        left_out.append(f"the {len(lives) - most} smallest are told together")
-        whole = _renumbered(_largest(lives, events, most))
+        left_out.append(f"the {len(lifetimes) - most} smallest are added up")
+        whole = _renumbered(_largest(lifetimes, count, most))
     return replace(whole, left_out=tuple(left_out)).seen_in("the run itself") if left_out else whole
 
 
-def _taken_off(nbytes: int) -> AllocEvent:
+def _negative(nbytes: int) -> AllocEvent:
     return AllocEvent(-nbytes, lambda: Held(-nbytes, (), "", "(from before)", ""))
 
 
-def _levels(lives: Iterable[tuple[int, int, int | None]], events: int) -> list[int]:
-    """Bytes alive after each event, of lives of so many bytes from one event to another."""
+def _levels(spans: Iterable[tuple[int, int, int | None]], events: int) -> list[int]:
+    """Returns the bytes alive after each event; ``spans`` are bytes, allocation and free."""
     steps = [0] * (events + 1)
-    for nbytes, born, died in lives:
-        steps[born] += nbytes
-        steps[events if died is None else died] -= nbytes
+    for nbytes, allocated_at, freed_at in spans:
+        steps[allocated_at] += nbytes
+        steps[events if freed_at is None else freed_at] -= nbytes
     return [*accumulate(steps[:events])]
 
 
-def _largest(lives: list[_Life], events: int, most: int) -> list[Span]:
-    """The largest of them, and the others together."""
-    levels = _levels(((life.nbytes, life.born, life.died) for life in lives), events)
+def _levels_of(lifetimes: list[_Lifetime], events: int) -> list[int]:
+    return _levels(((one.nbytes, one.allocated_at, one.freed_at) for one in lifetimes), events)
+
+
+def _largest(lifetimes: list[_Lifetime], events: int, most: int) -> list[Allocation]:
+    """Returns the largest allocations, and the sum of the others."""
+    levels = _levels_of(lifetimes, events)
     peak = max(range(events), key=levels.__getitem__)
 
-    def rank(life: _Life) -> tuple[int, bool]:  # of equals, those that the peak is made of first
-        return -life.nbytes, not life.born <= peak < (events if life.died is None else life.died)
+    def rank(one: _Lifetime) -> tuple[int, bool]:  # among equals, those alive at the peak first
+        end = events if one.freed_at is None else one.freed_at
+        return -one.nbytes, not one.allocated_at <= peak < end
 
-    ordered = sorted(lives, key=rank)
+    ordered = sorted(lifetimes, key=rank)
     return [
-        *(life.span() for life in ordered[:most]),
-        *_together(ordered[most:], events, peak),
+        *(one.described() for one in ordered[:most]),
+        *_added_up(ordered[most:], events, peak),
     ]
 
 
-def _together(lives: list[_Life], events: int, peak: int) -> Iterator[Span]:
-    """What all of them hold at the peak and at the end, and at least hold in parts of the rest."""
-    levels = _levels(((life.nbytes, life.born, life.died) for life in lives), events)
+def _added_up(lifetimes: list[_Lifetime], events: int, peak: int) -> Iterator[Allocation]:
+    """Yields the sum at the peak and at the end, and its minimum over each part of the rest."""
+    levels = _levels_of(lifetimes, events)
     cuts = {part * events // _PARTS for part in range(_PARTS)} | {peak, peak + 1, events - 1}
     parts = pairwise(sorted({*cuts, events}))
     for least, alike in groupby(parts, lambda part: min(levels[slice(*part)])):
         same = [*alike]
         start, end = same[0][0], same[-1][1]
         if least:
-            others = Held(least, (), "", f"{len(lives)} smaller", "")
-            yield Span(others, start, end if end < events else None)
+            others = Held(least, (), "", f"{len(lifetimes)} smaller", "")
+            yield Allocation(others, start, end if end < events else None)
 
 
-def _renumbered(spans: list[Span]) -> Timeline:
-    """With the events alone at which something changes."""
-    told = {span.born for span in spans} | {span.died for span in spans if span.died is not None}
-    number = {event: place for place, event in enumerate(sorted(told))}
-    ordered = sorted(spans, key=lambda span: span.born)
+def _renumbered(spans: list[Allocation]) -> Timeline:
+    """Returns a timeline of only the events that allocate or free one of ``spans``."""
+    ends = {span.freed_at for span in spans if span.freed_at is not None}
+    number = {
+        event: place for place, event in enumerate(sorted(ends | {s.allocated_at for s in spans}))
+    }
+    ordered = sorted(spans, key=lambda span: span.allocated_at)
     return Timeline(
         len(number),
         tuple(
-            Span(span.held, number[span.born], None if span.died is None else number[span.died])
+            Allocation(
+                span.held,
+                number[span.allocated_at],
+                None if span.freed_at is None else number[span.freed_at],
+            )
             for span in ordered
         ),
     )

@@ -1,4 +1,4 @@
-"""A measurement in the making, from the stretches that a gauge sees one after another."""
+"""A window: the sum of the intervals that a recorder saw one after another."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .allocations import Numbered, lives
 from .measurement import Measurement
 from .protocol import Backend, Delta, Interval
 from .timeline import MOST, Event, Timeline, timeline
+from .traced_tensors import Numbered, traced_tensors
 
 
 @dataclass(slots=True)
 class _Total:
-    """A rise over stretches, one after another."""
+    """The change over intervals, one after another."""
 
-    high: int = 0
+    peak: int = 0
     level: int = 0
     known: bool = True
 
-    def add(self, rise: Delta | None) -> None:
-        if rise is None:
+    def add(self, delta: Delta | None) -> None:
+        if delta is None:
             self.known = False
             return
-        self.high = max(self.high, self.level + rise.high)
-        self.level += rise.net
+        self.peak = max(self.peak, self.level + delta.peak)
+        self.level += delta.final
 
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """A measurement in the making; ``measurement`` is there once it has ended."""
+    """A window; it has a ``measurement`` once it has ended."""
 
     workspace: int = 0
     evidence: bool = False
     """True to keep a timeline of tensors, which takes memory and time."""
     most: int = MOST
-    """The number of tensors that the timeline tells each on its own."""
+    """The number of tensors that the timeline lists one by one."""
     traced: bool = False
     """True to keep every tensor that was allocated."""
     measurement: Measurement | None = None
@@ -51,53 +51,53 @@ class Window:
     _missing: str = ""
     _held: tuple[Numbered, ...] = ()
     _left: tuple[Numbered, ...] = ()
-    _births: int | None = None
+    _first_allocation: int | None = None
     _modules: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
-    _stretches: list[Interval] = field(default_factory=list)
+    _intervals: list[Interval] = field(default_factory=list)
 
-    def add(self, stretch: Interval) -> None:
-        """Add the next stretch that the gauge saw."""
-        before = self._requested.high
-        self._requested.add(stretch.requested)
-        if self._births is None:
-            self._births = stretch.births
-        if self._requested.high > before:
-            self._held = self._own(stretch.held)
-        self._left = self._own(stretch.left)
-        self._allocated.add(stretch.allocated)
-        self._reserved.add(stretch.reserved)
-        self._allocations += stretch.allocations
-        self._problem = self._problem or stretch.problem
-        self._missing = self._missing or stretch.missing
-        self.out_of_memory = self.out_of_memory or stretch.out_of_memory or None
+    def add(self, interval: Interval) -> None:
+        """Adds the next interval that the recorder saw."""
+        before = self._requested.peak
+        self._requested.add(interval.requested)
+        if self._first_allocation is None:
+            self._first_allocation = interval.first_allocation
+        if self._requested.peak > before:
+            self._held = self._own(interval.held)
+        self._left = self._own(interval.left)
+        self._allocated.add(interval.allocated)
+        self._reserved.add(interval.reserved)
+        self._allocations += interval.allocations
+        self._problem = self._problem or interval.problem
+        self._missing = self._missing or interval.missing
+        self.out_of_memory = self.out_of_memory or interval.out_of_memory or None
         if self.evidence or self.traced:
-            self._stretches.append(stretch)
+            self._intervals.append(interval)
 
     def _own(self, tensors: Iterable[Numbered]) -> tuple[Numbered, ...]:
         """Returns the tensors allocated in this window, the largest first."""
-        own = (tensor for tensor in tensors if tensor[0] >= (self._births or 0))
+        own = (tensor for tensor in tensors if tensor[0] >= (self._first_allocation or 0))
         return tuple(sorted(own, key=lambda tensor: -tensor[1].nbytes))
 
     @property
     def level(self) -> int:
-        """Requested bytes alive now, above the start."""
+        """Returns the requested bytes alive now, above the start."""
         return self._requested.level
 
     @property
     def imported(self) -> str:
-        """The first module of torch that was imported since the start; empty where none was."""
+        """Returns the first module of torch that was imported since the start, or ""."""
         new = (name for name in [*sys.modules] if name not in self._modules)
         return next((name for name in new if name.startswith("torch.")), "")
 
     def close(self, backend: Backend, pinned: int = 0) -> None:
-        """Write the measurement."""
+        """Ends the window: sets its measurement."""
         requested, allocated, reserved = self._requested, self._allocated, self._reserved
         self.measurement = Measurement(
             backend=backend.name,
             device=backend.device,
-            peak_bytes=requested.high if requested.known else None,
-            allocated_bytes=allocated.high if allocated.known else None,
-            reserved_bytes=reserved.high if reserved.known else None,
+            peak_bytes=requested.peak if requested.known else None,
+            allocated_bytes=allocated.peak if allocated.known else None,
+            reserved_bytes=reserved.peak if reserved.known else None,
             retained_bytes=requested.level if requested.known else None,
             allocations=self._allocations,
             workspace_bytes=self.workspace,
@@ -111,14 +111,14 @@ class Window:
             out_of_memory=self.out_of_memory,
             held=tuple(held for _, held in self._held),
             left=tuple(held for _, held in self._left),
-            lives=lives(self._events(), self._held, self._left) if self.traced else None,
+            tensors=traced_tensors(self._events(), self._held, self._left) if self.traced else None,
             timeline=self._timeline() if self.evidence else None,
-            snapshots=tuple(s.snapshot for s in self._stretches if s.snapshot and self.evidence),
+            snapshots=tuple(s.snapshot for s in self._intervals if s.snapshot and self.evidence),
         )
 
     def _timeline(self) -> Timeline | None:
-        told = [(first, events) for first, events in self._events() if events is not None]
-        return timeline(told, self.most) if told and len(told) == len(self._stretches) else None
+        known = [(first, events) for first, events in self._events() if events is not None]
+        return timeline(known, self.most) if known and len(known) == len(self._intervals) else None
 
     def _events(self) -> list[tuple[int, Sequence[Event] | None]]:
-        return [(stretch.births, stretch.events) for stretch in self._stretches]
+        return [(interval.first_allocation, interval.events) for interval in self._intervals]

@@ -1,7 +1,7 @@
-"""The one measuring protocol: how a window is opened, cut, and read, on any backend.
+"""The one measuring protocol: windows are opened, paused and read alike on any backend.
 
-A window is a run of stretches that a gauge has seen. Windows nest, and inputs are made in a pause;
-both end one stretch and begin another, so that a counter with a single peak serves all of them.
+A window is a series of intervals of a recorder. Windows nest, and inputs are made in a pause; both
+end one interval and begin another, so that a counter with a single peak serves all windows.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from .window import Window
 
 
 class _Running(threading.local):
-    """What is being measured on this thread; allocator events are per thread too."""
+    """The measurements in progress on this thread; allocator events are per thread too."""
 
     def __init__(self) -> None:
-        self.meters: list[WindowStack] = []
+        self.stacks: list[WindowStack] = []
 
 
 _RUNNING = _Running()
 
 
 class WindowStack:
-    """The windows that are open on one backend, innermost last, and the gauge they share."""
+    """The windows that are open on one backend, innermost last, and the recorder they share."""
 
-    def __init__(self, backend: Backend, gauge: Recorder, traced: bool) -> None:
+    def __init__(self, backend: Backend, recorder: Recorder, traced: bool) -> None:
         self.backend = backend
-        self.gauge = gauge
+        self.recorder = recorder
         self.traced = traced
         self.collecting = gc.isenabled()
-        self.world = ExitStack()
-        """Where programs run that the backend measures."""
+        self.context = ExitStack()
+        """The context that programs run in while the backend measures them."""
         self._windows: list[Window] = []
         self._inputs: list[Any] = []
 
     def open(self, window: Window, metric: str) -> None:
-        """Begin a window inside those that are open."""
+        """Begins a window inside the open windows."""
         if self._windows:
             self._cut()
         if metric == "reserved":
-            # Segments left by what came before would hide that this window needs them.
+            # Segments that an earlier program left would hide that this window needs them.
             self.backend.empty_cache()
         self._windows.append(window)
-        self.gauge.start()
+        self.recorder.start()
 
     def close(self, window: Window) -> bool:
-        """End ``window``, unless that was done; whether none is open any more."""
+        """Ends ``window``, unless it has ended; returns True if no window is open any more."""
         if window in self._windows:
             self._cut()
             self._windows.remove(window)
             window.close(self.backend, self._pinned(window))
             if self._windows:
-                self.gauge.start()
+                self.recorder.start()
             else:
                 self._inputs.clear()
         return not self._windows
@@ -67,40 +67,41 @@ class WindowStack:
     def _pinned(self, window: Window) -> int:
         """Returns the most bytes that an import of torch may pin: its frames are cyclic garbage.
 
-        The outermost window has ended, so a collection tells; an inner window assumes all bytes.
+        After the outermost window a collection measures them; an inner window assumes all bytes.
         """
         if window.level <= 0 or not window.imported:
             return 0
         if self._windows:
             return window.level
-        self.gauge.start()
+        self.recorder.start()
         gc.collect()
-        freed = self.gauge.stop().requested
-        return max(-freed.net, 0) if freed is not None else window.level
+        freed = self.recorder.stop().requested
+        return max(-freed.final, 0) if freed is not None else window.level
 
     @property
     def windows(self) -> list[Window]:
-        """Those that are open."""
+        """Returns the open windows."""
         return [*self._windows]
 
     @contextmanager
     def pause(self) -> Iterator[Callable[[Any], None]]:
-        """Make inputs unseen: yields a function that takes the storages to leave out of account.
+        """Yields a function that takes the storages of inputs, which are not counted.
 
-        An input counts neither when it is made nor when it dies. So its storage is kept until a
-        moment when nobody looks: the next pause after the test let go of it, or the end.
+        An input counts neither when it is allocated nor when it is freed. So its storage is kept
+        alive until a moment that is not measured: the first pause after the test dropped it, or
+        the end.
         """
         self._cut()
         try:
             self._inputs = [storage for storage in self._inputs if _in_use(storage)]
             yield self._inputs.append
         finally:
-            self.gauge.start()
+            self.recorder.start()
 
     def _cut(self) -> None:
-        stretch = self.gauge.stop()
+        interval = self.recorder.stop()
         for window in self._windows:
-            window.add(stretch)
+            window.add(interval)
 
 
 @contextmanager
@@ -113,18 +114,18 @@ def window(
     evidence: bool = False,
     most: int = MOST,
 ) -> Iterator[Window]:
-    """Measure the body of the ``with``; inside another window on the same device, a part of it.
+    """Measures the body of the ``with``, also as a part of an outer window on the same device.
 
-    The outermost window collects garbage before it begins and keeps automatic collection off
-    until it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and
-    the error goes on, its frames cleared of the tensors they pinned. With ``evidence``, the
-    measurement has a timeline where the gauge can tell of births and deaths; the ``most`` largest
-    lives are told each on its own.
+    The outermost window collects garbage before it begins and turns automatic collection off until
+    it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and the error
+    propagates, its frames cleared of the tensors they pinned. With ``evidence``, the measurement
+    has a timeline if the recorder sees allocations and frees; it lists the ``most`` largest tensors
+    one by one.
     """
-    meter = _meter(backend, trace)
-    window = Window(workspace, evidence, most, meter.traced)
+    stack = _stack(backend, trace)
+    window = Window(workspace, evidence, most, stack.traced)
     try:
-        meter.open(window, metric)
+        stack.open(window, metric)
         yield window
     except GeneratorExit:  # left open until now, when the interpreter may be ending
         raise
@@ -134,67 +135,67 @@ def window(
             traceback.clear_frames(error.__traceback__)
         raise
     finally:
-        if meter.close(window):
-            _end(meter)
+        if stack.close(window):
+            _end(stack)
 
 
 @contextmanager
 def nothing_left_open() -> Iterator[None]:
-    """End every window that the body begins and does not end, as a generator does that is left."""
-    before = [window for meter in _RUNNING.meters for window in meter.windows]
+    """Ends every window that the body leaves open, as an unfinished generator does."""
+    before = [window for stack in _RUNNING.stacks for window in stack.windows]
     try:
         yield
     finally:
-        for meter in [*_RUNNING.meters]:
-            left = [window for window in meter.windows if window not in before]
-            closed = [meter.close(window) for window in left]
+        for stack in [*_RUNNING.stacks]:
+            left = [window for window in stack.windows if window not in before]
+            closed = [stack.close(window) for window in left]
             if any(closed):
-                _end(meter)
+                _end(stack)
 
 
 def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
-    """What was asked for, if memory ran out in ``error`` or in what it was raised from."""
+    """Returns the request that failed, if ``error`` or one of its causes says memory ran out."""
     if isinstance(error, GeneratorExit):  # Python may be ending, without torch
         return None
-    told = (backend.out_of_memory(found) for found in causes(error))
-    return next((asked for asked in told if asked is not None), None)
+    requests = (backend.out_of_memory(cause) for cause in causes(error))
+    return next((request for request in requests if request is not None), None)
 
 
 def is_measured(backend: Backend) -> bool:
-    """Returns whether a window is open on the backend's device."""
-    return any(_is_of(meter, backend) for meter in _RUNNING.meters)
+    """Returns True if a window is open on the backend's device."""
+    return any(_is_on(stack, backend) for stack in _RUNNING.stacks)
 
 
-def _is_of(meter: WindowStack, backend: Backend) -> bool:
-    return (meter.backend.name, meter.backend.device) == (backend.name, backend.device)
+def _is_on(stack: WindowStack, backend: Backend) -> bool:
+    return (stack.backend.name, stack.backend.device) == (backend.name, backend.device)
 
 
-def _meter(backend: Backend, trace: bool) -> WindowStack:
-    """The one that runs on the backend's device, or a new one: garbage collected, and kept."""
-    for meter in _RUNNING.meters:
-        if _is_of(meter, backend):
-            return meter
-    meter = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace)
+def _stack(backend: Backend, trace: bool) -> WindowStack:
+    """Returns the stack of the backend's device, or a new one after a garbage collection."""
+    for stack in _RUNNING.stacks:
+        if _is_on(stack, backend):
+            return stack
+    stack = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
     gc.disable()
-    meter.world.enter_context(simulation_context(backend))
-    _RUNNING.meters.append(meter)
-    return meter
+    stack.context.enter_context(simulation_context(backend))
+    _RUNNING.stacks.append(stack)
+    return stack
 
 
-def _end(meter: WindowStack) -> None:
-    if meter in _RUNNING.meters:
-        _RUNNING.meters.remove(meter)
-        meter.world.close()
-        if meter.collecting:
+def _end(stack: WindowStack) -> None:
+    if stack in _RUNNING.stacks:
+        _RUNNING.stacks.remove(stack)
+        stack.context.close()
+        if stack.collecting:
             gc.enable()
 
 
 @contextmanager
 def pause() -> Iterator[Callable[[Any], None]]:
-    """Pause every measurement on this thread; yields what takes the storages to leave out."""
-    with ExitStack() as stack:
-        keepers = [stack.enter_context(meter.pause()) for meter in _RUNNING.meters]
+    """Pauses every measurement on this thread; yields a function that takes inputs' storages."""
+    with ExitStack() as pauses:
+        keepers = [pauses.enter_context(stack.pause()) for stack in _RUNNING.stacks]
 
         def keep(storage: Any) -> None:
             for keeper in keepers:
@@ -205,17 +206,17 @@ def pause() -> Iterator[Callable[[Any], None]]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide the body from every measurement on this thread; a window in it measures on its own."""
+    """Hides the body from every measurement on this thread; a window in it measures separately."""
     with pause():
-        hidden, _RUNNING.meters = _RUNNING.meters, []
+        hidden, _RUNNING.stacks = _RUNNING.stacks, []
         try:
             yield
         finally:
-            _RUNNING.meters = hidden
+            _RUNNING.stacks = hidden
 
 
 def _in_use(storage: Any) -> bool:
-    """Whether anything but our own reference keeps ``storage`` alive."""
+    """Returns True if ``storage`` has a reference besides ours."""
     import torch
 
     return torch._C._storage_Use_Count(storage._cdata) > 1

@@ -1,4 +1,4 @@
-"""Triton's autotuner where nothing takes any time: the first configuration is as good as any."""
+"""Makes Triton's autotuner take the first configuration, because no kernel takes any time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 
 def keep_first() -> None:
-    """Have Triton, where it is installed, take each kernel's first configuration that fits.
+    """Makes Triton, if it is installed, take the first configuration of each kernel that fits.
 
-    Timing would compile all of them, for minutes, and allocate a cache to clear, to end up there.
+    Timing gives the same result, but compiles every configuration for minutes and allocates a
+    cache to clear.
     """
     if find_spec("triton") is None:
         return
@@ -20,11 +21,11 @@ def keep_first() -> None:
     plain = tuner._bench
 
     def bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
-        if vars(self).get("_attnmem_fits") is self.nargs:  # what it tunes for at the moment
+        if vars(self).get("_attnmem_fits") is self.nargs:  # the arguments that it tunes for
             return [math.inf] * 3
         self._do_bench = _launch_once
         timings: list[float] = plain(self, *args, config=config, **meta)
-        if timings[0] < math.inf:  # else it needs more than the device has
+        if timings[0] < math.inf:  # else the device has too few resources
             self._attnmem_fits = self.nargs
         return timings
 

@@ -1,4 +1,4 @@
-"""Compiles the runtime once for each torch and compiler, into the user's cache."""
+"""Compiles the runtime into the user's cache, once for each torch and compiler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import BackendUnavailable
 from . import elf, stubs, torch_build
 from .torch_build import TorchBuild
 
-#: Found by its file name too, wherever a program opens the driver; the second by NVML's.
+#: Programs open the driver and NVML by these file names.
 LIBRARY = "libcuda.so.1"
 MANAGEMENT = "libnvidia-ml.so.1"
 
@@ -28,10 +28,10 @@ _LINKED = ("-lpthread", "-ldl")
 
 
 def build() -> Path:
-    """The folder of the compiled runtime for the torch that this python imports.
+    """Returns the folder of the compiled runtime for the torch that this Python imports.
 
     Raises:
-        BackendUnavailable: it cannot be built or used here; the text says why in one line.
+        BackendUnavailable: it cannot be built or used here; the message says why in one line.
     """
     refuse_elsewhere()
     torch = torch_build.find()
@@ -43,45 +43,43 @@ def build() -> Path:
 
 
 def refuse_elsewhere() -> None:
-    """Raise BackendUnavailable where there is no Linux, or a real driver."""
+    """Raises BackendUnavailable if this is not Linux, or has a real driver."""
     if sys.platform != "linux":
         raise BackendUnavailable(f"the null device needs Linux, and this is {sys.platform}")
     if os.path.exists("/dev/nvidiactl"):
-        raise BackendUnavailable(
-            "the null device does not run beside a GPU: /dev/nvidiactl is here"
-        )
+        raise BackendUnavailable("the null device cannot run beside a GPU: found /dev/nvidiactl")
     try:
         driver = ctypes.CDLL(LIBRARY)
     except OSError:
         return
     if not hasattr(driver, "attnmem_null_unknown"):
         raise BackendUnavailable(
-            f"the null device does not run beside a real driver: {LIBRARY} is here"
+            f"the null device cannot run beside a real driver: found {LIBRARY}"
         )
 
 
 def find_compiler() -> tuple[str, ...]:
-    """The command of a C compiler: ``$CC``, or the first of cc, gcc and clang."""
+    """Returns the command of a C compiler: ``$CC``, or the first of cc, gcc and clang."""
     wanted = os.environ.get("CC", "")
     for command in [wanted] if wanted.strip() else ["cc", "gcc", "clang"]:
         name, *options = shlex.split(command)
         if path := shutil.which(name):
             return (path, *options)
-    tried = f"CC={wanted} is not there" if wanted.strip() else "none of cc, gcc and clang is there"
+    tried = f"found no CC={wanted}" if wanted.strip() else "found none of cc, gcc and clang"
     raise BackendUnavailable(f"the null device needs a C compiler: {tried}")
 
 
 def version_of(compiler: tuple[str, ...]) -> str:
-    """What the compiler says of itself."""
+    """Returns the output of the compiler's ``--version``."""
     return _run((*compiler, "--version"))
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/attnmem/nulldevice``, in ``~/.cache`` where that is not set."""
+    """Returns ``$XDG_CACHE_HOME/attnmem/nulldevice``; ``~/.cache`` if the variable is not set."""
     root = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
     folder = base / "attnmem" / "nulldevice"
-    if set(str(folder)) & set(" :;"):  # what LD_PRELOAD and LD_LIBRARY_PATH are split at
+    if set(str(folder)) & set(" :;"):  # LD_PRELOAD and LD_LIBRARY_PATH are split at these
         raise BackendUnavailable(
             f"the null device needs a cache folder without spaces and colons, not {folder}:"
             " set XDG_CACHE_HOME"
@@ -90,7 +88,7 @@ def cache_folder() -> Path:
 
 
 def key(torch: TorchBuild, compiler: str) -> str:
-    """What the compiled runtime depends on, as a short name."""
+    """Returns a short name that changes with everything the compiled runtime depends on."""
     digest = hashlib.sha256()
     about = (torch.version, torch.cuda, _header_version(torch), compiler, platform.machine())
     files = [path.read_bytes() for path in _sources()]
@@ -112,7 +110,7 @@ def _header_version(torch: TorchBuild) -> str:
 
 
 def _build_into(folder: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
-    """Build beside the folder and rename: who comes second finds it there, and uses it."""
+    """Builds beside the folder, then renames: a process that comes second uses the first build."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
@@ -133,7 +131,7 @@ def _compile(scratch: Path, product: Path, torch: TorchBuild, compiler: tuple[st
     written = [str(path) for path in _sources() if path.suffix == ".c"]
     library = product / LIBRARY
     command = (*compiler, *_FLAGS, *_LINK, *include, "-o", str(library))
-    # Linked without stubs first: what it then defines needs none, by the linker's word.
+    # Link without stubs first: the functions that this library defines need no stub.
     _run((*command, *written, *_LINKED))
     header = (torch.headers / "cuda.h").read_text(encoding="utf-8", errors="replace")
     wanted = stubs.wanted(
@@ -152,6 +150,6 @@ def _run(command: tuple[str, ...]) -> str:
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
         errors = [line for line in lines if "error" in line]
-        reason = (errors or lines or [f"it exits with {done.returncode}"])[0]
+        reason = (errors or lines or [f"its exit code is {done.returncode}"])[0]
         raise BackendUnavailable(f"the null device cannot be compiled by {command[0]}: {reason}")
     return done.stdout

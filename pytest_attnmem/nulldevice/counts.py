@@ -1,4 +1,4 @@
-"""What the runtime under this process has counted."""
+"""The counters of the runtime under this process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from ..errors import BackendUnavailable
 from .launch import present
 
-_TELL = ctypes.CFUNCTYPE(None)
+_CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 def unknown_calls() -> dict[str, int]:
-    """Calls that the runtime does not know, or refused: how often each, by name."""
+    """Returns the number of calls that the runtime does not know or refused, by name."""
     read = _runtime().attnmem_null_unknown
     read.restype = ctypes.c_size_t
     read.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
     size = 0
-    while True:  # a thread may add a name between two looks
+    while True:  # a thread may add a name between two calls
         buffer = ctypes.create_string_buffer(size + 1)
         needed = read(buffer, len(buffer))
         if needed <= size:
@@ -29,7 +29,7 @@ def unknown_calls() -> dict[str, int]:
 
 
 def device_reads() -> int:
-    """Returns how often the host has read device memory: ``.item()``, ``nonzero`` …"""
+    """Returns how often the host read device memory: ``.item()``, ``nonzero`` …"""
     read = _runtime().attnmem_null_reads
     read.restype = ctypes.c_ulong
     return int(read())
@@ -38,26 +38,26 @@ def device_reads() -> int:
 class NextRead:
     """Calls a function at the next read of device memory, on the thread that reads."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = _TELL(tell)  # C holds no reference to it
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = _CALLBACK(callback)  # C holds no reference to it
 
     def start(self) -> None:
-        """Wait for the next read."""
-        self._listen(self._tell)
+        """Starts to wait for the next read."""
+        self._listen(self._callback)
 
     def stop(self) -> None:
-        """Wait no longer."""
-        self._listen(_TELL())
+        """Stops waiting."""
+        self._listen(_CALLBACK())
 
-    def _listen(self, tell: Any) -> None:
+    def _listen(self, callback: Any) -> None:
         listen = _runtime().attnmem_null_on_read
-        listen.argtypes = (_TELL,)
+        listen.argtypes = (_CALLBACK,)
         listen.restype = None
-        listen(tell)
+        listen(callback)
 
 
 def counted() -> dict[str, Any]:
-    """What this process runs on, and what it could not be told there."""
+    """Returns the devices of this process, its unknown calls and its device reads."""
     return {
         "devices": str(present()),
         "unknown_calls": unknown_calls(),
@@ -66,21 +66,23 @@ def counted() -> dict[str, Any]:
 
 
 def remarks(device: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each thing that was counted."""
+    """Yields a line for each counter that is not zero."""
     yield from unanswered(device)
     if device["device_reads"]:
-        yield f"attnmem: reads of device memory that got zeros: {device['device_reads']}"
+        yield f"attnmem: reads of device memory that returned zeros: {device['device_reads']}"
 
 
 def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
-    """A line that names the calls without an answer, if there were any."""
+    """Yields a line that names the unknown calls, if there are any."""
     calls = ", ".join(f"{name} ({count})" for name, count in device["unknown_calls"].items())
     if calls:
-        yield f"attnmem: the null device has no answer to {calls}"
+        yield f"attnmem: the null device does not know these calls: {calls}"
 
 
 def device_memory(device: int = 0) -> tuple[int, int]:
-    """Bytes taken from that device now, and at most since the last reset: segments, not tensors.
+    """Returns the bytes in use on a device and their peak since the last reset.
+
+    The bytes are those of segments, not of tensors.
 
     Raises:
         BackendUnavailable: there is no such device.
@@ -92,7 +94,7 @@ def device_memory(device: int = 0) -> tuple[int, int]:
 
 
 def reset_device_peak(device: int = 0) -> None:
-    """Bring that device's peak down to its current level."""
+    """Sets the peak of a device to the bytes in use."""
     _runtime().attnmem_null_reset_peak(device)
 
 

@@ -1,8 +1,8 @@
-"""cuDNN's attention on the null device: chosen as on a GPU, its tensors made, its scratch unknown.
+"""cuDNN's attention on the null device: selected as on a GPU, with outputs but unknown scratch.
 
-PyTorch itself decides when cuDNN attends (``sdp_utils.cpp``), and its meta kernels know what it
-returns. How much cuDNN needs meanwhile, only cuDNN on a device can tell; so each call asks for a
-handle, as the real one does, which the runtime refuses and counts as ``cudnnCreate``.
+PyTorch selects cuDNN's attention (``sdp_utils.cpp``), and PyTorch's meta kernels know its outputs.
+Only cuDNN on a device knows its scratch. So each call asks for a handle, as the real kernel does,
+and the runtime refuses the handle and counts the call as ``cudnnCreate``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _KEPT = "_attnmem_cudnn"
 
 
 def stand_in() -> bool:
-    """Takes the place of cuDNN's kernels in PyTorch's dispatcher, for the rest of the process.
+    """Replaces cuDNN's kernels in PyTorch's dispatcher, for the rest of the process.
 
-    Returns ``False`` where an earlier call has done so.
+    Returns False if an earlier call did so.
     """
     if hasattr(torch.library, _KEPT):
         return False
     library = torch.library.Library("aten", "IMPL")
-    setattr(torch.library, _KEPT, library)  # its kernels live as long as it does
+    setattr(torch.library, _KEPT, library)  # the kernels are removed with the library object
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         warnings.filterwarnings("ignore", ".*[Oo]verriding a previously registered", UserWarning)
@@ -39,7 +39,7 @@ def stand_in() -> bool:
 
 
 def _like(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that makes what the operator returns, as its meta kernel says, and no more."""
+    """Returns a kernel that only allocates the outputs, as the meta kernel describes them."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))

@@ -1,4 +1,4 @@
-"""The dynamic symbols of a shared library on 64-bit Linux, read from the file itself."""
+"""Reads the dynamic symbols of a shared library for 64-bit Linux."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _IDENT = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 
 
 class NotElf(ValueError):
-    """A file that is no 64-bit little-endian ELF file."""
+    """A file that is not a 64-bit little-endian ELF file."""
 
 
 def defined(path: str | os.PathLike[str]) -> frozenset[str]:
-    """The names that a library gives to others."""
+    """Returns the names that a library defines for others."""
     return frozenset(name for name, section in _symbols(path) if section)
 
 
 def undefined(path: str | os.PathLike[str]) -> frozenset[str]:
-    """The names that a library wants from others."""
+    """Returns the names that a library imports from others."""
     return frozenset(name for name, section in _symbols(path) if not section)
 
 
 def _symbols(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
-    """Every dynamic symbol, and the section it is in: 0 where it is in another library."""
+    """Yields each dynamic symbol and its section; section 0 means another library defines it."""
     with open(path, "rb") as file:
         if file.read(len(_IDENT)) != _IDENT:
-            raise NotElf(f"{os.fspath(path)} is no 64-bit little-endian ELF file")
-        # Mapped, not read: torch's libraries have hundreds of megabytes, their symbols few.
+            raise NotElf(f"{os.fspath(path)} is not a 64-bit little-endian ELF file")
+        # Mapped, not read: a library of torch has hundreds of megabytes, its symbols only a few.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
             try:
                 yield from _read(image)

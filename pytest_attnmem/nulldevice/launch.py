@@ -1,4 +1,4 @@
-"""Starts programs under the null runtime, and tells what this process runs under."""
+"""Starts programs on the null device, and reads which null devices this process has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKED = re.compile(r"(?:([1-9]\d{0,3})x)?(.*)")
 
 
 class Devices(NamedTuple):
-    """Devices of one kind: the null runtime has no mixture."""
+    """Devices of one kind; the null runtime cannot mix kinds."""
 
     profile: DeviceProfile
     number: int = 1
@@ -30,10 +30,10 @@ class Devices(NamedTuple):
 
 
 def devices(text: str, more: Iterable[DeviceProfile] = ()) -> Devices:
-    """What ``H100``, ``8xH100`` or nothing asks for; the device may be one of ``more``.
+    """Returns the devices for ``H100``, ``8xH100`` or an empty text; ``more`` adds profiles.
 
     Raises:
-        BackendUnavailable: there is no profile of that name; the text lists those that are.
+        BackendUnavailable: no profile has that name; the message lists the known profiles.
     """
     asked = _ASKED.fullmatch(text)
     count, name = asked.groups() if asked else (None, text)
@@ -41,19 +41,19 @@ def devices(text: str, more: Iterable[DeviceProfile] = ()) -> Devices:
 
 
 def active() -> bool:
-    """Whether this process runs under the null runtime."""
+    """Returns True if this process runs under the null runtime."""
     return hasattr(ctypes.CDLL(None), "attnmem_null_unknown")
 
 
 def present() -> Devices | None:
-    """What this process runs on, if that is the null runtime."""
+    """Returns the devices of the null runtime, or None if this process does not run under it."""
     if not active():
         return None
     return described(os.environ)
 
 
 def described(variables: Mapping[str, str]) -> Devices:
-    """The devices that these :func:`variables` are of; those that a plugin offered are, too."""
+    """Returns the devices that these :func:`variables` describe; plugins' profiles work too."""
 
     def number(name: str) -> int:
         return int(variables.get(_PREFIX + name) or 0)
@@ -67,19 +67,21 @@ def described(variables: Mapping[str, str]) -> Devices:
         bus_bits=number("BUS_BITS"),
         clock_mhz=number("CLOCK_KHZ") // 1000,
         memory_clock_mhz=number("MEMORY_CLOCK_KHZ") // 1000,
+        tensor_clock_mhz=number("TENSOR_CLOCK_KHZ") // 1000 or None,
+        half_rate=frozenset(variables.get(_PREFIX + "HALF_RATE", "").split()),
     )
     return Devices(profile, number("DEVICES"))
 
 
-def become(command: Sequence[str], wanted: Devices) -> NoReturn:
-    """Run a program on the null device in place of this one, which ends here.
+def reexec(command: Sequence[str], wanted: Devices) -> NoReturn:
+    """Replaces this process by a program on the null device.
 
     Raises:
-        BackendUnavailable: the runtime cannot be built or used here, or the program is not there.
+        BackendUnavailable: the runtime cannot be built or used here, or the program is missing.
     """
     if _PREFIX + "PROFILE" in os.environ and not active():
         raise BackendUnavailable(
-            f"the null device did not come with {sys.executable}: it does not heed LD_PRELOAD"
+            f"the null device was not loaded: {sys.executable} ignores LD_PRELOAD"
         )
     over = environment(*wanted)
     sys.stdout.flush()
@@ -91,24 +93,24 @@ def become(command: Sequence[str], wanted: Devices) -> NoReturn:
 
 
 def environment(profile: DeviceProfile, count: int = 1) -> dict[str, str]:
-    """What to set, over the present environment, so that a fresh python sees these devices.
+    """Returns the environment variables that give these devices to a new Python process.
 
     Raises:
         BackendUnavailable: the runtime cannot be built or used here.
     """
     if count < 1:
-        raise BackendUnavailable(f"the null device comes in one or more, not in {count}")
+        raise BackendUnavailable(f"the number of null devices is {count}; use 1 or more")
     return variables(build(), profile, count, os.environ)
 
 
 def variables(
     folder: Path, profile: DeviceProfile, count: int, over: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables for the runtime in *folder*, keeping what is preloaded *over* it."""
+    """Returns the variables for the runtime in *folder*; other preloads *over* it are kept."""
     library = str(folder / LIBRARY)
     return {
         "LD_PRELOAD": _first(library, over.get("LD_PRELOAD", "")),
-        # The driver and NVML are opened by name, so their folder must come first.
+        # Programs open the driver and NVML by name, so this folder must come first.
         "LD_LIBRARY_PATH": _first(str(folder), over.get("LD_LIBRARY_PATH", "")),
         "TRITON_LIBCUDA_PATH": str(folder),
         **{_PREFIX + name: str(value) for name, value in _described(profile, count).items()},
@@ -116,12 +118,12 @@ def variables(
 
 
 def _first(entry: str, present: str) -> str:
-    """A list that begins with *entry*, once, and goes on as before."""
+    """Returns the list with *entry* moved to its start."""
     return ":".join([entry, *(old for old in present.split(":") if old and old != entry)])
 
 
 def _described(profile: DeviceProfile, count: int) -> dict[str, str | int]:
-    """As ``device.c`` reads it."""
+    """Returns the variables that ``profile.c`` reads, without their prefix."""
     major, minor = profile.compute_capability
     architecture = profile.architecture
     return {
@@ -139,4 +141,7 @@ def _described(profile: DeviceProfile, count: int) -> dict[str, str | int]:
         "BUS_BITS": profile.bus_bits,
         "CLOCK_KHZ": 1000 * profile.clock_mhz,
         "MEMORY_CLOCK_KHZ": 1000 * profile.memory_clock_mhz,
+        # The runtime does not read these two; they make the profile that `described` returns whole.
+        "TENSOR_CLOCK_KHZ": 1000 * (profile.tensor_clock_mhz or 0),
+        "HALF_RATE": " ".join(sorted(profile.half_rate)),
     }

@@ -1,6 +1,6 @@
-"""A Python program on the null device: ``python -m pytest_attnmem.nulldevice.program script.py``.
+"""Runs a Python program on the null device: ``python -m pytest_attnmem.nulldevice.program x.py``.
 
-It runs in this process, so that PyTorch's own counters can be read when it ends.
+The program runs in this process, so PyTorch's counters can be read when it ends.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ..units import format_size
 from . import counts, cudnn
 from .autotune import keep_first
 
-#: Seconds that autograd's thread is given to let go of a graph: PyTorch aborts a process that ends
-#: meanwhile, and where nothing is computed ``backward()`` is often the last thing done.
+#: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
+#: and ``backward()`` is often the last call of a program that computes nothing.
 _LAST_MOMENT = 0.05
 
 
 def prepare() -> None:
-    """Tells Python of the null device, before the program runs; a second time, nothing."""
+    """Prepares torch and Triton for the null device; a second call does nothing."""
     if cudnn.stand_in():
         keep_first()
 
 
 def settle() -> None:
-    """Wait until nothing of autograd is under way; the last thing before a process ends."""
+    """Waits until autograd is idle; call it last, before the process ends."""
     time.sleep(_LAST_MOMENT)
 
 
 def peaks() -> dict[str, Any]:
-    """What the program needed at its highest, by device, in bytes, and what the runtime counted."""
+    """Returns the peaks of the program by device, in bytes, and the counters of the runtime."""
     import torch
 
     devices = {}
@@ -52,7 +52,10 @@ def peaks() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``script.py …`` or ``-m module …``, after the file for its peaks or ""; its exit code."""
+    """Runs ``script.py …`` or ``-m module …`` and returns its exit code.
+
+    The first argument is the JSON file for the peaks, or an empty text.
+    """
     path, *program = arguments
     prepare()
     try:
@@ -75,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def render(found: Mapping[str, Any]) -> Iterator[str]:
-    """The lines that end a run."""
+    """Yields the lines that end a run."""
     where = f"attnmem: null:{found['null_device']['devices']}"
     if not found["peaks"]:
         yield f"{where}: nothing was allocated"
@@ -100,7 +103,7 @@ def _run(program: Sequence[str]) -> None:
 
 
 def _code(value: object) -> int:
-    """What Python makes of ``sys.exit(value)``."""
+    """Returns the exit code of ``sys.exit(value)``."""
     if value is None or isinstance(value, int):
         return int(value or 0)
     print(value, file=sys.stderr)
@@ -108,7 +111,7 @@ def _code(value: object) -> int:
 
 
 def _of_program(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames that started the program."""
+    """Returns the traceback without the frames that started the program."""
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename
         if name != __file__ and "runpy" not in name:

@@ -1,4 +1,4 @@
-"""C source for the calls that the runtime was not written for: answered, and counted by name."""
+"""Generates C source for the calls that no source file defines; it counts them by name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from . import elf
 
 _WANTED = re.compile(r"(__)?cuda[A-Z]|cublas(Lt|Xt)?[A-Z]|cu(?!File)[A-Z]")
 
-#: What has an answer to give. Without one to give truly, it fails as something unsupported does.
+#: Names of queries. The stubs know no true answer, so they return "not supported".
 _ASKS = re.compile(
     r"Get|Query|Create|Alloc|Malloc|Open|Import|Export|Find|Occupancy|Instantiate|Capture|Ipc"
     r"|Graph|Link|Library|Reserve|Add[A-Z]|Load|Can[A-Z]"
 )
-#: Answered by a table of texts in the real runtime, which needs no driver.
+#: The real runtime defines these without a driver.
 _LEFT_ALONE = frozenset({"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"})
 
 _NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
@@ -28,21 +28,21 @@ _HEAD = """/* Generated: calls into CUDA that the installed torch can make and n
 #include <stddef.h>
 #include <string.h>
 
-struct tally {
+struct unknown_call {
     const char *name;
     unsigned long calls;
-    struct tally *next;
+    struct unknown_call *next;
 };
-void null_count(struct tally *tally);
+void null_count(struct unknown_call *call);
 
 #define QUIET(name) \\
     __attribute__((visibility("default"))) int name(void) { return 0; }
-#define COUNTED(name, result)                           \\
-    __attribute__((visibility("default"))) int name(void) \\
-    {                                                   \\
-        static struct tally tally = {#name, 0, NULL};   \\
-        null_count(&tally);                             \\
-        return result;                                  \\
+#define COUNTED(name, result)                               \\
+    __attribute__((visibility("default"))) int name(void)   \\
+    {                                                       \\
+        static struct unknown_call call = {#name, 0, NULL}; \\
+        null_count(&call);                                  \\
+        return result;                                      \\
     }
 
 """
@@ -60,17 +60,17 @@ bool null_is_stub(const char *name)
 
 
 def wanted(undefined: Iterable[str], exported: Iterable[str], header: str) -> frozenset[str]:
-    """The names to answer for: what torch wants, what the runtime has, what the driver declares."""
+    """Returns the names to define: of torch's imports, the runtime's exports and the driver API."""
     declared = {*_DECLARED.findall(header), *_RENAMED.findall(header)}
     names = {name for name in (*undefined, *exported) if _WANTED.match(name)}
     return frozenset(names | declared) - _LEFT_ALONE
 
 
 def source(names: Iterable[str]) -> str:
-    """Functions of these names.
+    """Returns C source that defines functions with these names.
 
-    A product computes nothing and a setting changes nothing: cuBLAS's go by in silence. Elsewhere
-    an action succeeds, a question fails, and both are counted.
+    A product computes nothing and a setting changes nothing, so calls of cuBLAS are not counted.
+    All other calls are counted: an action succeeds, and a query fails.
     """
     ordered = sorted(names)
     lines = [_definition(name) for name in ordered]
@@ -86,10 +86,10 @@ def _definition(name: str) -> str:
 
 
 def read_undefined(libraries: Iterable[str]) -> frozenset[str]:
-    """What these libraries want from others."""
+    """Returns the names that these libraries import from others."""
     return frozenset().union(*map(elf.undefined, libraries))
 
 
 def read_defined(libraries: Iterable[str]) -> frozenset[str]:
-    """What these libraries give to others."""
+    """Returns the names that these libraries define for others."""
     return frozenset().union(*map(elf.defined, libraries))

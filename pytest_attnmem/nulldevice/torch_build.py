@@ -1,4 +1,4 @@
-"""The installed torch, looked at without importing it: its version, libraries and CUDA headers."""
+"""Finds the version, the libraries and the CUDA headers of torch without importing it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class TorchBuild:
 
     version: str
     cuda: str
-    libraries: tuple[Path, ...]  # torch's own that call CUDA
-    runtime: tuple[Path, ...]  # CUDA's own that are answered for
+    libraries: tuple[Path, ...]  # libraries of torch that call CUDA
+    runtime: tuple[Path, ...]  # libraries of CUDA that the null runtime replaces
     headers: Path
 
 
 def find() -> TorchBuild:
-    """The CUDA build of torch that this python imports.
+    """Returns the CUDA build of torch that this Python imports.
 
     Raises:
-        BackendUnavailable: torch is missing, a CPU build, or without CUDA's headers.
+        BackendUnavailable: torch is missing, is a CPU build, or lacks CUDA's headers.
     """
     spec = importlib.util.find_spec("torch")
     folder = Path(spec.origin).parent if spec and spec.origin else None
@@ -42,7 +42,7 @@ def find() -> TorchBuild:
 
 
 def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
-    """The build in torch's *folder*, with CUDA's *packages* (the folders called ``nvidia``)."""
+    """Returns the build in torch's *folder* with CUDA's *packages* (folders named ``nvidia``)."""
     text = (folder / "version.py").read_text(encoding="utf-8")
     version, cuda = _VERSION.search(text), _CUDA.search(text)
     name = version[1] if version else "unknown"

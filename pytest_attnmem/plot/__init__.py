@@ -1,4 +1,4 @@
-"""Figures, through matplotlib, which the extra ``plot`` brings; legible without colour too."""
+"""Figures drawn by matplotlib (the extra ``plot``), readable without colour too."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..errors import AttnMemError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The kinds of file that a figure is saved as.
+#: The suffixes of the files that a figure can be saved to.
 SUFFIXES: Final = (".png", ".svg")
 
-#: How the lines of a figure differ, in turn: a colour that prints dark, a marker and a dash each.
+#: The colour, which prints dark, the marker and the dash of each line of a figure.
 STYLES: Final = (
     ("#1b4f8f", "o", "-"),
     ("#b3401c", "s", "--"),
@@ -25,15 +25,15 @@ STYLES: Final = (
 
 
 def style(place: int) -> dict[str, Any]:
-    """What sets the ``place``-th line of a figure apart."""
+    """Returns the style of the ``place``-th line of a figure, for matplotlib."""
     colour, marker, dash = STYLES[place % len(STYLES)]
     return {"color": colour, "marker": marker, "linestyle": dash}
 
 
 def figure(columns: int = 1, *, width: float = 6.4, height: float = 4.4) -> tuple[Figure, Any]:
-    """A figure with ``columns`` axes side by side, each that many inches wide; and its axes.
+    """Returns a figure, and its ``columns`` axes side by side; width and height are in inches.
 
-    Drawn without pyplot: nothing global is touched, no screen is needed.
+    It does without pyplot, so it changes nothing global and needs no screen.
 
     Raises:
         AttnMemError: matplotlib is not installed.
@@ -53,17 +53,17 @@ def figure(columns: int = 1, *, width: float = 6.4, height: float = 4.4) -> tupl
 
 
 def save(drawn: Figure, path: Path) -> None:
-    """Write the figure, as its suffix says; the same figure gives the same file.
+    """Writes a figure in the format of the suffix; equal figures give equal files.
 
     Raises:
-        AttnMemError: the suffix is none of a picture, or the file cannot be written.
+        AttnMemError: the suffix is not .png or .svg, or the file cannot be written.
     """
     if path.suffix not in SUFFIXES:
         raise AttnMemError(f"cannot draw {path.name}: its name must end in .png or .svg")
     import matplotlib
 
     kind = path.suffix[1:]
-    # Neither the time nor matplotlib's version, so that a figure is only new where its data are.
+    # Without the time and the version of matplotlib, a file changes only if its data change.
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     try:
         with matplotlib.rc_context({"svg.hashsalt": "attnmem"}):

@@ -1,9 +1,8 @@
-"""The roofline: what a device does at most, and where a model's operations lie under it."""
+"""The roofline: the roof of a device, and the operations of a model under it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from . import figure, style
@@ -13,22 +12,22 @@ if TYPE_CHECKING:
 
     from ..inference.analysis import Analysis, Operation, StepCost
 
-#: Operations that lie closer than this have one label, for two could not be read.
-_CLOSE: Final = Fraction(7, 5)
+#: Operations closer together than this factor share a label, because two would overlap.
+_CLOSE: Final = 1.4
 
 
 def draw(found: Analysis) -> Figure:
-    """Both axes logarithmic: FLOPs per byte, and the FLOPs a second that they allow.
+    """Returns the figure: attainable FLOPs per second over FLOPs per byte, both logarithmic.
 
     Raises:
         AttnMemError: matplotlib is not installed.
     """
     drawn, axes = figure(width=8, height=5)
     device, steps = found.roof, (found.decode, found.prefill)
-    ridge, peak = float(device.ridge), float(device.compute_flops) / 1e12
+    ridge, peak = device.ridge, device.compute_flops / 1e12
     intensities = [one.intensity for step in steps for one in step.operations]
-    left = float(min(*intensities, device.ridge)) / 4
-    right = float(max(*intensities, device.ridge)) * 4
+    left = min(*intensities, device.ridge) / 4
+    right = max(*intensities, device.ridge) * 4
     axes.set(
         xscale="log",
         yscale="log",
@@ -49,14 +48,14 @@ def draw(found: Analysis) -> Figure:
 def _points(axes: Any, found: Analysis, step: StepCost, place: int) -> None:
     look = {**style(place), "linestyle": "none"}
     intensities = [one.intensity for one in step.operations]
-    rates = [float(found.roof.attainable(one)) / 1e12 for one in intensities]
-    axes.plot([float(one) for one in intensities], rates, **look, label=step.name)
-    # Aslant, so that neighbours do not meet: decode under the roof, prefill above it.
+    rates = [found.roof.attainable(one) / 1e12 for one in intensities]
+    axes.plot(intensities, rates, **look, label=step.name)
+    # Labels are rotated so that neighbours do not overlap: decode below the roof, prefill above.
     above = place % 2
     for names, intensity in _labels(step):
         axes.annotate(
             names,
-            (float(intensity), float(found.roof.attainable(intensity)) / 1e12),
+            (intensity, found.roof.attainable(intensity) / 1e12),
             xytext=(4, 6 if above else -6),
             textcoords="offset points",
             rotation=45 if above else -45,
@@ -67,8 +66,8 @@ def _points(axes: Any, found: Analysis, step: StepCost, place: int) -> None:
         )
 
 
-def _labels(step: StepCost) -> Iterator[tuple[str, Fraction]]:
-    """What is written at a point, the first words of all that lie there; from left to right."""
+def _labels(step: StepCost) -> Iterator[tuple[str, float]]:
+    """Yields each label, the names of its operations, and its place, from left to right."""
     ordered = sorted(step.operations, key=lambda one: one.intensity)
     together: list[Operation] = []
     for one in ordered:

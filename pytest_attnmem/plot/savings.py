@@ -1,4 +1,4 @@
-"""How many times less memory one attention takes than another, a bar a length."""
+"""The ratio of the memory of two attentions, as one bar for each length."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError
 from ..profiling import ScalingRow
 from . import figure, style
-from .memory_scaling import label_of
+from .scaling import label_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def draw(rows: Iterable[ScalingRow], *, of: str = "linear", over: str = "standard") -> Figure:
-    """Bars of ``over / of``, each with its number; where memory ran out it has no height.
+    """Returns a figure with bars of ``over / of`` and their numbers; OOM bars have no height.
 
     Raises:
-        AttnMemError: there is no row, one lacks a kernel, or matplotlib is not installed.
+        AttnMemError: there is no row, a row lacks a kernel, or matplotlib is not installed.
     """
     rows = sorted(rows, key=lambda row: row.seq_len)
     if not rows:
@@ -27,7 +27,8 @@ def draw(rows: Iterable[ScalingRow], *, of: str = "linear", over: str = "standar
         if lacking := [row.seq_len for row in rows if kernel not in row.peaks]:
             there = ", ".join(rows[0].peaks)
             raise AttnMemError(
-                f"no savings to draw: {kernel} was not measured at N={lacking[0]}; there is {there}"
+                f"no savings to draw: {kernel} was not measured at N={lacking[0]}; that row has"
+                f" {there}"
             )
     drawn, axes = figure()
     for place, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""A sweep as a figure: memory over N, what ran out of it at the device's limit, and times."""
+"""A sweep as a figure: memory over N with the device's limit, and times."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MIB: Final = 1 << 20
 
 
 def draw(sweep: Sweep) -> Figure:
-    """Peaks over N, both logarithmic; and the times beside them, where there are any.
+    """Returns a figure of peaks over N, both logarithmic, and of times if there are any.
 
-    Each kernel and width has a line of its own; where those are more than can be told apart, each
-    kernel at its largest width. A line without marks is what would have been needed.
+    Each kernel and width has a line; if there are more lines than styles, only the largest width of
+    each kernel has one. Points without a mark are peaks that the device cannot hold.
 
     Raises:
         AttnMemError: there is no number to draw, or matplotlib is not installed.
@@ -41,10 +41,10 @@ def draw(sweep: Sweep) -> Figure:
 
 
 def draw_growth(entries: Sequence[dict[str, Any]]) -> Figure:
-    """Growth over one symbol, as the JSON of a pytest session has it: a line a test.
+    """Returns a figure of growth over one symbol, from a session's JSON: one line for each test.
 
     Raises:
-        AttnMemError: no entry varies one symbol alone, or matplotlib is not installed.
+        AttnMemError: no entry varies exactly one symbol, or matplotlib is not installed.
     """
     alone = [
         entry for entry in entries if [*map(len, entry["sizes"].values())] == [len(entry["peaks"])]
@@ -81,8 +81,8 @@ def _memory(axes: Any, lines: dict[tuple[str, int], tuple[Row, ...]], sweep: Swe
             axes.plot(lost, [limit / _MIB] * len(lost), label="_out of memory", zorder=3, **at)
     if limit:
         name = str(sweep.parameters["device"]).removeprefix("simulated:")
-        told = f"{name}, {format_size(limit)}; X: out of memory"
-        axes.axhline(limit / _MIB, color="black", linewidth=1, label=told)
+        limited = f"{name}, {format_size(limit)}; X: out of memory"
+        axes.axhline(limit / _MIB, color="black", linewidth=1, label=limited)
     of = sweep.parameters
     title = f"Peak memory, B={of['batch']} H={of['heads']} {of['dtype']}"
     _dress(axes, "N, tokens", "peak memory, MiB", title)
@@ -112,7 +112,7 @@ def _dress(axes: Any, across: str, up: str, title: str) -> None:
 
 
 def _ticks(axes: Any, sizes: Iterable[int]) -> None:
-    """At the lengths themselves."""
+    """Sets a tick at each length."""
     at = sorted(sizes)
     axes.set_xticks(at, [f"{size:,}" for size in at], rotation=30 if len(at) > 6 else 0)
     axes.set_xticks([], minor=True)

@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Restores the garbage collector."""
     if SESSION in config.stash:
-        config.stash[SESSION].collector.thaw()
+        config.stash[SESSION].collector.unfreeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -125,7 +125,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from .row_writer import RowWriter
 
         RowWriter(item).send_placeholder(spec for spec, _ in plan.budgets)
-    session.collector.settle(item.path)
+    session.collector.freeze(item.path)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -203,7 +203,7 @@ def pytest_runtest_teardown(
             item.stash[PLAN].memory.conclusions.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
         again = nextitem is not None and wants_measuring(nextitem, session.settings)
-        session.collector.thaw(unless=nextitem.path if again and nextitem else None)
+        session.collector.unfreeze(unless=nextitem.path if again and nextitem else None)
 
 
 def _plan(item: pytest.Item, session: Session) -> Plan | None:

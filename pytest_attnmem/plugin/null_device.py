@@ -9,7 +9,7 @@ import pytest
 
 from ..errors import BackendUnavailable
 from ..nulldevice import counts
-from ..nulldevice.launch import become, devices, present
+from ..nulldevice.launch import devices, present, reexec
 from ..profiles import offered_profiles
 from .session import SESSION
 
@@ -39,7 +39,7 @@ def start_again(config: pytest.Config, wanted: str) -> None:
                 " there before torch is; run pytest from the command line, or the program with"
                 " attnmem run"
             )
-        become([sys.executable, *sys.orig_argv[1:]], asked)
+        reexec([sys.executable, *sys.orig_argv[1:]], asked)
     except BackendUnavailable as error:
         raise pytest.UsageError(f"--attnmem-backend: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The options: one table gives the command line, the ini file and the values.
+"""The options: the fields of one class give the command line, the ini file and the values.
 
 Imported by the plugin in every session, so nothing heavy is imported before it is needed.
 """
@@ -6,15 +6,18 @@ Imported by the plugin in every session, so nothing heavy is imported before it 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
+from ..report import KINDS, option_help
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ..budgets.budget import BudgetSpec
     from ..budgets.tolerance import Tolerance
@@ -25,7 +28,6 @@ SELECTING = "attnmem"
 
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
-
 #: Tests that use one of these measure parts of themselves, marked or not.
 FIXTURES = frozenset({"attnmem", "qkv"})
 
@@ -42,99 +44,105 @@ class Option(NamedTuple):
     metavar: str | None = None
 
 
-OPTIONS = (
-    Option("report", "flag", False, "print a table of every budget and region"),
-    Option(
-        "backend",
-        "text",
-        "auto",
-        "measure with: auto, cuda, cuda:1, accelerator, cpu, null, null:H100, simulated:H100",
-        metavar="NAME",
-    ),
-    Option("json", "path", None, "write the results to this file", metavar="PATH"),
-    Option("csv", "path", None, "write a line for each result to this file", metavar="PATH"),
-    Option("markdown", "path", None, "write a table for a pull request's comment", metavar="PATH"),
-    Option("html", "path", None, "write a page with tables and charts", metavar="PATH"),
-    Option(
-        "trend",
-        "path",
-        None,
-        "write the peaks for trend tools, as customSmallerIsBetter JSON",
-        metavar="PATH",
-    ),
-    Option("github", "flag", False, "annotate failures for GitHub, and add to the step's summary"),
-    Option(
-        "artifacts",
-        "directory",
-        None,
-        "write what failing tests held to this directory, as traces and snapshots",
-        metavar="DIR",
-    ),
-    Option(
-        "baseline",
-        "path",
-        None,
-        "hold results to this file (default: attnmem-baseline.json at the rootdir, if it is there)",
-        metavar="PATH",
-    ),
-    Option(
-        "update",
-        "choice",
-        None,
-        "write the baseline: all results, new ones only, or prune those of vanished tests",
-        choices=("all", "new", "prune"),
-    ),
-    Option(
-        "tolerance",
-        "text",
-        None,
-        "how far over the baseline is still the same, such as 2%+1MiB",
-        metavar="T",
-    ),
-    Option(
-        "default",
-        "text",
-        None,
-        "hold tests without a marker to this limit, such as '2 GiB'",
-        metavar="LIMIT",
-    ),
-    Option("strict", "flag", False, "fail what a budget could not be enforced for"),
-    Option(
-        "explain",
-        "choice",
-        "auto",
-        "run once more to see who holds memory: auto (tests that are over), all, or off",
-        choices=("auto", "all", "off"),
-    ),
-    Option("disable", "flag", False, "measure and enforce nothing; markers stay valid"),
-)
+def _option(kind: str, help: str, **more: Any) -> dict[str, Any]:
+    """Returns the metadata of a field that is an option of the same name."""
+    return {"kind": kind, "help": help, **more}
 
 
-class Settings(NamedTuple):
-    """The options' values: command line over ini file over default."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options and their values: command line over ini file over default."""
 
-    report: bool
-    backend: str
-    json: Path | None
-    csv: Path | None
-    markdown: Path | None
-    html: Path | None
-    trend: Path | None
-    github: bool
-    artifacts: Path | None
-    baseline: Path | None
-    update: str | None
-    tolerance: Tolerance | None
-    """Against the baseline; ``None``: what suits the backend."""
-    default: BudgetSpec | None
-    strict: bool
-    explain: str
-    disable: bool
+    report: bool = field(
+        default=False, metadata=_option("flag", "print a table of every budget and region")
+    )
+    backend: str = field(
+        default="auto",
+        metadata=_option(
+            "text",
+            f"measure with: {', '.join(EXAMPLES)}",
+            metavar="NAME",
+        ),
+    )
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """The files of the session's report, by format; each format has an option."""
+    github: bool = field(
+        default=False,
+        metadata=_option("flag", "annotate failures for GitHub, and add to the step's summary"),
+    )
+    artifacts: Path | None = field(
+        default=None,
+        metadata=_option(
+            "directory",
+            "write what failing tests held to this directory, as traces and snapshots",
+            metavar="DIR",
+        ),
+    )
+    baseline: Path | None = field(
+        default=None,
+        metadata=_option(
+            "path",
+            "hold results to this file"
+            " (default: attnmem-baseline.json at the rootdir, if it is there)",
+            metavar="PATH",
+        ),
+    )
+    update: str | None = field(
+        default=None,
+        metadata=_option(
+            "choice",
+            "write the baseline: all results, new ones only, or prune those of vanished tests",
+            choices=("all", "new", "prune"),
+        ),
+    )
+    tolerance: Tolerance | None = field(
+        default=None,
+        metadata=_option(
+            "text", "how far over the baseline is still the same, such as 2%+1MiB", metavar="T"
+        ),
+    )
+    """Against the baseline; ``None``: the tolerance of the backend."""
+    default: BudgetSpec | None = field(
+        default=None,
+        metadata=_option(
+            "text", "hold tests without a marker to this limit, such as '2 GiB'", metavar="LIMIT"
+        ),
+    )
+    strict: bool = field(
+        default=False, metadata=_option("flag", "fail what a budget could not be enforced for")
+    )
+    explain: str = field(
+        default="auto",
+        metadata=_option(
+            "choice",
+            "run once more to see who holds memory: auto (tests that are over), all, or off",
+            choices=("auto", "all", "off"),
+        ),
+    )
+    disable: bool = field(
+        default=False, metadata=_option("flag", "measure and enforce nothing; markers stay valid")
+    )
 
     @property
     def evidence(self) -> bool:
-        """Whether a file was asked for that tells who was alive when."""
-        return any((self.json, self.html, self.artifacts))
+        """Returns True if a file was requested that shows the lifetimes of tensors."""
+        return self.artifacts is not None or not _TIMELINES.isdisjoint(self.files)
+
+
+#: The formats that show the lifetimes of tensors.
+_TIMELINES = frozenset({"json", "html"})
+
+
+def _options() -> Iterator[Option]:
+    for setting in fields(Settings):
+        if setting.name == "files":
+            for kind in KINDS:
+                yield Option(kind, "path", None, option_help(kind), metavar="PATH")
+        else:
+            yield Option(setting.name, default=setting.default, **setting.metadata)
+
+
+OPTIONS = (*_options(),)
 
 
 def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
@@ -203,7 +211,8 @@ def read_settings(config: pytest.Config) -> Settings:
             " written"
         )
     _check_files(values, config.rootpath / BASELINE)
-    return Settings(**values)
+    files = {kind: path for kind in KINDS if (path := values.pop(kind)) is not None}
+    return Settings(files=files, **values)
 
 
 def _check_files(values: Mapping[str, Any], usual: Path) -> None:

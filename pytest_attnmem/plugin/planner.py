@@ -94,20 +94,19 @@ def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:
     try:
         for contract in spec.contracts:
             _check_contract(item, spec, contract)
-        if not _awaits_symbols(item, spec):
+        names, known = set(getattr(item, "fixturenames", ())), arguments(item)
+        if not _fixtures_give(names - set(known.values), spec):
             backend = primed.backend
             device = Source(f"the {backend.name} backend", backend.symbols)
-            shape = gather([Source("the marker", spec.symbols), arguments(item), device])
+            shape = gather([Source("the marker", spec.symbols), known, device])
             resolve(spec, shape, backend.kinds)
     except AttnMemError as error:
         raise type(error)(f"{MARKER}: {error}   {spec.where}") from error
 
 
-def _awaits_symbols(item: pytest.Item, spec: BudgetSpec) -> bool:
-    """Returns True if a fixture may give a symbol its value, perhaps from a parameter."""
-    names = set(getattr(item, "fixturenames", ()))
-    coming = names - set(arguments(item).values)
-    return "qkv" in names or bool(coming & {*SYMBOLS, *ALIASES, "dtype", *spec.read})
+def _fixtures_give(fixtures: set[str], spec: BudgetSpec) -> bool:
+    """Returns True if one of ``fixtures`` may give a symbol its value."""
+    return bool(fixtures & {"qkv", *SYMBOLS, *ALIASES, "dtype", *spec.read})
 
 
 def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.garbage import GarbageFreezer
-from ..report import KINDS, render, write
+from ..report import render, write
 from .row_transport import RowTexts
 
 if TYPE_CHECKING:
@@ -70,14 +70,13 @@ class Session:
 
     def write_reports(self) -> None:
         """Writes the requested report files."""
-        paths = {kind: path for kind in KINDS if (path := getattr(self.settings, kind)) is not None}
-        if not paths and not self.settings.github:
+        if not self.settings.files and not self.settings.github:
             return
         from ..measurement.environment import describe
         from ..report.summary import summarise
 
         summary, environment = summarise(self.records), self.environment or describe()
-        for kind, path in paths.items():
+        for kind, path in self.settings.files.items():
             with self._collect_problem():
                 write(path, render(kind, summary, environment))
         if self.settings.github:

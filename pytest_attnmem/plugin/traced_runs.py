@@ -76,8 +76,8 @@ class TracedRuns:
                 there = run.region(name, primed) if name else run.whole(primed)
             except AttnMemError:
                 continue
-            if there.lives is not None:
-                elsewhere.append(Elsewhere(symbol, size, there.lives))
+            if there.tensors is not None:
+                elsewhere.append(Elsewhere(symbol, size, there.tensors))
         return proved(own, self.sizes, elsewhere)
 
     def _runs(self, primed: PrimedBackend) -> Iterator[tuple[str, int, TracedRerun]]:

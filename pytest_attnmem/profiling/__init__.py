@@ -1,10 +1,9 @@
-"""Memory profiling: what attention takes as the sequence grows, measured and by theory.
+"""Memory profiling: the memory of attention over the sequence length, measured and by theory.
 
-The functions of the reference documents, under their names. All sizes are bytes.
+The functions have the names of the reference documents. All sizes are bytes.
 """
 
 from .linear import linear_attention_bidir, linear_attention_causal
-from .memory_scaling import Peak, ScalingRow, memory_scaling, save_csv
 from .memory_tracker import MemoryTracker, OutOfMemory, measure_memory
 from .numpy_attention import (
     estimate_attention_memory,
@@ -12,6 +11,7 @@ from .numpy_attention import (
     profile_memory_scaling,
     standard_attention,
 )
+from .scaling_sweep import Peak, ScalingRow, memory_scaling, save_csv
 from .theoretical_memory import theoretical_memory
 
 __all__ = [

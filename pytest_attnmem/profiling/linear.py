@@ -1,4 +1,4 @@
-"""Linear attention under the names of the notebook, computed by the bundled kernels."""
+"""Linear attention under the names of the notebook; the bundled kernels compute it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def linear_attention_bidir(q: Tensor, k: Tensor, v: Tensor, eps: float = 1e-6) -> Tensor:
-    """Linear attention of every query to every key, the kernel ``linear`` → [B, H, N, dv].
+    """Returns linear attention of every query to every key [B, H, N, dv]: the kernel ``linear``.
 
     Raises:
         ValueError: q [B, H, N, d], k [B, H, M, d] and v [B, H, M, dv] do not fit together.
@@ -20,7 +20,7 @@ def linear_attention_bidir(q: Tensor, k: Tensor, v: Tensor, eps: float = 1e-6) -
 
 
 def linear_attention_causal(q: Tensor, k: Tensor, v: Tensor, eps: float = 1e-6) -> Tensor:
-    """Linear attention of query i to the keys 0 … i by cumulative sums, ``linear-causal``.
+    """Returns linear attention of query i to keys 0 … i [B, H, N, dv]: ``linear-causal``.
 
     Raises:
         ValueError: q [B, H, N, d], k [B, H, M, d] and v [B, H, M, dv] do not fit together.

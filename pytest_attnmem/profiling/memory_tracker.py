@@ -1,4 +1,4 @@
-"""Watches memory on any backend: a tracker to ask at any time, and the peak of one call."""
+"""Memory of any backend: a tracker that can be read at any time, and the peak of one call."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import pause, window
 
-__tracebackhide__ = True  # pytest shows the line that called, and none of these
+#: Pytest shows where the test called, and not our frames below it.
+__tracebackhide__ = True
 
 
 class OutOfMemory(AttnMemError, RuntimeError):
-    """What was measured ran out of memory; a ``RuntimeError``, as torch's own is."""
+    """A measured program ran out of memory; a ``RuntimeError`` like the error of torch."""
 
 
 class MemoryTracker:
-    """Bytes in use on a device since the tracker was made, those of before not counted.
+    """A tracker of the bytes that the program allocates on a device after its creation.
 
-    ``backend`` is the name of one: ``cuda``, ``cpu``, ``simulated:H100``; by default the device
-    that is there, the CPU too. While a tracker is open, the thread's automatic garbage collection
-    is off, and on a simulated device everything on it is simulated: end it with ``with`` or
-    :meth:`close`. What it reads is of the thread that made it.
+    ``backend`` is a name such as ``cuda``, ``cpu`` or ``simulated:H100``; the default is the
+    machine's device, which may be the CPU. While a tracker is open, automatic garbage collection is
+    off and, with a simulated device, the program is simulated: close it with ``with`` or
+    :meth:`close`. A tracker counts the allocations of the thread that created it.
 
     Raises:
         BackendUnavailable: the backend cannot measure here.
@@ -38,15 +39,15 @@ class MemoryTracker:
         self._primed = open_primed(backend or "auto")
         self._stack = ExitStack()
         self._window: Window | None = None
-        self._allocated = self._reserved = 0  # when the window began
+        self._allocated = self._reserved = 0  # bytes at the start of the window
         self._end = weakref.finalize(self, self._stack.close)
         self._begin()
 
     def reset(self) -> None:
-        """Give unused segments back, and let the peak be what is allocated now.
+        """Releases unused segments, and sets the peak to the bytes allocated now.
 
         Raises:
-            AttnMemError: the tracker is closed, or cannot see.
+            AttnMemError: the tracker is closed, or memory could not be measured.
         """
         self._primed.backend.empty_cache()
         seen = self._look()
@@ -55,32 +56,32 @@ class MemoryTracker:
         self._begin()
 
     def current_allocated(self) -> int:
-        """Bytes allocated now.
+        """Returns the bytes allocated now.
 
         Raises:
-            AttnMemError: the tracker is closed, or cannot see.
+            AttnMemError: the tracker is closed, or memory could not be measured.
         """
         return self._allocated + self._look()._allocated.level
 
     def peak_allocated(self) -> int:
-        """The most bytes that were allocated at a time since :meth:`reset`.
+        """Returns the peak of the allocated bytes since :meth:`reset`.
 
         Raises:
-            AttnMemError: the tracker is closed, or cannot see.
+            AttnMemError: the tracker is closed, or memory could not be measured.
         """
-        return self._allocated + self._look()._allocated.high
+        return self._allocated + self._look()._allocated.peak
 
     def reserved(self) -> int | None:
-        """Bytes of segments taken from the device; ``None`` where there are none, as on the CPU.
+        """Returns the bytes of segments; ``None`` on a backend without segments, such as the CPU.
 
         Raises:
-            AttnMemError: the tracker is closed, or cannot see.
+            AttnMemError: the tracker is closed, or memory could not be measured.
         """
         seen = self._look()._reserved
         return self._reserved + seen.level if seen.known else None
 
     def close(self) -> None:
-        """Watch no longer; a second time does nothing."""
+        """Ends the tracking; a second call does nothing."""
         self._end()
         self._window = None
 
@@ -97,7 +98,7 @@ class MemoryTracker:
 
     def _begin(self) -> None:
         with ExitStack() as fresh:
-            # Inside the old one, so that nothing is missed between them.
+            # The new window opens inside the old one, so that no allocation is missed between them.
             opened = window(
                 self._primed.backend, "reserved", workspace=self._primed.workspace_bytes
             )
@@ -108,7 +109,7 @@ class MemoryTracker:
     def _look(self) -> Window:
         if self._window is None:
             raise AttnMemError("the tracker is closed; make another MemoryTracker()")
-        with pause():  # what was seen so far is told when the watching is interrupted
+        with pause():  # a pause makes the backend report the events so far
             pass
         self._window.close(self._primed.backend)
         seen = self._window.measurement
@@ -120,25 +121,25 @@ class MemoryTracker:
 def measure_memory(
     fn: Callable[..., Any], *args: Any, backend: str | None = None, **kwargs: Any
 ) -> tuple[int, Any]:
-    """Call ``fn(*args, **kwargs)`` → the peak of requested bytes above the start, and its result.
+    """Calls ``fn(*args, **kwargs)`` and returns its peak of requested bytes, and its result.
 
-    What is there before, such as inputs, is not counted; the result is. On a machine without a GPU
-    it is the CPU's memory, and never 0 for want of one.
+    Tensors from before the call, such as inputs, are not counted; the result is. On a machine
+    without a GPU the memory is that of the CPU.
 
     Raises:
-        OutOfMemory: memory ran out in it.
-        AttnMemError: the backend did not or cannot measure; the text says why.
+        OutOfMemory: memory ran out during the call.
+        AttnMemError: the call could not be measured; the text says why.
     """
     seen = measure(fn, *args, backend=backend, **kwargs)
     return peak_of(seen), seen.result
 
 
 def peak_of(seen: Measurement) -> int:
-    """The peak of a measurement.
+    """Returns the peak of a measurement.
 
     Raises:
         OutOfMemory: memory ran out.
-        AttnMemError: there is none; the text says why.
+        AttnMemError: the measurement has no peak; the text says why.
     """
     if seen.out_of_memory is not None:
         raise OutOfMemory(f"out of memory on {seen.place}: {seen.out_of_memory}")

@@ -1,4 +1,4 @@
-"""Standard attention in NumPy, and its memory: quadratic in the length of the sequence."""
+"""Standard attention in NumPy, and its memory, which is quadratic in the sequence length."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AttnMemError, BudgetError
+from ..kernels.reference import standard_attention as reference
+from ..symbols.sizes import as_sizes
 from ..units import shown
-from .sizes import lengths, whole
+from .seq_lengths import lengths
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,25 +20,26 @@ if TYPE_CHECKING:
 def standard_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """``softmax(Q @ K.T / sqrt(d)) @ V`` → output [..., N, dv] and weights [..., N, M].
+    """Returns ``softmax(Q @ K.T / sqrt(d)) @ V`` [..., N, dv] and the weights [..., N, M].
 
-    The reference that the kernels are held to. Everything is computed in the dtype of the inputs:
-    float32 stays float32.
+    The kernels are tested against it. It computes in the dtype of the inputs: float32 stays
+    float32.
 
     Args:
         Q: [..., N, d].
         K: [..., M, d].
         V: [..., M, dv].
-        mask: Broadcastable to [..., N, M]: bool or integers, true where a key may be seen; floats
-            are added to the scores. A query that may see nothing gets zeros, as do its weights.
+        mask: Broadcastable to [..., N, M]. Bools and integers are true for the keys that a query
+            sees; floats are added to the scores. The output and the weights of a query that sees
+            no key are zeros.
 
     Raises:
-        BudgetError: the arrays are none, or their shapes do not fit together.
+        BudgetError: an argument is not an array of numbers, or the shapes do not fit together.
         AttnMemError: numpy or torch, which the kernels need, is not installed.
 
     Vaswani et al., Attention Is All You Need, 2017 (arXiv:1706.03762), section 3.2.1.
     """
-    reference = _reference()
+    _check_numpy()
     q, k, v = (_array(name, value) for name, value in (("Q", Q), ("K", K), ("V", V)))
     seen = None if mask is None else _array("mask", mask)
     _check_shapes(q.shape, k.shape, v.shape, None if seen is None else seen.shape)
@@ -44,20 +47,20 @@ def standard_attention(
 
 
 def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) -> dict[str, int]:
-    """Run ``standard_attention`` on random float32 Q, K and V [batch_size, seq_len, d_model].
+    """Runs ``standard_attention`` on random float32 Q, K and V [batch_size, seq_len, d_model].
 
     Returns bytes: ``input_memory`` of Q, K and V, ``attention_matrix_memory`` of the weights,
-    ``output_memory``, and their sum ``total_memory``, which is what is there at the end. While it
-    runs there is more: ``peak_memory`` is the highest level above the inputs that tracemalloc saw,
-    the interpreter's own objects, some KiB, included.
+    ``output_memory``, and their sum ``total_memory``, the memory in use at the end. The memory in
+    use before the end is higher: ``peak_memory`` is its peak above the inputs, by tracemalloc,
+    including some KiB of the interpreter's objects.
 
     Raises:
-        BudgetError: a size is no whole number of at least 1.
+        BudgetError: a size is not a whole number >= 1.
         AttnMemError: it does not fit in memory, or numpy or torch is not installed.
     """
-    sizes = {"seq_len": seq_len, "d_model": d_model, "batch_size": batch_size}
-    seq_len, d_model, batch_size = whole("measure_attention_memory", **sizes)
-    _reference()  # before memory is traced: what it imports is no part of this
+    given = {"seq_len": seq_len, "d_model": d_model, "batch_size": batch_size}
+    seq_len, d_model, batch_size = as_sizes("measure_attention_memory", given)
+    _check_numpy()
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -69,10 +72,14 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
         with _traced() as peak:
             output, weights = standard_attention(*inputs)
             peak_memory = peak()
-    except (MemoryError, ValueError, OverflowError) as error:  # the latter: for numpy, too
+    except (
+        MemoryError,
+        ValueError,
+        OverflowError,
+    ) as error:  # numpy raises the last two for sizes that are far too large
         if isinstance(error, AttnMemError):
             raise
-        named = ", ".join(f"{name}={shown(size)}" for name, size in sizes.items())
+        named = ", ".join(f"{name}={shown(size)}" for name, size in given.items())
         raise AttnMemError(
             f"measure_attention_memory({named}) does not fit in memory: {shown(error, 120)};"
             " estimate_attention_memory needs none"
@@ -84,11 +91,11 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
 def profile_memory_scaling(
     seq_lengths: Iterable[int], d_model: int = 64
 ) -> dict[int, dict[str, int]]:
-    """What :func:`measure_attention_memory` finds at each length: seq_len → its bytes.
+    """Returns seq_len → the bytes of :func:`measure_attention_memory`, for each length.
 
     Raises:
-        BudgetError: a size is no whole number of at least 1, or there is no length.
-        AttnMemError: one does not fit in memory, or numpy or torch is not installed.
+        BudgetError: a size is not a whole number >= 1, or there is no length.
+        AttnMemError: a length does not fit in memory, or numpy or torch is not installed.
     """
     return {
         seq_len: measure_attention_memory(seq_len, d_model)
@@ -97,18 +104,17 @@ def profile_memory_scaling(
 
 
 def estimate_attention_memory(seq_len: int, d_model: int, dtype_bytes: int = 4) -> dict[str, int]:
-    """The bytes of ``measure_attention_memory`` without running it, from the shapes.
+    """Returns the bytes of ``measure_attention_memory``, computed from the shapes.
 
     ``input_memory = 3*N*d*itemsize``, ``attention_matrix_memory = N*N*itemsize``,
-    ``output_memory = N*d*itemsize``; ``total_memory`` is their sum, and no peak: while softmax
-    runs there is more than one matrix.
+    ``output_memory = N*d*itemsize``; ``total_memory`` is their sum. It is not a peak: softmax needs
+    more than one matrix.
 
     Raises:
-        BudgetError: a size is no whole number of at least 1; packed dtypes of half a byte are none.
+        BudgetError: a size is not a whole number >= 1; packed dtypes of half a byte are refused.
     """
-    N, d, itemsize = whole(
-        "estimate_attention_memory", seq_len=seq_len, d_model=d_model, dtype_bytes=dtype_bytes
-    )
+    given = {"seq_len": seq_len, "d_model": d_model, "dtype_bytes": dtype_bytes}
+    N, d, itemsize = as_sizes("estimate_attention_memory", given)
     return _parts(3 * N * d * itemsize, N * N * itemsize, N * d * itemsize)
 
 
@@ -123,7 +129,7 @@ def _parts(inputs: int, matrix: int, output: int) -> dict[str, int]:
 
 @contextmanager
 def _traced() -> Iterator[Callable[[], int]]:
-    """Trace the body's memory; yields what tells its highest level so far, above the start."""
+    """Traces memory; yields a function that returns the peak so far, above the start."""
     already = tracemalloc.is_tracing()
     if not already:
         tracemalloc.start()
@@ -136,15 +142,15 @@ def _traced() -> Iterator[Callable[[], int]]:
             tracemalloc.stop()
 
 
-def _reference() -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
+def _check_numpy() -> None:
+    """Check that NumPy is installed, and import it: measured memory does not count its modules."""
     try:
-        from ..kernels.reference import standard_attention as reference
+        import numpy  # noqa: F401
     except ModuleNotFoundError as error:
         raise AttnMemError(
             f"standard_attention needs {error.name}, which is not installed;"
             " pip install 'pytest-attnmem[torch]'"
         ) from error
-    return reference
 
 
 def _array(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -1,19 +1,14 @@
-"""What attention needs by the shapes alone: the closed forms of the kernels at given sizes."""
+"""The memory of attention from the shapes alone: the kernels' closed forms at given sizes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..errors import BudgetError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..symbols.dtypes import itemsize_of
-from ..units import shown
-from .sizes import whole
+from ..symbols.sizes import as_sizes
 
-if TYPE_CHECKING:
-    from ..kernels import Kernel
-
-#: The notebook's name of an attention, for the bundled kernel that it is.
+#: Each bundled kernel of the notebook, and the notebook's name for it.
 NAMES = (
     ("standard", "standard"),
     ("linear", "linear_bidir"),
@@ -24,27 +19,27 @@ NAMES = (
 def theoretical_memory(
     batch_size: int, num_heads: int, seq_len: int, head_dim: int, dtype: object = "fp16"
 ) -> dict[str, int]:
-    """The bytes of attention on [batch_size, num_heads, seq_len, head_dim], without running it.
+    """Returns the bytes of attention on [batch_size, num_heads, seq_len, head_dim], by formula.
 
-    ``inputs`` are q, k and v. The peaks of a forward pass, ``standard_peak``, ``linear_bidir_peak``
-    and ``linear_causal_peak``, are the inputs and everything alive with them at the highest point,
-    as the kernels' models have it: for standard attention scores and weights, two N×N matrices,
-    and the output. The scratch of a device's kernels is not in them. What makes them large is
-    there by itself: ``attention_matrix`` (``B*H*N*N*itemsize``), ``linear_bidir_state``
-    (``B*H*d*d*itemsize``) and ``linear_causal_state`` (``B*H*N*d*d*itemsize``).
+    ``inputs`` are q, k and v. ``standard_peak``, ``linear_bidir_peak`` and ``linear_causal_peak``
+    are the peaks of a forward pass by the kernels' models: the inputs and all tensors alive with
+    them, for standard attention scores and weights, two N×N matrices, and the output. Scratch of a
+    device's kernels is not included. The largest tensors have keys of their own:
+    ``attention_matrix`` (``B*H*N*N*itemsize``), ``linear_bidir_state`` (``B*H*d*d*itemsize``) and
+    ``linear_causal_state`` (``B*H*N*d*d*itemsize``).
 
     Raises:
-        BudgetError: a size is no whole number of at least 1, or the dtype is not known.
+        BudgetError: a size is not a whole number >= 1, or the dtype is not known.
     """
-    sizes = {
+    given = {
         "batch_size": batch_size, "num_heads": num_heads, "seq_len": seq_len, "head_dim": head_dim
     }  # fmt: skip
-    B, H, N, d = whole("theoretical_memory", **sizes)
+    B, H, N, d = as_sizes("theoretical_memory", given)
     shape = shape_of(B, H, N, d, dtype)
     inputs = shape.q_bytes + shape.k_bytes + shape.v_bytes
     state = B * H * d * d * shape.itemsize
     peaks = {
-        f"{name}_peak": inputs + above_inputs(kernel_of(kernel), shape) for kernel, name in NAMES
+        f"{name}_peak": inputs + above_inputs(kernel_named(kernel), shape) for kernel, name in NAMES
     }
     return {
         "inputs": inputs,
@@ -56,7 +51,7 @@ def theoretical_memory(
 
 
 def shape_of(B: int, H: int, N: int, d: int, dtype: object) -> AttentionShape:
-    """The symbols of attention at these sizes.
+    """Returns the symbols of attention at these sizes.
 
     Raises:
         BudgetError: the dtype is not known.
@@ -66,25 +61,6 @@ def shape_of(B: int, H: int, N: int, d: int, dtype: object) -> AttentionShape:
 
 
 def above_inputs(kernel: Kernel, shape: AttentionShape) -> int:
-    """The most bytes that the tensors of a forward pass take, the inputs not counted."""
-    causal = {"causal": int(is_causal(kernel))}
+    """Returns the peak of the tensors of a forward pass, without the inputs."""
+    causal = {"causal": int(kernel.always_causal)}
     return kernel.model.forward.peak(AttentionShape({**causal, **shape.symbols}))
-
-
-def is_causal(kernel: Kernel) -> bool:
-    """Whether it is run causally: only where it knows nothing else."""
-    return False not in kernel.causal
-
-
-def kernel_of(name: str) -> Kernel:
-    """The bundled kernel of that name.
-
-    Raises:
-        BudgetError: there is none.
-    """
-    from ..kernels import KERNELS
-
-    kernels = {kernel.name: kernel for kernel in KERNELS}
-    if name not in kernels:
-        raise BudgetError(f"unknown kernel {shown(name)}; expected one of {', '.join(kernels)}")
-    return kernels[name]

@@ -1,6 +1,7 @@
-"""Reports: a summary as text of one kind or another.
+"""Reports: the results of a session as text in one of several formats.
 
-Imported by the plugin in every session, so nothing heavy is imported before a report is asked for.
+The plugin imports this module in every session, so heavy modules are imported only to write a
+report.
 """
 
 from __future__ import annotations
@@ -9,28 +10,38 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import AttnMemError
+from . import formats
 
 if TYPE_CHECKING:
     from .summary import Summary
 
-#: The files that a session can be written as; each is a module here, and an option.
-KINDS: Final = ("json", "csv", "markdown", "html", "trend")
+#: The formats of a report: the names of the modules in ``formats``.
+KINDS: Final = tuple(module.name for module in iter_modules(formats.__path__))
+
+
+def option_help(kind: str) -> str:
+    """Returns the help text of the option ``--attnmem-KIND``."""
+    return str(_format(kind).OPTION)
 
 
 def render(kind: str, summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The file of that kind, as text."""
-    renderer: Any = import_module(f".{kind}", __name__)
-    return str(renderer.render(summary, environment))
+    """Returns the text of a report."""
+    return str(_format(kind).render(summary, environment))
+
+
+def _format(kind: str) -> Any:
+    return import_module(f".{kind}", formats.__name__)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that was asked for; ``-`` is standard output.
+    """Writes a report to a file, or to standard output if the path is ``-``.
 
     Raises:
-        AttnMemError: it cannot be written.
+        AttnMemError: the file cannot be written.
     """
     data = text.encode("utf-8", "backslashreplace")  # as JSON escapes them
     try:

@@ -1,4 +1,4 @@
-"""What failing tests held, as files in one directory: traces, and the allocator's snapshots."""
+"""Writes the traces and the allocator's snapshots of failing tests to one directory."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ..baselines.entries import State
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
 from . import perfetto, write
 from .record import Record
 
-#: How much of a test's name is in that of a file; its end says more than its beginning.
+#: The most characters of a test's name in a file's name; the end of a name tells tests apart.
 _READABLE = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 def write_traces(directory: Path, rows: Iterable[Record]) -> None:
-    """A trace for each row that failed, where it is known who was alive when.
+    """Writes a trace for each failed row that has a timeline.
 
     Raises:
         AttnMemError: the directory or a file cannot be written.
     """
     _create(directory)
     for row in rows:
-        failed = row.outcome is Outcome.OVER or row.baseline_state == "regressed"
+        failed = row.outcome is Outcome.OVER or row.baseline_state == State.REGRESSED.value
         if failed and row.timeline is not None:
             text = perfetto.render(row, row.timeline)
             write(directory / f"{stem(row)}.trace.json", text)
 
 
 def write_snapshot(directory: Path, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
-    """The allocator's snapshots of a window's stretches as one, for PyTorch's memory viewer.
+    """Writes the allocator's snapshots of a window as one, for PyTorch's memory viewer.
 
     Raises:
         AttnMemError: the directory or the file cannot be written.
@@ -57,13 +58,13 @@ def _create(directory: Path) -> None:
 
 
 def joined(snapshots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The last of them, with what happened before all of them."""
+    """Returns the last snapshot with the events of all snapshots."""
     traces = zip(*(snapshot["device_traces"] for snapshot in snapshots), strict=True)
     return {**snapshots[-1], "device_traces": [[*chain(*parts)] for parts in traces]}
 
 
 def stem(row: Record) -> str:
-    """A name for files about a row: readable, fit for any file system, and no other row's."""
+    """Returns a name for the files of a row: readable, valid on any file system, and unique."""
     words = (row.nodeid, row.region, row.metric if row.metric != "peak" else "")
     plain = _UNSAFE.sub("-", " ".join(filter(None, words)))[-_READABLE:].strip("-.")
     key = json.dumps([row.nodeid, row.region, row.metric])

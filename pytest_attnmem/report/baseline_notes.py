@@ -1,4 +1,4 @@
-"""What a session says of its baseline: what was written, and what there is to do."""
+"""The lines about the baseline at the end of a session: changes, and what to do next."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..baselines.entries import Baseline, Entries, Entry, Key, State, percentage
 from ..units import common_unit, format_in
 from .record import Record
 
-#: Of a longer list, such as that of a first time, the version control system tells more.
+#: The most rows of the table; version control shows longer lists, such as a first baseline.
 _ROWS = 50
 _NAMES = 5
 
 
 def changed(before: Entries, after: Entries, name: str, mode: str) -> list[str]:
-    """The line that counts what was written, and a table of old and new."""
+    """Returns a line that counts the changed entries, and a table of old and new sizes."""
     keys = [key for key in sorted({*before, *after}) if _bytes(before, key) != _bytes(after, key)]
     added = sum(key not in before for key in keys)
     removed = sum(key not in after for key in keys)
@@ -24,15 +24,15 @@ def changed(before: Entries, after: Entries, name: str, mode: str) -> list[str]:
         (removed, "taken out"),
         (len({*before} & {*after}) - (len(keys) - added - removed), "as before"),
     )
-    told = ", ".join(f"{count} {what}" for count, what in counts if count) or "no entries"
-    title = f"{name} (--attnmem-update {mode}): {told}"
+    listed = ", ".join(f"{count} {what}" for count, what in counts if count) or "no entries"
+    title = f"{name} (--attnmem-update {mode}): {listed}"
     return [title, *_table(keys, before, after)] if keys else [title]
 
 
 def notes(
     records: Sequence[Record], baseline: Baseline, measured: Iterable[Key], mode: str | None
 ) -> list[str]:
-    """What is to be known of rows that are not as before, and what to do about it."""
+    """Returns a line for each kind of row that differs from the baseline, with what to do."""
     lines = []
     new = [key for key in measured if key not in baseline.entries]
     if new and mode not in ("all", "new"):

@@ -1,4 +1,4 @@
-"""What a cell of a report's table says of a row; the table of every report is made of these."""
+"""The texts in the cells of a table; every report makes its table of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .summary import Summary, share
 
 
 def unit(rows: Iterable[Record]) -> str:
-    """The one unit for a table's sizes: the typical row's.
+    """Returns the unit for all sizes of a table: the unit of the median size.
 
-    By the largest, most of the others would read 0.0.
+    In the unit of the largest size, most other sizes would read 0.0.
     """
     sizes = sorted(size for row in rows for size in (row.limit_bytes, row.value) if size)
     return common_unit(sizes[len(sizes) // 2 :][:1])
 
 
 def size(nbytes: int | None, unit: str) -> str:
-    """A number of that unit; what is there and too small for it is not shown as nothing."""
+    """Returns the size in that unit; a size above 0 that rounds to 0.0 reads ``<0.1``."""
     if nbytes is None:
         return "-"
     shown = format_in(nbytes, unit)
@@ -29,12 +29,12 @@ def size(nbytes: int | None, unit: str) -> str:
 
 
 def budget(row: Record, unit: str) -> str:
-    """The limit, or the contract."""
-    return row.budget if row.budget.startswith("O(") else size(row.limit_bytes, unit)
+    """Returns the limit, or the contract."""
+    return row.budget if row.is_contract else size(row.limit_bytes, unit)
 
 
 def peak(row: Record, unit: str) -> str:
-    """The number that was held to the budget, and its metric where that is another."""
+    """Returns the measured number, with its metric if that is not the peak."""
     if row.out_of_memory:
         return "out of memory"
     metric = "" if row.metric == "peak" else f" ({row.metric})"
@@ -42,7 +42,7 @@ def peak(row: Record, unit: str) -> str:
 
 
 def percent(row: Record) -> str:
-    """Used part of the budget; far over, it is not spelled out."""
+    """Returns the used percentage of the budget; above 999 it reads ``>999``."""
     used = share(row)
     if used is None:
         return ""
@@ -50,7 +50,7 @@ def percent(row: Record) -> str:
 
 
 def change(row: Record) -> str:
-    """Bytes more than in the baseline; ``new`` and ``stale`` where there is no such number."""
+    """Returns the bytes above the baseline, or the state if there is no such number."""
     if row.baseline_bytes is None or row.value is None or row.out_of_memory:
         return row.baseline_state
     return f"{row.value - row.baseline_bytes:+,} B"
@@ -72,13 +72,13 @@ _ORDER = ("over", "not enforced", "expected failure", "within", "measured", "not
 
 
 def backend(row: Record) -> str:
-    """Returns the device of the row, and its backend where the device does not tell."""
+    """Returns the device of the row, with the backend if the device does not imply it."""
     known = row.backend in BACKENDS or ":" in row.backend or row.device == row.backend
     return row.place if known or not row.backend else f"{row.backend} on {row.device}"
 
 
 def shape(row: Record) -> str:
-    """The symbols that say something of their own: M only where it is not N."""
+    """Returns the sizes of the symbols; M is left out if it equals N."""
     return " ".join(
         f"{name}={value}"
         for name, value in row.shape.items()

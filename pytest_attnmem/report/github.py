@@ -1,6 +1,6 @@
-"""For GitHub Actions: annotations of the lines that failed, and the Markdown in the job's summary.
+"""GitHub Actions: annotations of the lines that failed, and the Markdown in the job's summary.
 
-Workflow commands, and how they are escaped, are as GitHub documents them.
+Workflow commands and their escapes follow GitHub's documentation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .markdown import bounded
 from .record import Record
 from .summary import Summary
 
-#: Of what all processes of one step add to its summary; with a byte more, GitHub shows none of it.
+#: The most bytes in the summary of one step; GitHub shows no part of a larger summary.
 SUMMARY_LIMIT: Final = 1 << 20
 
 _LEVELS: Final = ("error", "warning", "notice")
@@ -27,27 +27,27 @@ _LONGEST: Final = 400
 
 
 def workflow_commands(summary: Summary, root: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yields a workflow command a line: errors, worst first; then warnings; then notices.
+    """Yields workflow commands, one a line: errors, worst first; then warnings; then notices.
 
-    A warning tells of a budget that was not enforced, a notice of an expected failure.
+    A warning is a budget that was not enforced, a notice is an expected failure.
 
-    ``root`` is the directory that the rows' places are told from. GitHub tells files from the
-    repository's root, which is ``GITHUB_WORKSPACE``.
+    The rows name files relative to ``root``; GitHub expects names relative to the root of the
+    repository, ``GITHUB_WORKSPACE``.
     """
     workspace = environ.get("GITHUB_WORKSPACE", "")
     for level in _LEVELS:
         for row in summary.by_share:
             if _level(row) == level:
                 properties = {**_place(row, root, workspace), "title": excerpt(row.name, _LONGEST)}
-                told = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
-                yield f"::{level} {told}::{_data(_message(row))}"
+                listed = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
+                yield f"::{level} {listed}::{_data(_message(row))}"
 
 
 def add_to_step_summary(summary: Summary, environ: Mapping[str, str]) -> None:
-    """Append the Markdown to ``$GITHUB_STEP_SUMMARY``, as much as there is room for.
+    """Appends the Markdown to ``$GITHUB_STEP_SUMMARY``, as much as fits.
 
     Raises:
-        AttnMemError: it cannot be written, or is full.
+        AttnMemError: the file cannot be written, or is full.
     """
     name = environ.get("GITHUB_STEP_SUMMARY", "")
     if not name:
@@ -63,8 +63,8 @@ def add_to_step_summary(summary: Summary, environ: Mapping[str, str]) -> None:
         ) from error
     if not text:
         raise AttnMemError(
-            f"cannot add to $GITHUB_STEP_SUMMARY, {name}: a step's summary holds 1 MiB, and other"
-            " commands of the step took it; give this one a step of its own"
+            f"cannot add to $GITHUB_STEP_SUMMARY, {name}: a step's summary is at most 1 MiB, and"
+            " other commands of the step filled it; run this command in a step of its own"
         )
 
 

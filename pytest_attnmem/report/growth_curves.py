@@ -1,4 +1,4 @@
-"""What charts of growth draw: measured sizes, the curve through them, and what they are held to."""
+"""The data of growth charts: measured points, the curve through them, and the budget's curve."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..budgets.growth_contract import is_contract, parse_contract
+from ..budgets.growth_contract import parse_contract
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -15,14 +15,14 @@ from ..formulas.polynomial import expand
 from ..symbols.names import DEFAULTS
 from .record import Record
 
-#: Two points are a line whatever they are.
+#: The fewest points of a chart, because a line fits any two points.
 _ENOUGH = 3
 _STEPS = 16
 _BEYOND = 4
-"""Curves go on to so many times the largest size measured."""
+"""Curves continue to this multiple of the largest measured size."""
 
 MOST = 32
-"""Of more sizes so many are drawn, the smallest and the largest among them."""
+"""The most sizes in a chart; the smallest and the largest are always drawn."""
 
 Points = list[tuple[int, int]]
 
@@ -34,19 +34,19 @@ class Series:
     points: Points
     limits: list[tuple[int, int | None]]
     formula: str
-    """The polynomial through the points; empty where there is none."""
+    """The polynomial through the points; empty if there is none."""
     count: int
-    """How many sizes there are, drawn or not."""
+    """The number of sizes, drawn or not."""
 
     @property
     def note(self) -> str:
-        """Where they are from."""
+        """Returns the source of the points."""
         some = f"of {self.count:,} " if self.count > len(self.points) else ""
         return f"{some}from the test's own parameters"
 
 
 def series(records: Iterable[Record]) -> dict[tuple[Any, ...], Series]:
-    """What can be drawn of tests with parameters, keyed as :func:`_alike` does: by symbol first."""
+    """Returns the series of tests with parameters, by the key that :func:`_alike` returns."""
     found: dict[tuple[Any, ...], dict[int, Record]] = {}
     for row in records:
         if row.value is not None:
@@ -57,7 +57,7 @@ def series(records: Iterable[Record]) -> dict[tuple[Any, ...], Series]:
 
 
 def _series(symbol: str, rows: Mapping[int, Record]) -> Series:
-    """One fit for all of them: it takes the square of their number."""
+    """Returns the series of rows, which share one fit: its cost is quadratic in their number."""
     every = sorted(rows)
     last = len(every) - 1
     steps = min(last, MOST - 1)
@@ -69,13 +69,13 @@ def _series(symbol: str, rows: Mapping[int, Record]) -> Series:
 
 
 def shared(row: Record, found: Mapping[tuple[Any, ...], Series]) -> tuple[Any, ...] | None:
-    """The same for rows that have the same charts; ``None`` where each has its own."""
+    """Returns a key that rows with the same charts share, or None if no other row has them."""
     alike = tuple(key for symbol in _own(row) if (key := _alike(row, symbol)) in found)
     return (alike, row.budget, row.limit_bytes) if alike and not row.growth else None
 
 
 def growths(row: Record, found: Mapping[tuple[Any, ...], Series]) -> list[dict[str, Any]]:
-    """A chart for each symbol: of the sizes a contract tried, or of the test's own parameters."""
+    """Returns a chart for each symbol: of the sizes that a contract ran, or of the parameters."""
     charts = [
         _chart(row, symbol, points, growth["formula"] or "", f"{others}run to see it grow")
         for growth in filter(_readable, row.growth)
@@ -92,7 +92,7 @@ def growths(row: Record, found: Mapping[tuple[Any, ...], Series]) -> list[dict[s
 
 
 def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) -> dict[str, Any]:
-    """Points, the curve through them and the one they are held to."""
+    """Returns the points, the curve through them and the curve of the budget."""
     lowest, highest = points[0][0], points[-1][0]
     top = highest * _BEYOND if formula else highest
     steps = {round(lowest * (top / lowest) ** (step / _STEPS)) for step in range(_STEPS + 1)}
@@ -100,17 +100,19 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
     chart: dict[str, Any] = {"symbol": symbol, "points": points, "formula": formula, "note": note}
     chart["fit"] = _curve(formula, symbol, sizes, {}) if formula else []
     chart["budget"], chart["contract"] = [], None
-    if is_contract(row.budget):
+    if row.is_contract:
         chart["contract"] = _allowed(row.budget, symbol)
     elif row.limit_bytes is not None:
         at_home = _curve(row.budget, symbol, [row.shape.get(symbol, 0)], row.shape)
-        if at_home and at_home[0][1] == row.limit_bytes:  # not a dict's, a model's or a callable's
+        if (
+            at_home and at_home[0][1] == row.limit_bytes
+        ):  # else the budget is not a formula: a dict, a model or a callable
             chart["budget"] = _curve(row.budget, symbol, sizes, row.shape)
     return chart
 
 
 def _allowed(contract: str, symbol: str) -> int | None:
-    """The power of *symbol* that a contract allows; ``None`` where it says nothing of it."""
+    """Returns the power of *symbol* that a contract allows; None if it does not name the symbol."""
     try:
         parsed = parse_contract(contract)
     except AttnMemError:
@@ -119,7 +121,7 @@ def _allowed(contract: str, symbol: str) -> int | None:
 
 
 def _curve(text: str, symbol: str, sizes: Sequence[int], known: Mapping[str, int]) -> Points:
-    """The formula's values along *symbol*; none where it is no formula of what is known."""
+    """Returns the formula's values along *symbol*; none if it has other unknown symbols."""
     varying = {symbol, *(name for name, other in DEFAULTS.items() if other == symbol)}
     varying = {name for name in varying if known.get(name) == known.get(symbol)}
     others = {name: size for name, size in known.items() if name not in varying}
@@ -131,7 +133,7 @@ def _curve(text: str, symbol: str, sizes: Sequence[int], known: Mapping[str, int
 
 
 def _readable(growth: Any) -> bool:
-    """Whether it is sizes and peaks, and no damaged JSON."""
+    """Returns True if the growth has sizes and peaks; damaged JSON does not."""
     match growth:
         case {"sizes": dict(grid), "peaks": list(peaks), "formula": str() | None}:
             axes = [*grid.values(), peaks]
@@ -144,11 +146,14 @@ def _whole(value: object) -> bool:
 
 
 def _slices(growth: Mapping[str, Any]) -> Iterable[tuple[str, Points, str]]:
-    """Along each symbol of a grid, the others at their largest; the grid's last varies fastest."""
+    """Yields the points along each symbol of a grid, with all other symbols at their largest.
+
+    The last symbol of the grid varies fastest.
+    """
     grid, peaks = growth["sizes"], growth["peaks"]
     tried = [size for sizes in grid.values() for size in sizes]
     if not peaks or len(peaks) != prod(map(len, grid.values())) or min(tried, default=0) < 1:
-        return  # no grid, but somebody else's JSON
+        return  # not a grid: JSON of another program
     stride = len(peaks)
     for symbol, sizes in grid.items():
         stride //= len(sizes)
@@ -158,7 +163,7 @@ def _slices(growth: Mapping[str, Any]) -> Iterable[tuple[str, Points, str]]:
 
 
 def _own(row: Record) -> dict[str, int]:
-    """The sizes that do not follow from another."""
+    """Returns the sizes that are not the default of another symbol."""
     return {
         name: size
         for name, size in row.shape.items()
@@ -167,7 +172,7 @@ def _own(row: Record) -> dict[str, int]:
 
 
 def _alike(row: Record, symbol: str) -> tuple[Any, ...] | None:
-    """The same for two rows of one test whose parameters differ in this symbol alone."""
+    """Returns a key that rows of one test share if their parameters differ only in this symbol."""
     test, bracket, parameters = row.nodeid.partition("[")
     sizes = _own(row)
     size = str(sizes.pop(symbol, ""))

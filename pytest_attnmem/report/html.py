@@ -1,4 +1,4 @@
-"""The HTML page: one file with everything in it, which opens from disk and asks for nothing."""
+"""The HTML page: one file with all of its data, which opens from disk and loads nothing else."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from .record import Record
 from .row_components import components
 from .summary import Summary
 
-#: The parts of the page, in the order in which they stand in it.
+#: The parts of the page, in their order.
 STYLES = ("page", "table", "details", "components", "chart")
 SCRIPTS = ("text", "chart", "timeline", "growth", "components", "details", "table", "page")
 
-#: Held tensors that are listed; the others are added up.
+#: The most held tensors in a list; all others are added up.
 LISTED = 40
 
 _Thing = TypeVar("_Thing")
 
-#: A browser's numbers are exact to here.
+#: A browser represents integers below this number exactly.
 _EXACT = 1 << 53
 
 Texts = dict[str, int]
-"""What is said often, each with its place in the page's list of texts."""
+"""Texts that repeat, each with its index in the page's list of texts."""
 
 Tensors = dict[Held, tuple[int, Held]]
-"""The tensors that a row held, without the facts of a traced run: the place of each in the row's
-list, and the tensor with all its facts."""
+"""The tensors of a row, without the facts of a traced run: the index of each in the row's list, and
+the tensor with all its facts."""
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The page's text. What tests are called, and all else that is theirs, is data in it."""
+    """Returns the text of the page; names of tests and all their texts are data in it."""
     style = "\n".join(_part(f"{name}.css") for name in STYLES)
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     return Template(_part("page.html")).substitute(
@@ -60,7 +60,7 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
 
 
 def verdict(summary: Summary) -> str:
-    """The session in a line: ``2 of 12 budgets exceeded, 1 not enforced``."""
+    """Returns the result in a line: ``2 of 12 budgets exceeded, 1 not enforced``."""
     budgets = summary.budgets
     over, unproven = summary.count(Outcome.OVER), summary.count(Outcome.NOT_ENFORCED)
     if not budgets:
@@ -81,12 +81,12 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What lets the page run this text, and no other."""
+    """Returns the hash that lets the page run this text, and no other text."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _as_json(data: object) -> str:
-    """JSON in ASCII that no browser takes for markup."""
+    """Returns JSON in ASCII that no browser reads as markup."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -117,7 +117,7 @@ def _charts(
     alike: Mapping[tuple[Any, ...], growth_curves.Series],
     drawn: dict[tuple[Any, ...], Any],
 ) -> Any:
-    """How it grows; drawn once for all rows of a sweep that have it in common."""
+    """Returns the growth charts of a row; rows of a sweep that share charts share one list."""
     key = growth_curves.shared(row, alike)
     if key is None:
         return _exactly(growth_curves.growths(row, alike))
@@ -127,7 +127,7 @@ def _charts(
 
 
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
-    """A record as the page reads it; sizes in bytes."""
+    """Returns the data of a row for the page; sizes are bytes."""
     plain = ["nodeid", "region", "reason", "metric", "budget", "where"]
     plain += ["baseline_state", "out_of_memory"]
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
@@ -154,18 +154,18 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
 
 
 def _place(thing: _Thing, places: dict[_Thing, int]) -> int:
-    """Where it stands in a list of the page, which it joins where it is new."""
+    """Returns the index of a thing in a list of the page; a new thing joins the list."""
     return places.setdefault(thing, len(places))
 
 
 def _known(held: Held, tensors: Tensors) -> int:
-    """Returns the place of a tensor in the row's list; a new tensor joins the list."""
+    """Returns the index of a tensor in the row's list; a new tensor joins the list."""
     place, _ = tensors.setdefault(held.origin, (len(tensors), held))
     return place
 
 
 def _tensor(held: Held, texts: Texts) -> list[Any]:
-    """Bytes, then texts by their place: shape, what it means, dtype, operator, line, function."""
+    """Returns bytes, then the index of each text: shape, symbols, dtype, op, line, function."""
     shape = str([*held.shape]) if held.dtype or held.shape else ""
     meaning = product(held.dims)
     words = (shape, meaning, held.dtype, held.op, held.where, held.function)
@@ -173,37 +173,37 @@ def _tensor(held: Held, texts: Texts) -> list[Any]:
 
 
 def _component(part: Component, texts: Texts) -> list[Any]:
-    """Bytes and tensors, then texts by their place: what it is, how it grows."""
+    """Returns bytes and number of tensors, then the index of each text: name and growth."""
     return [_number(part.nbytes), part.count, _place(part.name, texts), _place(part.growth, texts)]
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
-    spans = [(span.born, span.died, _known(span.held, tensors)) for span in life.spans]
+    spans = [(span.allocated_at, span.freed_at, _known(span.held, tensors)) for span in life.spans]
     return {"events": life.events, "note": life.note, "spans": spans}
 
 
 def _facts(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of what is known of the machine."""
+    """Returns the names and values of the known facts of the machine."""
     return [
-        (name.replace("_", " "), _said(value))
+        (name.replace("_", " "), _fact(value))
         for name, value in environment.items()
         if value not in (None, {}, "")
     ]
 
 
-def _said(value: Any) -> str:
+def _fact(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_said(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_fact(part)}" for name, part in value.items())
     return str(value)
 
 
 def _number(value: int | None) -> int | str | None:
-    """As a number where a browser has it exactly, else as its digits."""
+    """Returns the number, or its digits as text if a browser would round it."""
     return value if value is None or abs(value) < _EXACT else str(value)
 
 
 def _exactly(value: Any) -> Any:
-    """The same, with every number in it as :func:`_number` has it."""
+    """Returns the value with each number in it replaced by :func:`_number`."""
     if isinstance(value, dict):
         return {name: _exactly(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -212,7 +212,7 @@ def _exactly(value: Any) -> Any:
 
 
 def _plain_row(row: Record) -> str:
-    """A line of the table that stands in for the page where scripts do not run."""
+    """Returns a line of the table that the page shows if scripts do not run."""
     value = None if row.out_of_memory else row.value
     sizes = ["" if size is None else format_size(size) for size in (row.limit_bytes, value)]
     words = [row.name, cells.backend(row), sizes[0] or row.budget, sizes[1]]

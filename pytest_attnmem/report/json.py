@@ -1,4 +1,4 @@
-"""The JSON file: everything that was measured, for other programs; ``schema.json`` describes it."""
+"""The JSON file: all results, for other programs; ``schema.json`` describes it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .summary import Summary
 
 SCHEMA = 1
 
-#: What tells of which result a growth is.
+#: The fields that name the result of a growth.
 _NAMES: Final = ("nodeid", "region", "metric", "backend", "device")
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The file's text; results sorted by test and region."""
+    """Returns the text of the file, with results sorted by test and region."""
     highest = summary.highest
     data = {
         "schema": SCHEMA,
@@ -40,23 +40,23 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
             "session_peak_bytes": highest.peak_bytes if highest else None,
         },
     }
-    return json.dumps(data, indent=2) + "\n"  # in ASCII: not every name can be written as UTF-8
+    return json.dumps(data, indent=2) + "\n"  # ASCII, because UTF-8 cannot encode every name
 
 
 def _without_growth(row: Record) -> dict[str, Any]:
-    """A result; how it grows is told on its own."""
+    """Returns a result without its growth, which has a section of its own."""
     return {name: value for name, value in to_dict(row).items() if name != "growth"}
 
 
 def _with_growth(results: list[Any], growth: list[Any]) -> Iterator[Any]:
-    """Results as records have them; where several could have grown so, the first did."""
+    """Yields each result with its growth; if several have the same names, the first one gets it."""
     grown: dict[str, list[Any]] = {}
     for found in growth:
-        grown.setdefault(_told_of(found), []).append(
+        grown.setdefault(_key(found), []).append(
             {name: value for name, value in found.items() if name not in _NAMES}
         )
     for row in results:
-        own = grown.pop(_told_of(row), []) if isinstance(row, dict) else []
+        own = grown.pop(_key(row), []) if isinstance(row, dict) else []
         yield {**row, "growth": own} if own else row
 
 
@@ -72,17 +72,17 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _told_of(data: Mapping[str, Any]) -> str:
+def _key(data: Mapping[str, Any]) -> str:
     return json.dumps([data.get(name) for name in _NAMES])
 
 
 def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
-    """The records and the environment in a file; one of a newer minor version is read too.
+    """Returns the records and the environment in a file; newer minor versions are accepted.
 
-    To render them writes the file again, unless it was of another minor version.
+    Rendering them gives the same file again, unless it has another minor version.
 
     Raises:
-        AttnMemError: the file cannot be read, or is not one that this version knows.
+        AttnMemError: the file cannot be read, or has a schema that this version does not know.
     """
     try:
         data = json.loads(contents(path).decode("utf-8"))
@@ -101,10 +101,14 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     except KeyError as error:
         raise AttnMemError(f"cannot read {path}: it lacks {error}") from error
     if not isinstance(results, list) or not isinstance(environment, dict):
-        raise AttnMemError(f"cannot read {path}: 'results' is no list or 'environment' no object")
+        raise AttnMemError(
+            f"cannot read {path}: 'results' is not a list or 'environment' is not an object"
+        )
     growth = data.get("growth", [])
     if not isinstance(growth, list) or not all(map(_is_growth, growth)):
-        raise AttnMemError(f"cannot read {path}: 'growth' is no list of sizes, peaks and formulas")
+        raise AttnMemError(
+            f"cannot read {path}: 'growth' is not a list of sizes, peaks and formulas"
+        )
     try:
         return tuple(from_dict(row) for row in _with_growth(results, growth)), environment
     except AttnMemError as error:

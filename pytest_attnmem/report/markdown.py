@@ -1,6 +1,6 @@
-"""The Markdown: a verdict and one table for a pull request's comment, the failures first.
+"""The Markdown: a verdict and one table for a pull request's comment, failures first.
 
-Names and reasons are code, in which GitHub reads no markup, no mention and no reference.
+Names and reasons are code, so GitHub reads no markup, mention or reference in them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from . import cells
 from .record import Record
 from .summary import Summary
 
-#: Of a comment on GitHub, in characters. We count bytes of UTF-8, which are never fewer.
+#: The most characters of a comment on GitHub. We count bytes of UTF-8, which are never fewer.
 LIMIT: Final = 65_536
 
 _NAME: Final = 240
 _REASON: Final = 160
-_NOTES: Final = 400  # room for saying what was left out
+_NOTES: Final = 400  # room for the notes on rows that were left out
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The comment's text: what the session measured, of whatever environment."""
+    """Returns the text of the comment; it omits the environment."""
     return bounded(summary, LIMIT)
 
 
 def bounded(summary: Summary, limit: int) -> str:
-    """At most ``limit`` bytes of it, which end by saying what was left out.
+    """Returns at most ``limit`` bytes of the comment, with a note on the rows that were left out.
 
-    Failures come first, with what they held; it is the last rows that are left out.
+    Failures come first, with their tensors; the last rows are left out first.
     """
     rows = cells.failures_first(summary)
     head = [verdict(summary), ""]
@@ -55,7 +55,7 @@ def bounded(summary: Summary, limit: int) -> str:
 
 
 def verdict(summary: Summary) -> str:
-    """The first line: whether the budgets were kept."""
+    """Returns the first line: how many budgets were kept."""
     over, within, unproven = (
         summary.count(outcome) for outcome in (Outcome.OVER, Outcome.WITHIN, Outcome.NOT_ENFORCED)
     )
@@ -71,7 +71,7 @@ def verdict(summary: Summary) -> str:
 
 
 def code(text: str, limit: int = _NAME) -> str:
-    """Any text as code in a cell of a table, on one line; longer ones lose their middle."""
+    """Returns a text as code on one line of a table's cell; a longer text loses its middle."""
     half = limit // 2
     short = text if len(text) <= limit else f"{text[:half]}…{text[half + 1 - limit :]}"
     line = excerpt(short, limit)
@@ -79,11 +79,14 @@ def code(text: str, limit: int = _NAME) -> str:
         return ""
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
-    space = " " if line[0] in "` " or line[-1] in "` " else ""  # one on each side is taken away
+    space = (
+        " " if line[0] in "` " or line[-1] in "` " else ""
+    )  # Markdown removes one space on each side
     return f"{fence}{space}{line}{space}{fence}".replace("|", "\\|")
 
 
 def _header(unit: str, changes: bool) -> Iterator[str]:
+    # Not by tabulate, which pads each cell to its column: a third fewer rows fit into a comment.
     names = ["test", "shape", "backend", f"budget {unit}", f"peak {unit}", "used %"]
     names += ["Δ baseline", "outcome"] if changes else ["outcome"]
     yield f"| {' | '.join(names)} |"
@@ -94,9 +97,8 @@ _LEFT: Final = ("test", "shape", "backend", "outcome")
 
 
 def _line(row: Record, unit: str, changes: bool) -> str:
-    contract = row.budget.startswith("O(")
     line = [code(row.name), code(cells.shape(row)), code(cells.backend(row))]
-    line.append(code(row.budget) if contract else cells.size(row.limit_bytes, unit))
+    line.append(code(row.budget) if row.is_contract else cells.size(row.limit_bytes, unit))
     line += [cells.peak(row, unit), cells.percent(row)]
     line += [cells.change(row)] if changes else []
     outcome = cells.outcome(row)
@@ -108,7 +110,7 @@ def _line(row: Record, unit: str, changes: bool) -> str:
 
 
 def _folded(row: Record) -> str:
-    """What a failing test held: HTML that has no empty line in it, so no Markdown either."""
+    """Returns the tensors of a failing test as HTML without empty lines, so it has no Markdown."""
     shape = " ".join(f"{name}={size}" for name, size in row.shape.items())
     lines = ["  budget    " + "   ".join(filter(None, (row.budget, shape, row.where)))]
     lines += [f"  grows     as {growth['formula']}" for growth in row.growth if growth["formula"]]
@@ -134,15 +136,15 @@ def _left_out(rows: Sequence[Record], folded: int) -> Iterator[str]:
         yield f"{len(rows)} more row{'' if len(rows) == 1 else 's'} left out: {counted}."
         yield ""
     if folded:
-        yield f"What {folded} more test{'' if folded == 1 else 's'} held is left out."
+        yield f"The tensors of {folded} more test{'' if folded == 1 else 's'} are left out."
         yield ""
 
 
 def size(lines: Sequence[str]) -> int:
-    """Bytes of UTF-8, with the ends of lines."""
+    """Returns the bytes of the lines in UTF-8, with line ends."""
     return sum(len(line.encode("utf-8", "backslashreplace")) + 1 for line in lines)
 
 
 def fitting(lines: Sequence[str], room: int) -> int:
-    """How many of them there is room for."""
+    """Returns the number of lines that fit into ``room`` bytes."""
     return sum(nbytes <= room for nbytes in accumulate(size([line]) for line in lines))

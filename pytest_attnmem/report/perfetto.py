@@ -1,6 +1,6 @@
 """The timeline of one row in the Trace Event Format, which ui.perfetto.dev and Chrome open.
 
-A microsecond stands for an event of the timeline: a birth or a death.
+A microsecond stands for one event of the timeline: an allocation or a free.
 """
 
 from __future__ import annotations
@@ -11,53 +11,53 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..measurement.held import Held
-from ..measurement.timeline import Span, Timeline
+from ..measurement.timeline import Allocation, Timeline
 from ..units import format_size
 from .record import Record
 
 
 def render(row: Record, timeline: Timeline) -> str:
-    """The file's text: the bytes alive, and each tensor from its birth to its death."""
+    """Returns the text of the file: the allocated bytes, and a span for each tensor."""
     events = [_named("process_name", 0, row.name)]
     events += _counters(row, timeline)
     rows = lanes(timeline)
     for lane in range(1, 1 + max(rows, default=0)):
         events.append(_named("thread_name", lane, f"tensors {lane}"))
     for lane, span in zip(rows, timeline.spans, strict=True):
-        end = timeline.events if span.died is None else span.died
+        end = timeline.events if span.freed_at is None else span.freed_at
         events.append(
             {
                 "ph": "X",
                 "name": _title(span.held),
                 "cat": "tensor",
-                "ts": span.born,
-                "dur": end - span.born,
+                "ts": span.allocated_at,
+                "dur": end - span.allocated_at,
                 "tid": lane,
                 "args": _facts(span),
             }
         )
-    told = {"test": row.name, "where": row.where, "place": row.place, "note": timeline.note}
+    facts = {"test": row.name, "where": row.where, "place": row.place, "note": timeline.note}
     data = {
         "traceEvents": [{"pid": 1, "tid": 0, **event} for event in events],
         "displayTimeUnit": "ns",
-        "otherData": {name: value for name, value in told.items() if value},
+        "otherData": {name: value for name, value in facts.items() if value},
     }
     return json.dumps(data)
 
 
 def lanes(timeline: Timeline) -> list[int]:
-    """A number from 1 for each life, such that no two of a number overlap; as few as can be."""
+    """Returns a lane from 1 for each span: spans of a lane do not overlap, and lanes are few."""
     free: list[int] = []
     ends: list[tuple[int, int]] = []
     given, most = [], 0
     for span in timeline.spans:
-        while ends and ends[0][0] <= span.born:
+        while ends and ends[0][0] <= span.allocated_at:
             heappush(free, heappop(ends)[1])
         if free:
             lane = heappop(free)
         else:
             most = lane = most + 1
-        heappush(ends, (timeline.events if span.died is None else span.died, lane))
+        heappush(ends, (timeline.events if span.freed_at is None else span.freed_at, lane))
         given.append(lane)
     return given
 
@@ -80,18 +80,18 @@ def _named(what: str, lane: int, name: str) -> dict[str, Any]:
 
 
 def _title(held: Held) -> str:
-    """``32.0 MiB softmax [1, 8, 1024, 1024]``."""
+    """Returns a title such as ``32.0 MiB softmax [1, 8, 1024, 1024]``."""
     return f"{format_size(held.nbytes)} {held.op}" + (f" {[*held.shape]}" if held.dtype else "")
 
 
-def _facts(span: Span) -> dict[str, Any]:
+def _facts(span: Allocation) -> dict[str, Any]:
     held = span.held
-    told: Iterable[tuple[str, Any]] = (
+    facts: Iterable[tuple[str, Any]] = (
         ("shape", str([*held.shape]) if held.dtype else ""),
         ("dtype", held.dtype),
         ("op", held.op),
         ("where", held.where),
         ("function", held.function),
-        ("died", "" if span.died is not None else "no, alive at the end"),
+        ("died", "" if span.freed_at is not None else "no, alive at the end"),
     )
-    return {"bytes": held.nbytes, **{name: value for name, value in told if value}}
+    return {"bytes": held.nbytes, **{name: value for name, value in facts if value}}

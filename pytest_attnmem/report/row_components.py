@@ -1,4 +1,4 @@
-"""What the panel of components has of a row: its peak told apart, to the byte."""
+"""The components of a row's peak, exact to the byte, for the panel of the HTML page."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import replace
 from ..measurement.peak_components import UNSEEN, Component, decompose
 from .record import Record
 
-#: What is missing to the number that was measured, or is too much for it.
+#: The difference between the measured number and the sum of the known tensors.
 NOT_ATTRIBUTED = "not attributed"
 
-#: The most components that are told apart.
+#: The most components; smaller ones are added up.
 _MOST = 12
 
 
 def components(row: Record) -> tuple[Component, ...]:
-    """Largest first; they sum to what was held. Nothing where that or its tensors are not known.
+    """Returns the components, largest first; they sum to the measured number.
 
-    A row that is held to what is retained lists the tensors at the end, all others those at the
-    peak. No workspace is a component: it was primed, and is part of neither.
+    There are none if the number or its tensors are unknown. A row with the metric ``retained``
+    lists the tensors at the end, every other row lists the tensors at the peak. A workspace is not
+    a component, because no measurement includes it.
     """
     total = row.retained_bytes if row.metric == "retained" else row.peak_bytes
     if total is None or not row.held:

@@ -1,4 +1,4 @@
-"""What became of each test from one session to another."""
+"""The changes of each test from one session to another."""
 
 from __future__ import annotations
 
@@ -13,54 +13,56 @@ from ..errors import AttnMemError
 from .record import Record
 
 
-class Fate(Enum):
-    """What became of a test; those that fail come first."""
+class ChangeKind(Enum):
+    """The kinds of changes; those that fail come first."""
 
-    BROKEN = "now over"
-    UNPROVEN = "no longer measured"
+    NOW_OVER = "now over"
+    NO_LONGER_MEASURED = "no longer measured"
     REMOVED = "removed"
-    """Measured before, and in the newer session not at all."""
+    """Measured in the older session, and absent from the newer session."""
     GREW = "grew"
-    ALLOWED = "grew within the tolerance"
+    WITHIN_TOLERANCE = "grew within the tolerance"
     SHRANK = "shrank"
-    PROVEN = "now measured"
+    NEWLY_MEASURED = "now measured"
     ADDED = "added"
-    FORGOTTEN = "removed unmeasured"
-    ELSEWHERE = "measured elsewhere"
-    """On another backend or device: numbers that say nothing of each other."""
+    REMOVED_UNMEASURED = "removed unmeasured"
+    OTHER_DEVICE = "measured elsewhere"
+    """On another backend or device; the numbers cannot be compared."""
     SAME = "unchanged"
 
 
-_FAILS = frozenset({Fate.BROKEN, Fate.UNPROVEN, Fate.GREW, Fate.REMOVED})
-#: Neither says anything of what the code needs now.
-_APART = frozenset({Fate.ADDED, Fate.FORGOTTEN, Fate.ELSEWHERE})
+_FAILS = frozenset(
+    {ChangeKind.NOW_OVER, ChangeKind.NO_LONGER_MEASURED, ChangeKind.GREW, ChangeKind.REMOVED}
+)
+#: Changes without two numbers of one device.
+_APART = frozenset({ChangeKind.ADDED, ChangeKind.REMOVED_UNMEASURED, ChangeKind.OTHER_DEVICE})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One test, region and metric in both sessions; ``None`` where it is not in one."""
+    """One test, region and metric in both sessions; ``None`` if a session lacks it."""
 
-    fate: Fate
+    kind: ChangeKind
     old: Record | None
     new: Record | None
 
     @property
     def fails(self) -> bool:
-        """Whether it should not be merged so."""
-        return self.fate in _FAILS
+        """Returns True if the change should not be merged."""
+        return self.kind in _FAILS
 
     @property
     def row(self) -> Record:
-        """The newer that there is."""
+        """Returns the newer row, or the older if there is no newer."""
         row = self.new or self.old
         if row is None:
-            raise ValueError("a change of nothing")
+            raise ValueError("a change needs an old or a new row; found neither")
         return row
 
     @property
     def delta(self) -> int | None:
-        """Bytes more than before, where both can be compared."""
-        if self.old is None or self.new is None or self.fate in _APART:
+        """Returns the bytes that the test grew by, or None if the rows cannot be compared."""
+        if self.old is None or self.new is None or self.kind in _APART:
             return None
         if not (is_measured(self.old) and is_measured(self.new)):
             return None
@@ -69,49 +71,49 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """All tests of two sessions, sorted: what fails first, and of that the largest first."""
+    """All tests of two sessions; failures first, and in each kind the largest growth first."""
 
     changes: tuple[Change, ...]
     tolerance: Tolerance
 
     @property
     def failed(self) -> bool:
-        """Whether any test needs more than before, or is not known to need no more."""
+        """Returns True if a test needs more memory than before, or may need more."""
         return any(change.fails for change in self.changes)
 
     @property
     def compared(self) -> int:
         """Returns the number of tests that are compared: in both sessions in one place, or gone."""
-        return sum(change.fate not in _APART for change in self.changes)
+        return sum(change.kind not in _APART for change in self.changes)
 
-    def count(self, fate: Fate) -> int:
-        """Tests of that fate."""
-        return sum(change.fate is fate for change in self.changes)
+    def count(self, kind: ChangeKind) -> int:
+        """Returns the number of changes of that kind."""
+        return sum(change.kind is kind for change in self.changes)
 
 
 Session = tuple[Iterable[Record], Mapping[str, Any]]
 
 
 def differences(old: Session, new: Session, tolerance: Tolerance) -> Differences:
-    """What became of each test; each session is its records and its environment.
+    """Returns the change of each test; a session is its records and its environment.
 
-    A test that was measured in both in one place is compared, whatever else of the environments
-    differs: an upgrade of torch is a change like any other.
+    A test that both sessions measured on one device is compared, even if the environments differ:
+    an upgrade of torch is a change like any other.
 
     Raises:
-        AttnMemError: there were tests, and none of them can be compared.
+        AttnMemError: the older session has tests, and none of them can be compared.
     """
     before, after = _by_place(*old), _by_place(*new)
     changes = [
-        Change(_fate(before[key], after[key], tolerance), before[key], after[key])
+        Change(_kind(before[key], after[key], tolerance), before[key], after[key])
         for key in before.keys() & after.keys()
     ]
     changes += _alone(before, after)
     if before and not any(_compares(change) for change in changes):
         there, here = (", ".join(sorted({*_places(rows)})) or "nowhere" for rows in (before, after))
         raise AttnMemError(
-            "nothing can be compared: no test was measured in one place in both sessions (in the"
-            f" first on {there}, in the second on {here})"
+            "nothing can be compared: no test was measured on the same device in both sessions"
+            f" (the first measured on {there}, the second on {here})"
         )
     return Differences(tuple(sorted(changes, key=_order)), tolerance)
 
@@ -122,7 +124,7 @@ def _compares(change: Change) -> bool:
 
 
 def is_measured(row: Record) -> bool:
-    """Whether its number is to be believed."""
+    """Returns True if the row has a number that was measured completely."""
     unproven = row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and bool(row.reason))
     return row.value is not None and not unproven and not row.out_of_memory
 
@@ -131,7 +133,7 @@ _Key = tuple[str, str, str, str]
 
 
 def _by_place(records: Iterable[Record], environment: Mapping[str, Any]) -> dict[_Key, Record]:
-    """By test and place; of several processes' rows the larger."""
+    """Returns the rows by test and place; of several processes' rows, the largest."""
     rows: dict[_Key, Record] = {}
     for row in records:
         key = (row.nodeid, row.region, row.metric, _place(row, environment))
@@ -141,7 +143,7 @@ def _by_place(records: Iterable[Record], environment: Mapping[str, Any]) -> dict
 
 
 def _place(row: Record, environment: Mapping[str, Any]) -> str:
-    """Of a CUDA device, what it is and not only its number."""
+    """Returns the place of the row; for a CUDA device, with the name of the device."""
     if row.backend == "cuda" and environment.get("compute_capability"):
         return f"{row.place} ({environment.get('device')})"
     return row.place
@@ -151,23 +153,23 @@ def _places(rows: Mapping[_Key, Record]) -> Iterator[str]:
     return (key[3] for key, row in rows.items() if is_measured(row))
 
 
-def _fate(old: Record, new: Record, tolerance: Tolerance) -> Fate:
+def _kind(old: Record, new: Record, tolerance: Tolerance) -> ChangeKind:
     if not is_measured(old):
-        return Fate.PROVEN if is_measured(new) else Fate.SAME
+        return ChangeKind.NEWLY_MEASURED if is_measured(new) else ChangeKind.SAME
     if new.fails and not old.fails:
-        return Fate.BROKEN
+        return ChangeKind.NOW_OVER
     if not is_measured(new):
-        return Fate.UNPROVEN
+        return ChangeKind.NO_LONGER_MEASURED
     before, after = old.value or 0, new.value or 0
     if after > before + tolerance.allowance(before):
-        return Fate.GREW
+        return ChangeKind.GREW
     if after == before:
-        return Fate.SAME
-    return Fate.ALLOWED if after > before else Fate.SHRANK
+        return ChangeKind.SAME
+    return ChangeKind.WITHIN_TOLERANCE if after > before else ChangeKind.SHRANK
 
 
 def _alone(before: Mapping[_Key, Record], after: Mapping[_Key, Record]) -> Iterator[Change]:
-    """Rows that have none to be compared with: of a test in another place, or of no test."""
+    """Yields the changes of rows that only one session has in that place."""
     gone: dict[tuple[str, str, str], list[Record]] = {}
     for key in before.keys() - after.keys():
         gone.setdefault(key[:3], []).append(before[key])
@@ -175,17 +177,21 @@ def _alone(before: Mapping[_Key, Record], after: Mapping[_Key, Record]) -> Itera
         row, others = after[key], gone.get(key[:3])
         old = others.pop() if others else None
         if old is None:
-            yield Change(Fate.ADDED, None, row)
+            yield Change(ChangeKind.ADDED, None, row)
         elif is_measured(old) and is_measured(row):
-            yield Change(Fate.ELSEWHERE, old, row)
+            yield Change(ChangeKind.OTHER_DEVICE, old, row)
         elif is_measured(old):
-            yield Change(Fate.UNPROVEN, old, row)
+            yield Change(ChangeKind.NO_LONGER_MEASURED, old, row)
         else:
-            yield Change(Fate.PROVEN if is_measured(row) else Fate.SAME, old, row)
+            yield Change(
+                ChangeKind.NEWLY_MEASURED if is_measured(row) else ChangeKind.SAME, old, row
+            )
     for old in (old for others in gone.values() for old in others):
-        yield Change(Fate.REMOVED if is_measured(old) else Fate.FORGOTTEN, old, None)
+        yield Change(
+            ChangeKind.REMOVED if is_measured(old) else ChangeKind.REMOVED_UNMEASURED, old, None
+        )
 
 
 def _order(change: Change) -> tuple[int, int, str, str]:
     row = change.row
-    return [*Fate].index(change.fate), -(change.delta or 0), row.name, row.metric
+    return [*ChangeKind].index(change.kind), -(change.delta or 0), row.name, row.metric

@@ -1,4 +1,4 @@
-"""Counting what became of every budget."""
+"""Counts the results of all budgets."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _ORDER = (Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED)
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A session's rows and what they add up to."""
+    """The rows of a session and their totals."""
 
     records: tuple[Record, ...]
     """Sorted by test and region."""
 
     @property
     def budgets(self) -> int:
-        """Rows that were held to something."""
+        """Returns the number of rows with a budget."""
         return sum(row.outcome is not None for row in self.records)
 
     def count(self, outcome: Outcome) -> int:
-        """The number of rows with that outcome, without the expected failures."""
+        """Returns the number of rows with that outcome, without the expected failures."""
         return sum(row.outcome is outcome and not row.is_expected_failure for row in self.records)
 
     @property
     def expected(self) -> int:
-        """The number of rows that are over in a test that failed as it was expected to."""
+        """Returns the number of rows over a budget in tests that failed as expected."""
         return sum(row.is_expected_failure for row in self.records)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Outcome of budgets → number of rows; expected failures only where there are some."""
+        """Returns outcome → number of rows; expected failures only if there are some."""
         counts = {outcome.value: self.count(outcome) for outcome in _ORDER}
         if self.expected:
             counts["expected failure" + "s" * (self.expected > 1)] = self.expected
@@ -49,15 +49,15 @@ class Summary:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Reason for a budget that was not enforced → number of rows, the most frequent first."""
+        """Returns reason of a budget that was not enforced → number of rows, most first."""
         unproven = (row for row in self.records if row.outcome is Outcome.NOT_ENFORCED)
         return dict(Counter(row.reason for row in unproven).most_common())
 
     @property
     def states(self) -> dict[str, int]:
-        """State against the baseline → number of rows; empty where there is no baseline.
+        """Returns state against the baseline → number of rows; empty if there is no baseline.
 
-        An expected failure is counted as such, and not as a regression.
+        An expected failure does not count as a regression.
         """
         counts = {state.value: 0 for state in State}
         for row in self.records:
@@ -67,18 +67,18 @@ class Summary:
 
     @property
     def by_share(self) -> tuple[Record, ...]:
-        """Rows that are over, then within, by the share of budget they use; then the others."""
+        """Returns the rows over, then within, by their share of the budget; then the others."""
         return tuple(sorted(self.records, key=_rank))
 
     @property
     def highest(self) -> Record | None:
-        """The row with the session's own peak."""
+        """Returns the row with the highest peak of the session."""
         measured = [row for row in self.records if row.peak_bytes is not None]
         return max(measured, key=lambda row: row.peak_bytes or 0, default=None)
 
     @property
     def workspaces(self) -> dict[str, int]:
-        """Device → what priming its libraries left allocated."""
+        """Returns device → bytes that the warm-up of its libraries left allocated."""
         sizes: dict[str, int] = {}
         for row in self.records:
             if row.place:
@@ -87,17 +87,17 @@ class Summary:
 
 
 def summarise(records: Iterable[Record]) -> Summary:
-    """The summary of a session's rows."""
+    """Returns the summary of a session's rows."""
     return Summary(tuple(sorted(records, key=lambda row: (row.nodeid, row.region))))
 
 
 def over(rows: Rows, failed: Collection[str]) -> list[str]:
-    """The tests that are over a budget, though they are neither failed nor expected to fail."""
+    """Returns the tests over a budget that neither failed nor were expected to fail."""
     return _tests(rows, failed, lambda row: row.fails)
 
 
 def unproven(rows: Rows, failed: Collection[str]) -> list[str]:
-    """The tests that have a budget which was not enforced, and did not fail."""
+    """Returns the tests with a budget that was not enforced, unless they failed."""
     return _tests(rows, failed, lambda row: row.outcome is Outcome.NOT_ENFORCED)
 
 
@@ -107,7 +107,7 @@ def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) 
 
 
 def share(row: Record) -> Fraction | None:
-    """Used part of the budget, exactly; ``None`` where memory ran out before it was known."""
+    """Returns the exact used share of the budget, or None if it is unknown."""
     if row.value is None or not row.limit_bytes or row.out_of_memory:
         return None
     return Fraction(row.value, row.limit_bytes)

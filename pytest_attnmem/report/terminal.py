@@ -1,4 +1,4 @@
-"""The summary line and the table."""
+"""The summary line and the table in the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .summary import Summary
 
 
 def render_line(summary: Summary, hint: bool) -> str:
-    """The one line that a session with budgets ends with."""
+    """Returns the line that ends a session with budgets."""
     counts = ", ".join(f"{count} {name}" for name, count in summary.counts.items())
     plural = "" if summary.budgets == 1 else "s"
     states = ", ".join(f"{count} {state}" for state, count in summary.states.items())
@@ -22,7 +22,7 @@ def render_line(summary: Summary, hint: bool) -> str:
 
 
 def render_reasons(summary: Summary) -> list[str]:
-    """Why budgets were not enforced, the most frequent first, a line each and few of them."""
+    """Returns lines with the reasons why budgets were not enforced, the most frequent first."""
     reasons = [*summary.reasons.items()]
     lines = [
         f"  {count} not enforced: {excerpt(reason, _MAX_REASON)}"
@@ -35,7 +35,7 @@ def render_reasons(summary: Summary) -> list[str]:
 
 
 def render_table(summary: Summary) -> list[str]:
-    """The table, then the session's own peak, the workspaces and what was not enforced."""
+    """Returns the table, then the session's peak, the workspaces and the rows with reasons."""
     from tabulate import tabulate
 
     rows = summary.by_share
@@ -78,8 +78,9 @@ def _notes(summary: Summary) -> list[str]:
     highest = summary.highest
     if highest is not None and highest.peak_bytes is not None:
         lines.append(f"session peak  {format_size(highest.peak_bytes)} in {highest.name}")
+    source = "from library warm-up, not counted in any test"
     lines += [
-        f"workspace     {format_size(size)} on {device}, primed once and part of no result"
+        f"workspace     {format_size(size)} on {device}, {source}"
         for device, size in summary.workspaces.items()
     ]
     lines += [

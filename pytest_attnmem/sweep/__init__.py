@@ -1,1 +1,1 @@
-"""Attentions compared over sizes, as the reference benchmark compares them: time and memory."""
+"""Sweeps that compare the time and memory of attentions over sizes, as the reference benchmark."""

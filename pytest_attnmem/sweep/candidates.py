@@ -1,66 +1,63 @@
-"""What can be swept: the textbook's attention, the bundled kernels, and one rank of a ring."""
+"""The attentions that a sweep compares: textbook attention, bundled kernels, one rank of a ring."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from ..budgets.memory_model import KernelModel
-from ..errors import BudgetError
-from ..units import shown
+from ..kernels import Kernel
+from ..kernels.registry import find_named, kernels
 from . import eager_attention
 
-if TYPE_CHECKING:
-    from ..kernels import Kernel
-
-_RING = re.compile(r"ring:([1-9][0-9]{0,5})")
+_RING: Final = re.compile(r"ring:([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """One of those that a sweep compares."""
+class Candidate:
+    """An attention that a sweep compares."""
 
     name: str
     attend: Callable[..., Any] | None
-    """``(q, k, v, mask, causal) → out``; ``None``: it needs other processes, and has a model."""
+    """``(q, k, v, mask, causal) → out``; None for a ring, which needs other processes."""
     model: KernelModel | None = None
     causal: tuple[bool, ...] = (False, True)
     devices: tuple[str, ...] = ("cpu", "cuda")
     masked: bool = False
-    """Whether causality comes to it as a mask, made once."""
+    """True if causality is a mask, made once, instead of an option."""
     ranks: int = 1
-    """How many processes share the sequence; all sizes of memory are one's."""
+    """The processes that share the sequence; memory is always the memory of one process."""
 
 
-def attention_of(name: str) -> Attention:
-    """The attention of that name.
+def candidate_named(name: str) -> Candidate:
+    """Returns the attention of that name: ``standard``, a bundled kernel, or ``ring:4``.
 
     Raises:
-        BudgetError: there is none.
+        BudgetError: no attention has the name.
     """
-    from ..kernels import KERNELS, ring
-
-    if name == "standard":
-        return Attention(name, _textbook, masked=True)
-    if match := _RING.fullmatch(name):
-        return Attention(name, None, ring.MODEL, ranks=int(match[1]))
-    bundled = {kernel.name: kernel for kernel in KERNELS}
-    bundled["standard-fused"] = bundled.pop("standard")
-    if name in bundled:
-        return _bundled(name, bundled[name])
-    names = ["standard", *bundled, "ring:4"]
-    close = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise BudgetError(f"unknown kernel {shown(name)}; {hint}expected one of {', '.join(names)}")
+    ring = _RING.fullmatch(name)
+    if ring:
+        return _ring(name, int(ring[1]))
+    bundled = {kernel.name: kernel for kernel in kernels()}
+    fused = bundled.pop("standard")
+    candidates = {"standard": Candidate("standard", _textbook, masked=True)}
+    candidates["standard-fused"] = _bundled("standard-fused", fused)
+    candidates |= {name: _bundled(name, kernel) for name, kernel in bundled.items()}
+    return find_named(name, {**candidates, "ring:4": _ring("ring:4", 4)})
 
 
-def _bundled(name: str, kernel: Kernel) -> Attention:
+def _ring(name: str, ranks: int) -> Candidate:
+    from ..kernels.ring import MODEL
+
+    return Candidate(name, None, MODEL, ranks=ranks)
+
+
+def _bundled(name: str, kernel: Kernel) -> Candidate:
     attend = partial(_run, kernel.attention)
-    return Attention(name, attend, kernel.model, kernel.causal, kernel.devices)
+    return Candidate(name, attend, kernel.model, kernel.causal, kernel.devices)
 
 
 def _textbook(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> Any:

@@ -1,4 +1,4 @@
-"""One point of a sweep, and the program that is measured at it."""
+"""A case of a sweep, an attention at given sizes, and the program that is measured at it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from ..errors import BudgetError
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from . import eager_attention
-from .candidates import Attention
+from .candidates import Candidate
 
-#: The parts of the program, in order. What is alive at the peak is told apart by them.
+#: The stages of the program, in order. Tensors alive at the peak are grouped by stage.
 STAGES = (
     *("inputs", "warm-up", "warm-up backward", "copies", "forward"),
     *("upstream gradient", "backward"),
@@ -20,10 +20,10 @@ STAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """An attention at its sizes."""
+class SweepCase:
+    """An attention at given sizes."""
 
-    attention: Attention
+    attention: Candidate
     B: int
     H: int
     N: int
@@ -38,24 +38,24 @@ class Case:
 
     @property
     def shape(self) -> AttentionShape:
-        """What formulas read; of a ring, N counts the positions of all ranks."""
+        """The symbols of the model's formulas; N counts the positions of all ranks of a ring."""
         known = {"B": self.B, "H": self.H, "N": self.N, "d": self.d, "dtype": self.dtype}
         known |= {"causal": int(self.causal), "R": self.attention.ranks}
         return gather([Source("the sweep", known)])
 
     @property
     def tensor_bytes(self) -> int:
-        """One of q, k and v, as large as one rank has it."""
-        q_bytes: int = self.B * self.H * (self.N // self.attention.ranks) * self.d
-        return q_bytes * int(self.dtype.itemsize)
+        """The bytes of q, which are those of k and of v, on one rank."""
+        elements: int = self.B * self.H * (self.N // self.attention.ranks) * self.d
+        return elements * int(self.dtype.itemsize)
 
-    def at(self, N: int) -> Case:
-        """The same at another length."""
+    def at(self, N: int) -> SweepCase:
+        """Returns the same case at another length."""
         return replace(self, N=N)
 
 
-def cases(
-    attentions: Sequence[Attention],
+def sweep_cases(
+    attentions: Sequence[Candidate],
     widths: Sequence[int],
     lengths: Sequence[int],
     *,
@@ -64,27 +64,29 @@ def cases(
     dtype: Any,
     causal: bool | None,
     backward: bool,
-) -> Iterator[Case]:
-    """All of a sweep, in the order of its rows; causal wherever that is known, unless told.
+) -> Iterator[SweepCase]:
+    """Yields all cases of a sweep in the order of its rows.
+
+    An attention is causal where it can be, unless ``causal`` says otherwise.
 
     Raises:
-        BudgetError: one of the attentions is not, or not otherwise.
+        BudgetError: an attention does not accept ``causal``.
     """
     for attention, d, N in product(attentions, widths, lengths):
-        seen = True in attention.causal if causal is None else causal
-        if seen not in attention.causal:
+        is_causal = True in attention.causal if causal is None else causal
+        if is_causal not in attention.causal:
             option = "--causal" if causal else "--no-causal"
             kind = "not causal" if causal else "causal"
             raise BudgetError(f"{attention.name} is {kind}: leave out {option}")
-        yield Case(attention, batch, heads, N, d, dtype, seen, backward)
+        yield SweepCase(attention, batch, heads, N, d, dtype, is_causal, backward)
 
 
-def program(case: Case, device: str, begin: Callable[[str], None]) -> None:
-    """What the reference benchmark does before it measures, and the pass that it measures.
+def program(case: SweepCase, device: str, begin: Callable[[str], None]) -> None:
+    """Runs the steps of the reference benchmark before its measurement, and the measured pass.
 
-    Inputs and the mask; the copies that a warm-up leaves behind, with their gradients; copies, the
-    forward pass on them, an upstream gradient as large as the output, and the backward pass.
-    ``begin`` is told of each stage.
+    The steps are: inputs and the mask; the copies that a warm-up leaves behind, with their
+    gradients; copies, the forward pass on them, an upstream gradient as large as the output, and
+    the backward pass. ``begin`` is called with the name of each stage.
     """
     import torch
 
@@ -122,8 +124,10 @@ def program(case: Case, device: str, begin: Callable[[str], None]) -> None:
     out.backward(gradient)
 
 
-def passes(case: Case, device: str) -> tuple[Callable[[], Any], Callable[[], Callable[[], None]]]:
-    """A forward pass without gradients; and what makes one ready, of which the rest is backward."""
+def timed_passes(
+    case: SweepCase, device: str
+) -> tuple[Callable[[], Any], Callable[[], Callable[[], None]]]:
+    """Returns a forward pass without gradients, and a function that prepares a backward pass."""
     import torch
 
     shape = (case.B, case.H, case.N, case.d)
@@ -134,20 +138,20 @@ def passes(case: Case, device: str) -> tuple[Callable[[], Any], Callable[[], Cal
         with torch.no_grad():
             return _attend(case, qkv, mask)
 
-    def ready() -> Callable[[], None]:
+    def prepare_backward() -> Callable[[], None]:
         out = _attend(case, [tensor.clone().requires_grad_() for tensor in qkv], mask)
         gradient = torch.randn_like(out)
         return lambda: out.backward(gradient)
 
-    return forward, ready
+    return forward, prepare_backward
 
 
-def _mask(case: Case, device: str) -> Any:
+def _mask(case: SweepCase, device: str) -> Any:
     masked = case.causal and case.attention.masked
     return eager_attention.causal_mask(case.N, device) if masked else None
 
 
-def _attend(case: Case, tensors: Sequence[Any], mask: Any) -> Any:
+def _attend(case: SweepCase, tensors: Sequence[Any], mask: Any) -> Any:
     if case.attention.attend is None:
         raise BudgetError(f"{case.attention.name} runs in processes of its own")
     return case.attention.attend(*tensors, mask, case.causal)

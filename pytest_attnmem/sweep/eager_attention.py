@@ -1,7 +1,7 @@
-"""Attention as eager programs write it out, and as the reference benchmark ran it.
+"""Attention written out in eager PyTorch, as the reference benchmark runs it.
 
-Scores stay alive in the caller while softmax makes three more matrices of them, two of which are
-kept for the backward pass: not in place, as :mod:`pytest_attnmem.kernels.standard` does it.
+The caller holds the scores while softmax allocates three more matrices of their size, two of which
+are kept for the backward pass; :mod:`pytest_attnmem.kernels.standard` works in place instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """``softmax(q @ k.T / sqrt(d)) @ v`` → [B, H, N, d].
+    """Returns ``softmax(q @ k.T / sqrt(d)) @ v``, [B, H, N, d].
 
     Args:
         q: [B, H, N, d].
@@ -29,9 +29,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Along the last dimension, step by step; exponentials and their sums are kept for backward.
+    """Returns the softmax along the last dimension, computed step by step.
 
-    So are the places of the maxima, which are int64.
+    Backward keeps the exponentials, their sums, and the int64 indices of the maxima.
     """
     shifted = scores - scores.max(dim=-1, keepdim=True).values  # [B, H, N, N]
     exponentials = shifted.exp()  # [B, H, N, N]
@@ -39,7 +39,7 @@ def softmax(scores: Tensor) -> Tensor:
 
 
 def causal_mask(N: int, device: str) -> Tensor:
-    """Ones where a key is seen, [1, N, N] float32."""
+    """Returns the causal mask, [1, N, N] float32: 1 where a query sees a key."""
     import torch
 
     return torch.tril(torch.ones(N, N, device=device)).unsqueeze(0)

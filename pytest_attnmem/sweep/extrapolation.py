@@ -1,78 +1,110 @@
-"""What cannot be run here at its length, or not in reasonable time: from smaller ones, or models.
+"""Memory at lengths that take too long to simulate: from shorter lengths, or by the kernel's model.
 
-A kernel that loops over blocks is simulated block by block. Its memory is a polynomial in N for
-lengths that leave the same rest of a block, which smaller ones tell exactly.
+A kernel that loops over blocks is simulated block by block. Its memory is a polynomial in N over
+lengths that leave the same remainder of a block, so shorter lengths determine it exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..budgets.growth_fit import Growth
+from ..budgets.memory_model import KernelModel
 from ..budgets.sizes_to_try import ENOUGH
 from ..errors import BudgetError
-from .case import Case
-from .memory import Seen
+from .case import SweepCase
+from .memory import CaseMemory
 
-#: All blocks of the bundled kernels divide it.
+#: The blocks of all bundled kernels divide this length.
 PERIOD: Final = 128
-#: Lengths up to this are quick to simulate, and tell how the number of allocations grows.
+#: Lengths up to this one are quick to simulate and show how the number of allocations grows.
 SHORT: Final = 1024
-#: More allocations than this take more than a second or two.
-MOST: Final = 4_000
+#: A case with more allocations is not simulated: it would take more than a second or two.
+MAX_ALLOCATIONS: Final = 4_000
+#: A kernel with more allocations at half of ``SHORT`` is slow at short lengths too.
+MAX_SHORT_ALLOCATIONS: Final = 1_500
 
-Observer = Callable[[Case], Seen]
-
-
-def allocations(case: Case, observe: Observer) -> int:
-    """About how many the case makes: counted at two short lengths, whose growth goes on."""
-    if case.N <= SHORT:
-        return 0
-    few, twice = (max(1, observe(case.at(N)).allocations) for N in (SHORT // 2, SHORT))
-    return int(twice * math.pow(max(1.0, twice / few), math.log2(case.N / SHORT)))
+Observe = Callable[[SweepCase], CaseMemory]
 
 
-def by_growth(case: Case, observe: Observer) -> Seen:
-    """Its memory by that of shorter lengths, on a device that none of them fills.
+def extrapolated(half: int, full: int, doublings: float) -> int:
+    """Returns a count that grows with the length, ``doublings`` doublings beyond ``full``.
+
+    ``half`` is the count at half the length of ``full``.
+    """
+    return int(full * math.pow(max(1.0, full / max(1, half)), doublings))
+
+
+def allocations(case: SweepCase, observe: Observe) -> int:
+    """Returns the approximate number of allocations, extrapolated from two short lengths.
 
     Raises:
-        BudgetError: no polynomial goes through them all, or another phase is the largest there.
+        BudgetError: the short lengths make so many that simulating them takes long.
+    """
+    if case.N <= SHORT:
+        return 0
+    half = observe(case.at(SHORT // 2)).allocations
+    if half > MAX_SHORT_ALLOCATIONS:
+        raise BudgetError(
+            f"{case}: too long to simulate, for N={SHORT // 2} makes {half:,} allocations already;"
+            f" sweep it up to N={SHORT}, or use attnmem predict, which has the kernel's model"
+        )
+    full = max(1, observe(case.at(SHORT)).allocations)
+    return extrapolated(half, full, math.log2(case.N / SHORT))
+
+
+def memory_by_growth(case: SweepCase, observe: Observe) -> CaseMemory:
+    """Returns the memory of a case, extrapolated exactly from shorter lengths.
+
+    ``observe`` measures a length on a device that no length fills.
+
+    Raises:
+        BudgetError: no polynomial goes through all lengths, or the kernel's model says that the
+            polynomial of the shorter lengths does not hold at this length.
     """
     lengths = [case.N % PERIOD + PERIOD * blocks for blocks in range(4, 4 + ENOUGH)]
-    model = case.attention.model
-    if model is not None:
-        told = model.training if case.backward else model.forward
-        phases = {told.high_water(case.at(N).shape, ("cuda",)) for N in [*lengths, case.N]}
-        if len(phases) > 1:
-            raise BudgetError(f"{case}: too long to simulate, and shorter ones peak elsewhere")
-    seen = {N: observe(case.at(N)) for N in lengths}
-
-    def grown(numbers: dict[int, int | None]) -> int | None:
-        known: dict[tuple[int, ...], int] = {
-            (N,): number for N, number in numbers.items() if number is not None
-        }
-        if len(known) < len(lengths):
-            return None
-        fit = Growth({"N": tuple(lengths)}, known).polynomial
-        if fit is None:
-            raise BudgetError(f"{case}: too long to simulate, and it grows by no polynomial")
-        return int(fit.value({"N": case.N}))
-
-    return Seen(
-        grown({N: short.before_bytes for N, short in seen.items()}),
-        grown({N: short.peak_bytes for N, short in seen.items()}),
+    if case.attention.model is not None:
+        _check_model(case, case.attention.model, lengths)
+    short = {N: observe(case.at(N)) for N in lengths}
+    unmeasured = next((memory.unmeasured for memory in short.values() if memory.unmeasured), "")
+    return CaseMemory(
+        _extended(case, {N: memory.before_bytes for N, memory in short.items()}),
+        _extended(case, {N: memory.peak_bytes for N, memory in short.items()}),
         0,
-        unmeasured=next((short.unmeasured for short in seen.values() if short.unmeasured), ""),
+        unmeasured=unmeasured,
     )
 
 
-def by_model(case: Case, kinds: tuple[str, ...]) -> Seen:
-    """One rank's memory by its kernel's model, with what the program around it holds.
+def _check_model(case: SweepCase, kernel: KernelModel, lengths: list[int]) -> None:
+    """Check that the model's peak, and its phase, at this length follow from the lengths."""
+    model = kernel.training if case.backward else kernel.forward
+    shapes = {N: case.at(N).shape for N in (*lengths, case.N)}
+    if len({model.high_water(shape, ("cuda",)) for shape in shapes.values()}) > 1:
+        raise BudgetError(f"{case}: too long to simulate, and shorter lengths peak elsewhere")
+    if _extended(case, {N: model.peak(shapes[N]) for N in lengths}) != model.peak(shapes[case.N]):
+        raise BudgetError(f"{case}: too long to simulate, and it grows unlike shorter lengths")
+
+
+def _extended(case: SweepCase, numbers: Mapping[int, int | None]) -> int | None:
+    """Returns the number at the case's length, or None if a shorter length has no number."""
+    known: dict[tuple[int, ...], int] = {
+        (N,): number for N, number in numbers.items() if number is not None
+    }
+    if len(known) < len(numbers):
+        return None
+    fit = Growth({"N": tuple(numbers)}, known).polynomial
+    if fit is None:
+        raise BudgetError(f"{case}: too long to simulate, and its memory is not a polynomial in N")
+    return int(fit.value({"N": case.N}))
+
+
+def memory_by_model(case: SweepCase, kinds: tuple[str, ...]) -> CaseMemory:
+    """Returns one rank's memory by its kernel's model, with the tensors of the program around it.
 
     Raises:
-        BudgetError: the ranks cannot share the sequence evenly.
+        BudgetError: the ranks cannot share the sequence evenly, or the attention has no model.
     """
     model, ranks = case.attention.model, case.attention.ranks
     if model is None:
@@ -80,11 +112,12 @@ def by_model(case: Case, kinds: tuple[str, ...]) -> Seen:
     if case.N % ranks:
         raise BudgetError(f"{ranks} ranks cannot share N={case.N} evenly")
     if not case.backward:
-        return Seen(None, 3 * case.tensor_bytes + model.forward.peak(case.shape, kinds), 0)
-    # q, k and v; a warm-up's copies and their gradients; the copies that the pass is made with
+        peak = 3 * case.tensor_bytes + model.forward.peak(case.shape, kinds)
+        return CaseMemory(None, peak, 0)
+    # q, k and v; the copies of a warm-up and their gradients; the copies of the measured pass
     around = 12 * case.tensor_bytes
     gradient = case.tensor_bytes
     kept = model.training.live(case.shape)["delta"]
-    loss = kept["loss"] + kept["loss gradient"]  # the model's pass ends in a sum, this does not
+    loss = kept["loss"] + kept["loss gradient"]  # the model's pass ends in a sum, this one does not
     before = around + gradient + kept["out"] + kept["lse"]
-    return Seen(before, around + gradient + model.training.peak(case.shape, kinds) - loss, 0)
+    return CaseMemory(before, around + gradient + model.training.peak(case.shape, kinds) - loss, 0)

@@ -1,4 +1,4 @@
-"""How the memory of a sweep grows from one length to the next, and what a sweep found in all."""
+"""The growth of memory from one length of a sweep to the next, and the edge of what fits."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from .results import OK, OOM, Row, Sweep
 
 @dataclass(frozen=True, slots=True)
 class GrowthStep:
-    """From one length of a kernel to the next that has a number."""
+    """The growth of a kernel's memory from one length to the next length with a number."""
 
     kernel: str
     d: int
     shorter: int
     longer: int
     factor: Fraction
-    """The memory at the longer over that at the shorter."""
+    """The memory at the longer length divided by the memory at the shorter length."""
     without_workspaces: Fraction
-    """The same of what the case itself holds."""
+    """The same factor for the memory of the case alone."""
 
     @property
     def exponent(self) -> float:
-        """The power of N that the case's own memory grew with between the two."""
+        """The power of N with which the memory of the case alone grew."""
         grown = float(self.without_workspaces)
         return math.log(grown) / math.log(self.longer / self.shorter)
 
 
-def steps(sweep: Sweep) -> Iterator[GrowthStep]:
-    """Each kernel and width, from length to length, by what :func:`memory` says."""
+def growth_steps(sweep: Sweep) -> Iterator[GrowthStep]:
+    """Yields the steps of each kernel and width, in the order of lengths."""
     for (kernel, d), rows in sweep.lines().items():
-        known = [(row, nbytes) for row in rows if (nbytes := memory(row)) is not None]
+        known = [(row, nbytes) for row in rows if (nbytes := growing_memory(row)) is not None]
         for (short, low), (long, high) in pairwise(known):
             if short.N == long.N or low <= short.workspace_bytes:
                 continue
@@ -42,18 +42,18 @@ def steps(sweep: Sweep) -> Iterator[GrowthStep]:
             yield GrowthStep(kernel, d, short.N, long.N, Fraction(high, low), own)
 
 
-def memory(row: Row) -> int | None:
-    """The number that growth is told of: before the backward pass, or the peak without one."""
+def growing_memory(row: Row) -> int | None:
+    """Returns the memory before the backward pass, or the peak of a row without one."""
     return row.before_bytes if row.backward else row.peak_bytes
 
 
 def largest_that_fits(rows: Iterable[Row]) -> Row | None:
-    """The longest, and of those the widest, that ran."""
+    """Returns the longest row that ran, the widest of several."""
     return max((row for row in rows if row.status == OK), key=_size, default=None)
 
 
 def smallest_that_does_not(rows: Iterable[Row]) -> Row | None:
-    """The shortest, and of those the narrowest, that ran out of memory."""
+    """Returns the shortest row that ran out of memory, the narrowest of several."""
     return min((row for row in rows if row.status == OOM), key=_size, default=None)
 
 

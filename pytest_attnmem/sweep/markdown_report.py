@@ -1,4 +1,4 @@
-"""A sweep as a report in Markdown, every sentence of it computed from the rows."""
+"""The report of a sweep in Markdown; every sentence is computed from the rows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..units import format_size
-from .growth_steps import largest_that_fits, smallest_that_does_not, steps
-from .recommendations import advice
+from .growth_steps import growth_steps, largest_that_fits, smallest_that_does_not
+from .recommendations import recommendations
 from .results import OK, OOM, Row, Sweep
 from .text_table import first_cells, mebibytes, notes, title
 
 
 def render(sweep: Sweep) -> str:
-    """The report's text."""
+    """Returns the text of the report."""
     sections = (
         _configuration(sweep),
         _results(sweep),
         _findings(sweep),
         _scaling(sweep),
         _accounting(sweep),
-        advice(sweep),
+        recommendations(sweep),
     )
     lines = [f"# Attention benchmark: {', '.join(sweep.kernels)}"]
     for section in sections:
@@ -30,14 +30,15 @@ def render(sweep: Sweep) -> str:
 
 
 def _configuration(sweep: Sweep) -> Iterator[str]:
-    of = sweep.parameters
+    parameters = sweep.parameters
     yield "## Configuration"
     yield ""
     yield f"- {title(sweep)}"
-    yield f"- d: {of['d']}"
-    yield f"- N: {of['n']}"
-    if "passes" in of:
-        yield f"- times: mean of {of['passes']} passes after {of['warmup']}, synchronised each"
+    yield f"- d: {parameters['d']}"
+    yield f"- N: {parameters['n']}"
+    if "passes" in parameters:
+        passes, warmup = parameters["passes"], parameters["warmup"]
+        yield f"- times: mean of {passes} passes after {warmup}, synchronised each"
     else:
         yield "- simulated: no times"
     yield from (f"- {line}" for line in notes(sweep))
@@ -67,13 +68,13 @@ def _findings(sweep: Sweep) -> Iterator[str]:
         rows = [row for row in sweep.rows if row.kernel == kernel]
         fits, not_fits = largest_that_fits(rows), smallest_that_does_not(rows)
         if fits is not None:
-            told = f", peak {format_size(fits.peak_bytes)}" if fits.peak_bytes else ""
-            yield f"- {kernel}: the largest that runs is d={fits.d} N={fits.N}{told}"
+            peak = f", peak {format_size(fits.peak_bytes)}" if fits.peak_bytes else ""
+            yield f"- {kernel}: the largest that runs is d={fits.d} N={fits.N}{peak}"
         if not_fits is not None:
-            would = not_fits.peak_bytes
-            told = f"; its peak would be {format_size(would)}" if would else ""
-            at = f"d={not_fits.d} N={not_fits.N}"
-            yield f"- {kernel}: the smallest out of memory is {at}: {not_fits.reason}{told}"
+            nbytes = not_fits.peak_bytes
+            peak = f"; its peak would be {format_size(nbytes)}" if nbytes else ""
+            size = f"d={not_fits.d} N={not_fits.N}"
+            yield f"- {kernel}: the smallest out of memory is {size}: {not_fits.reason}{peak}"
         elif fits is not None:
             yield f"- {kernel}: nothing ran out of memory"
         yield from _times(kernel, rows)
@@ -92,14 +93,14 @@ def _times(kernel: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _scaling(sweep: Sweep) -> Iterator[str]:
-    found = [*steps(sweep)]
-    if not found:
+    steps = [*growth_steps(sweep)]
+    if not steps:
         return
-    what = "memory before backward" if sweep.parameters["backward"] else "peak"
+    measured = "memory before backward" if sweep.parameters["backward"] else "peak"
     yield "## How memory grows"
     yield ""
-    yield f"By what factor the {what} grows where N does, in all and without the workspaces of"
-    yield "libraries, and the power of N that the latter is: 1 is linear, 2 quadratic."
+    yield f"The factor by which the {measured} grows with N, with and without the workspaces of"
+    yield "libraries, and the power of N without workspaces: 1 is linear, 2 is quadratic."
     yield ""
     yield from _table(
         ("kernel", "d", "N", "N grows", "memory grows", "without workspaces", "power of N"),
@@ -113,7 +114,7 @@ def _scaling(sweep: Sweep) -> Iterator[str]:
                 f"{float(step.without_workspaces):.2f}x",
                 f"{step.exponent:.2f}",
             ]
-            for step in found
+            for step in steps
         ],
     )
 
@@ -127,10 +128,10 @@ def _accounting(sweep: Sweep) -> Iterator[str]:
         yield f"## Memory accounting: {kernel}, B={row.B} H={row.H} N={row.N} d={row.d}"
         yield ""
         yield from _formulas(row)
-        would = "Its peak" if row.status == OK else "The peak, had there been the memory,"
+        would = "Its peak" if row.status == OK else "With enough memory, the peak"
         memory = sweep.parameters.get("memory_bytes")
-        of = f" on a device of {format_size(memory)}" if memory else ""
-        yield f"{would} is {format_size(row.peak_bytes)}{of}, and consists of:"
+        device = f" on a device of {format_size(memory)}" if memory else ""
+        yield f"{would} is {format_size(row.peak_bytes)}{device}. It consists of:"
         yield ""
         parts = [
             [part.name, format_size(part.nbytes), part.growth, f"`{part.formula}`"]
@@ -142,7 +143,7 @@ def _accounting(sweep: Sweep) -> Iterator[str]:
 
 
 def _formulas(row: Row) -> Iterator[str]:
-    """The sizes that one writes down first."""
+    """Yields the sizes of inputs, output and scores."""
     itemsize = {"float64": 8, "float32": 4}.get(row.dtype, 2)
     one = row.B * row.H * row.N * row.d * itemsize
     scores = row.B * row.H * row.N**2 * itemsize
@@ -150,8 +151,8 @@ def _formulas(row: Row) -> Iterator[str]:
     yield f"matrix of scores, B·H·N·N, is {mebibytes(scores)} MiB."
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(headers)} |"
-    yield f"|{'|'.join('---' for _ in headers)}|"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    from tabulate import tabulate
+
+    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    return tabulate(escaped, headers, tablefmt="github", disable_numparse=True).splitlines()

@@ -1,4 +1,4 @@
-"""What there is to do about the memory of standard attention, and what it saves in a sweep."""
+"""Recommendations against the memory of standard attention, with the savings in a sweep."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from .results import OK, Row, Sweep
 
 class _Remedy(NamedTuple):
     name: str
-    kernel: str  # or what its name begins with
-    how: str
+    kernel: str  # a kernel's name or its prefix
+    description: str
 
 
 _REMEDIES: Final = (
     _Remedy(
         "FlashAttention",
         "flash",
-        "works on tiles of the scores, which are never there as a whole; recomputes them in the"
+        "computes the scores tile by tile, never as a whole matrix, and recomputes them in the"
         " backward pass",
     ),
     _Remedy(
         "Checkpointing",
         "checkpointed",
         "keeps nothing of the forward pass and repeats it in the backward pass, whose peak still"
-        " has whole score matrices; it saves between the passes, and so over many layers",
+        " has whole score matrices; it saves memory between the passes, so over many layers",
     ),
     _Remedy(
         "Sequence parallelism",
         "ring:",
-        "shares the sequence between ranks; keys and values go round",
+        "splits the sequence between ranks, which pass keys and values around a ring",
     ),
     _Remedy(
         "Sparse attention",
         "sliding-window",
-        "lets a query see the keys near it alone, which is another attention",
+        "shows each query only the keys near it, which changes the result",
     ),
 )
 
 
-def advice(sweep: Sweep) -> Iterator[str]:
-    """The section of a report: each remedy at the longest length that the standard has, in bytes.
+def recommendations(sweep: Sweep) -> Iterator[str]:
+    """Yields the lines of the section: each remedy at the longest length of standard attention.
 
-    One that the sweep has no rows of is named with the kernel that it lacks.
+    A remedy without a row in the sweep is listed with the kernel to add.
     """
     base = _base(sweep)
     if base is None or base.peak_bytes is None:
@@ -56,18 +56,18 @@ def advice(sweep: Sweep) -> Iterator[str]:
     yield f"At d={base.d} N={base.N}, where {base.kernel} {verb} at {peak}:"
     yield ""
     for number, remedy in enumerate(_REMEDIES, 1):
-        yield f"{number}. **{remedy.name}** {remedy.how}."
-        found = [row for row in _alike(sweep, base) if row.kernel.startswith(remedy.kernel)]
-        exact = [row for row in found if row.kernel == remedy.kernel] or found
-        if exact:
-            yield f"   {_saving(exact[0], base)}"
+        yield f"{number}. **{remedy.name}** {remedy.description}."
+        rows = [row for row in _comparable(sweep, base) if row.kernel.startswith(remedy.kernel)]
+        best = [row for row in rows if row.kernel == remedy.kernel] or rows
+        if best:
+            yield f"   {_saving(best[0], base)}"
         else:
             missing = remedy.kernel + ("4" if remedy.kernel.endswith(":") else "")
             yield f"   Not in this sweep: `--kernel {base.kernel},{missing}`."
 
 
 def _base(sweep: Sweep) -> Row | None:
-    """The standard at its longest length with a number, and there at its widest."""
+    """Returns the row of standard attention with a peak that is longest, then widest."""
     for kernel in ("standard", "standard-fused"):
         rows = [row for row in sweep.rows if row.kernel == kernel and row.peak_bytes is not None]
         if rows:
@@ -75,7 +75,7 @@ def _base(sweep: Sweep) -> Row | None:
     return None
 
 
-def _alike(sweep: Sweep, base: Row) -> list[Row]:
+def _comparable(sweep: Sweep, base: Row) -> list[Row]:
     return [
         row
         for row in sweep.rows
@@ -92,7 +92,8 @@ def _saving(row: Row, base: Row) -> str:
     text += f": {_compared(row.peak_bytes, base.peak_bytes)}."
     if row.before_bytes is not None and base.before_bytes is not None:
         kept = format_size(row.before_bytes)
-        text += f" Before the backward pass {kept} instead of {format_size(base.before_bytes)}."
+        instead = format_size(base.before_bytes)
+        text += f" Before the backward pass it needs {kept} instead of {instead}."
     if row.forward_ms and base.forward_ms:
         text += f" Its forward pass takes {row.forward_ms / base.forward_ms:.2f} times as long."
     return text

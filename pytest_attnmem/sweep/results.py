@@ -1,4 +1,4 @@
-"""What a sweep found: its rows, and the JSON file that holds them."""
+"""The results of a sweep: its rows, and the JSON file that holds them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final
 
 from ..contents import contents
 from ..errors import AttnMemError
 from ..measurement.peak_components import Component
-from ..report.record import FITS
+from ..report.json_types import checked, json_fields, json_type
 from ..units import shown
 
 SCHEMA: Final = 1
-#: Says of a JSON file that it is a sweep's.
+#: Marks a JSON file as the file of a sweep.
 KIND: Final = "attnmem sweep"
-
-_Made = TypeVar("_Made", "Row", Component)
 
 #: The status of a row.
 OK, OOM, ERROR, UNMEASURED = "ok", "OOM", "error", "unmeasured"
@@ -26,7 +25,7 @@ OK, OOM, ERROR, UNMEASURED = "ok", "OOM", "error", "unmeasured"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one case. Bytes are the whole device's, workspaces of libraries included."""
+    """The result of one case. Bytes are of the whole device, workspaces of libraries included."""
 
     kernel: str
     B: int
@@ -40,43 +39,43 @@ class Row:
     by: str
     """``measured``, ``simulated``, ``by growth`` from smaller lengths, or ``by the model``."""
     reason: str = ""
-    """Why there are no numbers, in one line."""
+    """The reason why numbers are missing, in one line."""
     forward_ms: float | None = None
     backward_ms: float | None = None
     before_bytes: int | None = None
     """Alive when the backward pass begins."""
     peak_bytes: int | None = None
-    """Alive at the highest point; where memory ran out, what it would have been, if known."""
+    """Alive at the peak; out of memory, the peak on a device with enough memory, if known."""
     reserved_bytes: int | None = None
-    """Taken from the device at most, with what fragmentation makes useless."""
+    """The most memory reserved from the device, fragmentation included."""
     workspace_bytes: int = 0
     components: tuple[Component, ...] = ()
-    """What the peak consists of, if that was asked for."""
+    """The components of the peak, if requested."""
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Which case it is of."""
+        """The case that the row belongs to."""
         return (self.kernel, self.d, self.N)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Rows, and what they have in common."""
+    """The rows of a sweep, its parameters and its environment."""
 
     parameters: Mapping[str, Any]
     environment: Mapping[str, Any]
     rows: tuple[Row, ...]
     complete: bool = True
     longest: tuple[Mapping[str, Any], ...] = ()
-    """Where asked for: ``kernel``, ``d``, and the ``N`` that still fits the device."""
+    """If requested: ``kernel``, ``d``, and the longest ``N`` that fits the device."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """In the order of the rows."""
+        """The names of the kernels, in the order of the rows."""
         return tuple(dict.fromkeys(row.kernel for row in self.rows))
 
     def lines(self) -> dict[tuple[str, int], tuple[Row, ...]]:
-        """The rows of each kernel and width, by length."""
+        """Returns the rows of each kernel and width, sorted by length."""
         found: dict[tuple[str, int], list[Row]] = {}
         for row in self.rows:
             found.setdefault((row.kernel, row.d), []).append(row)
@@ -84,7 +83,7 @@ class Sweep:
 
 
 def render(sweep: Sweep) -> str:
-    """The file's text."""
+    """Returns the text of the JSON file."""
     data = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -98,28 +97,31 @@ def render(sweep: Sweep) -> str:
 
 
 def parsed(path: Path) -> Any:
-    """What the JSON in a file says.
+    """Returns the value of a JSON file.
 
     Raises:
-        AttnMemError: the file cannot be read, or is no JSON.
+        AttnMemError: the file cannot be read, or is not JSON.
     """
     try:
         return json.loads(contents(path).decode("utf-8"))
     except OSError as error:
         raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: it is no JSON: {error}") from error
+        raise AttnMemError(f"cannot read {path}: it is not JSON: {error}") from error
+
+
+_FIELDS: Final = MappingProxyType({kind: json_fields(kind) for kind in (Row, Component)})
 
 
 def load(path: Path) -> Sweep:
-    """The sweep in a file.
+    """Returns the sweep in a file.
 
     Raises:
-        AttnMemError: the file cannot be read, or is none of a sweep that this version knows.
+        AttnMemError: the file cannot be read, or is not a sweep that this version reads.
     """
     data = parsed(path)
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise AttnMemError(f"cannot read {path}: it is no JSON file of attnmem sweep")
+        raise AttnMemError(f"cannot read {path}: it is not a JSON file of attnmem sweep")
     if data.get("schema") != SCHEMA:
         raise AttnMemError(
             f"cannot read {path}: its schema is {shown(data.get('schema'))}, this version reads"
@@ -141,23 +143,15 @@ def _row(data: Mapping[str, Any]) -> Row:
     known = {field.name for field in fields(Row)}  # a newer version may have written more
     given = {name: value for name, value in data.items() if name in known}
     components = [Component(**component) for component in data["components"]]
-    given["components"] = tuple(map(_checked, components))
+    given["components"] = tuple(checked(each, _FIELDS[Component]) for each in components)
     for name in ("N", "d", "B", "H"):
         if type(given[name]) is not int:
             raise ValueError(f"{name} is {shown(given[name])}")
-    return _checked(Row(**given))
-
-
-def _checked(made: _Made) -> _Made:
-    for part in fields(made):
-        fits, value = FITS.get(str(part.type)), getattr(made, part.name)
-        if fits is not None and not fits(value):
-            raise ValueError(f"{part.name}={shown(value)} is no {part.type}")
-    return made
+    return checked(Row(**given), _FIELDS[Row])
 
 
 def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:
     room = data.get("memory_bytes")
-    if not FITS["int | None"](room):
-        raise ValueError(f"memory_bytes={shown(room)} is no int | None")
+    if not json_type(int | None).fits(room):
+        raise ValueError(f"memory_bytes={shown(room)} is not of type int | None")
     return {**data, **{name: data[name] for name in ("batch", "heads", "dtype", "device")}}

@@ -1,4 +1,4 @@
-"""Runs cases, one by one, each into a row; what goes wrong is a row too."""
+"""Runs cases one by one, each into a row; an error is a row too."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..errors import AttnMemError, BudgetError
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
 from ..units import shown
-from .case import Case
-from .dimensions import placed
-from .extrapolation import MOST, PERIOD, allocations, by_growth, by_model
-from .memory import Seen, observe
+from .case import SweepCase
+from .dimensions import with_dimensions
+from .extrapolation import MAX_ALLOCATIONS, PERIOD, allocations, memory_by_growth, memory_by_model
+from .memory import CaseMemory, observe
 from .results import ERROR, OK, OOM, UNMEASURED, Row
 from .timing import mean_times
 
-#: More than any device has.
-_ENDLESS: Final = 1 << 70
-_EACH: Final = "simulated"
+#: More memory than any device has.
+_UNLIMITED: Final = 1 << 70
+_SIMULATED: Final = "simulated"
 
 
-class Bench:
-    """One device, and how a sweep measures on it."""
+class SweepRunner:
+    """Runs the cases of a sweep on one device."""
 
     def __init__(
         self,
@@ -33,22 +33,22 @@ class Bench:
         warmup: int = 5,
         tracing: bool = False,
     ) -> None:
-        """With ``tracing``, what is not simulated runs once more to see who holds the peak."""
+        """With ``tracing``, a case on a real device runs twice, to list the tensors at its peak."""
         self.primed = primed
         self.profile: DeviceProfile | None = getattr(primed.backend, "profile", None)
         self._passes, self._warmup = passes, warmup
         self._tracing = tracing
-        self._endless: PrimedBackend | None = None
-        self._met: set[str] = set()
-        self._known: dict[tuple[Any, ...], Seen] = {}  # of short lengths, without tensors
+        self._unlimited: PrimedBackend | None = None
+        self._imported: set[str] = set()
+        self._short: dict[tuple[Any, ...], CaseMemory] = {}  # of short lengths, without tensors
 
     @property
     def simulated(self) -> bool:
-        """Whether nothing is run but the bookkeeping of memory."""
+        """True if only the bookkeeping of memory runs, without computation."""
         return self.profile is not None
 
-    def row(self, case: Case) -> Row:
-        """What becomes of the case; running out of memory and other errors are rows."""
+    def row(self, case: SweepCase) -> Row:
+        """Returns the row of the case; out of memory and other errors are rows."""
         try:
             return self._row(case)
         except KeyboardInterrupt:
@@ -58,109 +58,113 @@ class Bench:
         except Exception as error:
             return self._blank(case, status=ERROR, reason=shown(error, 160))
 
-    def fits(self, case: Case) -> bool:
-        """Whether the device has the memory for it, as simulated, or as told otherwise.
+    def fits(self, case: SweepCase) -> bool:
+        """Returns True if the device has enough memory for the case.
 
         Raises:
-            AttnMemError: that cannot be told, or the attention does not take the case.
+            AttnMemError: the answer is unknown, or the attention does not accept the case.
         """
         try:
-            seen, how = self._seen(case)
+            memory, how = self._memory(case)
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
             raise BudgetError(f"{case}: the kernel raised {shown(error, 160)}") from error
-        return self._refusal(seen, how) == "" and not seen.unmeasured
+        return self._refusal(memory, how) == "" and not memory.unmeasured
 
-    def _row(self, case: Case) -> Row:
+    def _row(self, case: SweepCase) -> Row:
         kind = self.primed.backend.device.partition(":")[0]
         if kind not in case.attention.devices:
             where = ", ".join(case.attention.devices)
             return self._blank(case, status=ERROR, reason=f"{case.attention.name} runs on {where}")
-        seen, how = self._seen(case)
+        memory, how = self._memory(case)
         row = self._blank(case, by=how)
-        refusal = self._refusal(seen, how)
+        refusal = self._refusal(memory, how)
         if refusal:
             row = replace(row, status=OOM, reason=refusal)
-            if self.simulated and seen.peak_bytes is None:
-                seen = self._on_endless(case)
+            if self.simulated and memory.peak_bytes is None:
+                memory = self._observe_unlimited(case)
         else:
-            row = replace(row, before_bytes=self._all(seen.before_bytes))
-        if seen.unmeasured:
-            return replace(row, status=UNMEASURED, reason=seen.unmeasured, before_bytes=None)
+            row = replace(row, before_bytes=self._with_workspaces(memory.before_bytes))
+        if memory.unmeasured:
+            return replace(row, status=UNMEASURED, reason=memory.unmeasured, before_bytes=None)
         row = replace(
             row,
-            peak_bytes=self._all(seen.peak_bytes),
-            reserved_bytes=seen.reserved_bytes,
-            components=self._components(case, seen, how),
+            peak_bytes=self._with_workspaces(memory.peak_bytes),
+            reserved_bytes=memory.reserved_bytes,
+            components=self._components(case, memory, how),
         )
         return row if refusal or self.simulated else self._timed(row, case)
 
-    def _seen(self, case: Case) -> tuple[Seen, str]:
-        """What the case needs, and how that is known."""
+    def _memory(self, case: SweepCase) -> tuple[CaseMemory, str]:
+        """Returns the memory of the case, and how it is known."""
         if case.attention.attend is None:
-            return by_model(case, self.primed.backend.kinds), "by the model"
+            return memory_by_model(case, self.primed.backend.kinds), "by the model"
         if not self.simulated:
-            if case.attention.name not in self._met:  # what it imports may hold tensors of its own
-                self._met.add(case.attention.name)
+            if case.attention.name not in self._imported:  # an import may allocate tensors
+                self._imported.add(case.attention.name)
                 observe(case.at(min(case.N, PERIOD)), self.primed)
             return observe(case, self.primed), "measured"
-        if allocations(case, self._short) > MOST:
-            return by_growth(case, self._short), "by growth"
-        return observe(case, self.primed), _EACH
+        if allocations(case, self._observe_short) > MAX_ALLOCATIONS:
+            return memory_by_growth(case, self._observe_short), "by growth"
+        return observe(case, self.primed), _SIMULATED
 
-    def _short(self, case: Case) -> Seen:
-        """A short length, which several longer ones ask for."""
+    def _observe_short(self, case: SweepCase) -> CaseMemory:
+        """Returns the memory at a short length, which several longer lengths ask for."""
         key = (case.attention.name, case.d, case.N, case.causal)
-        if key not in self._known:
-            self._known[key] = replace(self._on_endless(case), alive={})
-        return self._known[key]
+        if key not in self._short:
+            self._short[key] = replace(self._observe_unlimited(case), alive={})
+        return self._short[key]
 
-    def _on_endless(self, case: Case) -> Seen:
+    def _observe_unlimited(self, case: SweepCase) -> CaseMemory:
         if self.profile is None:
             return observe(case, self.primed)
-        if self._endless is None:
+        if self._unlimited is None:
             from ..backends.simulated import Simulated
 
-            self._endless = PrimedBackend(
-                Simulated(replace(self.profile, memory_bytes=_ENDLESS)), 0
+            self._unlimited = PrimedBackend(
+                Simulated(replace(self.profile, memory_bytes=_UNLIMITED)), 0
             )
-        return observe(case, self._endless)
+        return observe(case, self._unlimited)
 
-    def _refusal(self, seen: Seen, how: str) -> str:
-        """Why it does not fit, or nothing."""
-        if seen.out_of_memory or how in (_EACH, "measured"):
-            return seen.out_of_memory
-        needed = self._all(seen.peak_bytes)
+    def _refusal(self, memory: CaseMemory, how: str) -> str:
+        """Returns the reason why the case does not fit, or nothing."""
+        if memory.out_of_memory or how in (_SIMULATED, "measured"):
+            return memory.out_of_memory
+        needed = self._with_workspaces(memory.peak_bytes)
         if self.profile is None or needed is None or needed <= self.profile.memory_bytes:
             return ""
-        return f"needs {needed - self.profile.memory_bytes:,} B more than there are, {how}"
+        lacking = needed - self.profile.memory_bytes
+        return f"needs {lacking:,} B more than the device has, {how}"
 
-    def _components(self, case: Case, seen: Seen, how: str) -> tuple[Component, ...]:
-        alive = seen.alive
-        if self._tracing and how == "measured" and seen.peak_bytes is not None:
+    def _components(self, case: SweepCase, memory: CaseMemory, how: str) -> tuple[Component, ...]:
+        alive = memory.alive
+        if self._tracing and how == "measured" and memory.peak_bytes is not None:
             alive = observe(case, self.primed, trace=True).alive
         if not any(alive.values()):
             return ()
         symbols = case.shape.symbols
+        stages = {
+            stage: [with_dimensions(tensor, symbols) for tensor in tensors]
+            for stage, tensors in alive.items()
+        }
         return decompose(
-            {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()},
-            peak_bytes=self._all(seen.peak_bytes),
+            stages,
+            peak_bytes=self._with_workspaces(memory.peak_bytes),
             workspace_bytes=self.primed.workspace_bytes,
         )
 
-    def _timed(self, row: Row, case: Case) -> Row:
+    def _timed(self, row: Row, case: SweepCase) -> Row:
         if not self.primed.backend.computes or case.attention.attend is None:
             return row
         device = self.primed.backend.device
         forward_ms, backward_ms = mean_times(case, device, self._passes, self._warmup)
         return replace(row, forward_ms=forward_ms, backward_ms=backward_ms)
 
-    def _all(self, nbytes: int | None) -> int | None:
-        """With the workspaces, as the device has it."""
+    def _with_workspaces(self, nbytes: int | None) -> int | None:
         return None if nbytes is None else nbytes + self.primed.workspace_bytes
 
-    def _blank(self, case: Case, *, status: str = OK, by: str = "", reason: str = "") -> Row:
+    def _blank(self, case: SweepCase, *, status: str = OK, by: str = "", reason: str = "") -> Row:
         return Row(
             case.attention.name,
             case.B,

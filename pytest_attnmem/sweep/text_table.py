@@ -1,4 +1,4 @@
-"""A sweep as a table for people, and as CSV."""
+"""The table of a sweep as text, and as CSV."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def render(sweep: Sweep) -> list[str]:
-    """The table, what is to be known of it, and the longest that fits."""
+    """Returns the lines of the table, and the notes under it."""
     from tabulate import tabulate
 
     table = tabulate(
@@ -35,16 +35,17 @@ def render(sweep: Sweep) -> list[str]:
 
 
 def title(sweep: Sweep) -> str:
-    """What all rows have in common, in a line."""
-    of = sweep.parameters
-    passes = "forward and backward" if of["backward"] else "forward"
-    memory = of.get("memory_bytes")
-    room = f", {format_size(memory)}" if memory else ""
-    return f"{passes}, B={of['batch']} H={of['heads']} {of['dtype']}, {of['device']}{room}"
+    """Returns a line with the parameters that all rows share."""
+    given = sweep.parameters
+    passes = "forward and backward" if given["backward"] else "forward"
+    nbytes = given.get("memory_bytes")
+    memory = f", {format_size(nbytes)}" if nbytes else ""
+    sizes = f"B={given['batch']} H={given['heads']} {given['dtype']}"
+    return f"{passes}, {sizes}, {given['device']}{memory}"
 
 
 def cells(row: Row) -> list[str]:
-    """The row as text; what a device without the memory would have needed is told apart."""
+    """Returns the row as text; the peak of a row out of memory is part of the remark."""
     peak = row.peak_bytes
     remark = row.reason
     if row.status == OOM and peak is not None:
@@ -56,7 +57,7 @@ def cells(row: Row) -> list[str]:
 
 
 def first_cells(row: Row) -> list[str]:
-    """What was asked for, the times, and the memory before backward."""
+    """Returns the cells of the case, its times, and the memory before backward."""
     return [
         row.kernel,
         str(row.d),
@@ -68,47 +69,47 @@ def first_cells(row: Row) -> list[str]:
 
 
 def mebibytes(nbytes: int | None) -> str:
-    """One decimal, as the reference document writes its MB."""
+    """Returns the size in MiB with one decimal, as in the reference document."""
     return "-" if nbytes is None else format_in(nbytes, "MiB")
 
 
 def milliseconds(value: float | None) -> str:
-    """Two decimals."""
+    """Returns the milliseconds with two decimals."""
     return "-" if value is None else f"{value:.2f}"
 
 
 def notes(sweep: Sweep) -> Iterator[str]:
-    """How to read the numbers."""
+    """Yields the lines that explain the numbers."""
     workspace = max((row.workspace_bytes for row in sweep.rows), default=0)
     if workspace:
-        yield f"memory is all that is allocated, {format_size(workspace)} of workspaces included"
+        yield f"memory is all allocated memory, {format_size(workspace)} of workspaces included"
     if "standard" in sweep.kernels:
         yield (
-            "standard is the textbook's attention, softmax written out, causality a float mask;"
-            " standard-fused is the bundled kernel"
+            "standard is textbook attention with its softmax written out and a float causal mask;"
+            " standard-fused is the bundled kernel standard"
         )
     if any(row.by == "by growth" for row in sweep.rows):
-        yield "by growth: the exact polynomial through shorter lengths, too long to simulate itself"
+        yield "by growth: too long to simulate; the exact polynomial through shorter lengths"
     if any(row.by == "by the model" for row in sweep.rows):
-        yield "by the model: one rank's share, by the formulas of the kernel's memory model"
+        yield "by the model: the memory of one rank, from the formulas of the kernel's memory model"
     for found in sweep.longest:
         name = f"{found['kernel']}, d={found['d']}"
         if found["N"] is None:
             yield f"longest that fits: {name}: {found['reason']}"
         else:
-            told = [
-                f"{what} {format_size(nbytes)}"
-                for what in ("peak", "reserved")
-                if (nbytes := found[f"{what}_bytes"]) is not None
+            sizes = [
+                f"{metric} {format_size(nbytes)}"
+                for metric in ("peak", "reserved")
+                if (nbytes := found[f"{metric}_bytes"]) is not None
             ]
-            yield f"longest that fits: {name}: N={found['N']:,}, {', '.join(told)}"
+            yield f"longest that fits: {name}: N={found['N']:,}, {', '.join(sizes)}"
     if not sweep.complete:
         done = len(sweep.rows)
-        yield f"interrupted: {done} row{'' if done == 1 else 's'} done; --resume goes on"
+        yield f"interrupted: {done} row{'' if done == 1 else 's'} done; --resume continues"
 
 
 def decompositions(sweep: Sweep) -> list[str]:
-    """The components of every peak that has them."""
+    """Returns a table of components for each row that has them."""
     from tabulate import tabulate
 
     lines: list[str] = []
@@ -127,13 +128,13 @@ def decompositions(sweep: Sweep) -> list[str]:
             colalign=["left", "right", "right", "left", "left"],
             disable_numparse=True,
         )
-        would = "" if row.status == OK else f" ({row.status}: what it would be)"
-        lines += ["", f"{row.kernel}, d={row.d} N={row.N}: peak{would}", *table.splitlines()]
+        remark = "" if row.status == OK else f" with enough memory ({row.status} here)"
+        lines += ["", f"{row.kernel}, d={row.d} N={row.N}: peak{remark}", *table.splitlines()]
     return [line.rstrip() for line in lines]
 
 
 def to_csv(sweep: Sweep) -> str:
-    """All rows, bytes and milliseconds as numbers; empty where there is none."""
+    """Returns all rows as CSV: bytes and milliseconds are numbers, missing values are empty."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)

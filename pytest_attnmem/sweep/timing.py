@@ -1,4 +1,4 @@
-"""The time of one case, where the backend computes."""
+"""The time of one case, on backends that compute."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .case import Case, passes
+from .case import SweepCase, timed_passes
 
 
-def mean_times(case: Case, device: str, count: int, warmup: int) -> tuple[float, float | None]:
-    """Milliseconds of a forward pass without gradients, and of a backward pass alone.
+def mean_times(
+    case: SweepCase, device: str, passes: int, warmup: int
+) -> tuple[float, float | None]:
+    """Returns the milliseconds of a forward pass without gradients, and of a backward pass alone.
 
-    Each is the mean of ``count`` passes after ``warmup``; the device is synchronised around each.
+    Each is the mean of ``passes`` passes after ``warmup``; the device is synchronised around each.
     """
-    forward, ready = passes(case, device)
-    forward_ms = _mean(lambda: forward, device, count, warmup)
-    backward_ms = _mean(ready, device, count, warmup) if case.backward else None
+    forward, prepare_backward = timed_passes(case, device)
+    forward_ms = _mean_ms(lambda: forward, device, passes, warmup)
+    backward_ms = _mean_ms(prepare_backward, device, passes, warmup) if case.backward else None
     return forward_ms, backward_ms
 
 
-def _mean(make: Callable[[], Callable[[], Any]], device: str, count: int, warmup: int) -> float:
+def _mean_ms(
+    prepare: Callable[[], Callable[[], Any]], device: str, passes: int, warmup: int
+) -> float:
     seconds = 0.0
-    for number in range(warmup + count):
-        run = make()
+    for number in range(warmup + passes):
+        run = prepare()
         _synchronize(device)
         started = time.perf_counter()
         run()
@@ -31,7 +35,7 @@ def _mean(make: Callable[[], Callable[[], Any]], device: str, count: int, warmup
         if number >= warmup:
             seconds += time.perf_counter() - started
         del run
-    return seconds / count * 1000
+    return seconds / passes * 1000
 
 
 def _synchronize(device: str) -> None:

@@ -1,1 +1,1 @@
-"""Symbols: the names of sizes, and their values."""
+"""Symbols: the names of sizes, and the values that users give them."""

@@ -17,23 +17,23 @@ _DIM = re.compile(r"[A-Za-z]\w*|[1-9]\d{0,9}")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that a function takes."""
+    """The shape of a tensor argument of a function."""
 
     dims: tuple[str | int, ...]
     dtype: str = ""
-    """Its own, where it has not that of the others."""
+    """The argument's own dtype; empty if it has the dtype of the other arguments."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Those of its dimensions that have no number."""
+        """Returns the dimensions that are symbols."""
         return tuple(dim for dim in self.dims if isinstance(dim, str))
 
 
 def parse_shapes(shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """Each text as an :class:`Argument`; what is no text is passed on as it is.
+    """Returns each text as an :class:`Argument`, and every other value unchanged.
 
     Raises:
-        BudgetError: a text that is no shape, or no shape at all.
+        BudgetError: a text is not a shape, or there is no shape.
     """
     parsed = tuple(_parse(shape) if isinstance(shape, str) else shape for shape in shapes)
     if not any(isinstance(argument, Argument) for argument in parsed):

@@ -1,4 +1,4 @@
-"""The symbols of an attention and the sizes they give."""
+"""The symbols of an attention, and the sizes of its tensors."""
 
 from __future__ import annotations
 
@@ -19,36 +19,35 @@ __tracebackhide__ = True
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where symbols got their values: a label for messages, and name → value as found there."""
+    """A source of symbols: a label for messages, and the values by the names that it uses."""
 
     label: str
     values: Mapping[str, object]
     assumed: frozenset[str] = frozenset()
-    """The names in ``values`` that nobody gave, such as an M that ``qkv`` sets to N."""
+    """The names in ``values`` that have a default value, such as an M that ``qkv`` sets to N."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
     """The resolved symbols of one test: ``shape.N``, ``shape["N"]``, ``shape.scores_bytes``.
 
-    Reading a symbol that has no value, or that two sources give different values, raises
-    :class:`BudgetError` and names it.
+    Reading a symbol without a value, or with two different values, raises :class:`BudgetError`.
     """
 
     symbols: Mapping[str, int]
     conflicts: Mapping[str, str] = field(default_factory=dict)
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """Symbol that nobody gave → the symbol that it has its value from: ``M`` → ``N``."""
+    """Symbol with a default value → the symbol with that value: ``M`` → ``N``."""
 
     def __getitem__(self, name: str) -> int:
-        """The value of a symbol, by its own name or by one of the field's (``heads``)."""
+        """Returns the value of a symbol, by its own name or by a usual one (``heads``)."""
         return self.read([name])[name]
 
     def read(self, names: Iterable[str]) -> dict[str, int]:
-        """The values of several symbols.
+        """Returns the values of several symbols by the given names.
 
         Raises:
-            BudgetError: some have none, all of which are named; or one has two.
+            BudgetError: symbols have no value, or one has two different values.
         """
         values: dict[str, int] = {}
         missing = []
@@ -78,12 +77,12 @@ class AttentionShape:
         )
 
     def source(self, name: str) -> str:
-        """Returns the symbol that a name has its value from: N for seq_len and an assumed M."""
+        """Returns the symbol that gives a name its value: N for seq_len, and for a default M."""
         symbol = name if name in SYMBOLS else ALIASES.get(name, name)
         return self.assumed.get(symbol, symbol)
 
     def __getattr__(self, name: str) -> int:
-        """The value of a symbol, as an attribute."""
+        """Returns the value of a symbol."""
         if name.startswith("__"):
             raise AttributeError(name)
         sizes = [size for size in dir(type(self)) if size.endswith("_bytes")]
@@ -93,41 +92,40 @@ class AttentionShape:
 
     @property
     def q_bytes(self) -> int:
-        """[B, H, N, d]."""
+        """Returns the bytes of q, [B, H, N, d]."""
         return self["B"] * self["H"] * self["N"] * self["d"] * self["itemsize"]
 
     @property
     def k_bytes(self) -> int:
-        """[B, Hkv, M, d]."""
+        """Returns the bytes of k, [B, Hkv, M, d]."""
         return self["B"] * self["Hkv"] * self["M"] * self["d"] * self["itemsize"]
 
     @property
     def v_bytes(self) -> int:
-        """[B, Hkv, M, dv]."""
+        """Returns the bytes of v, [B, Hkv, M, dv]."""
         return self["B"] * self["Hkv"] * self["M"] * self["dv"] * self["itemsize"]
 
     @property
     def out_bytes(self) -> int:
-        """[B, H, N, dv]."""
+        """Returns the bytes of the output, [B, H, N, dv]."""
         return self["B"] * self["H"] * self["N"] * self["dv"] * self["itemsize"]
 
     @property
     def scores_bytes(self) -> int:
-        """[B, H, N, M]."""
+        """Returns the bytes of the scores, [B, H, N, M]."""
         return self["B"] * self["H"] * self["N"] * self["M"] * self["itemsize"]
 
     @property
     def lse_bytes(self) -> int:
-        """One float32 row vector, [B, H, N]."""
+        """Returns the bytes of the log-sum-exp of each row, float32 [B, H, N]."""
         return self["B"] * self["H"] * self["N"] * 4
 
 
 def gather(sources: Iterable[Source]) -> AttentionShape:
-    """The symbols that ``sources`` give, under their own names and under the field's.
+    """Returns the symbols of all sources; a usual name such as ``heads`` becomes its symbol.
 
-    Values that are not whole numbers (a tensor, a string, a scale) are no symbols and are passed
-    over, as are numbers that no size comes near. A disagreement is kept, and raised when the symbol
-    is read: it matters only where used.
+    Values that are not whole numbers (a tensor, a string, a scale) are skipped, and so are numbers
+    far too large for a size. Two different values of a symbol raise only when the symbol is read.
     """
     found: dict[str, tuple[int, str]] = {}
     given: set[str] = set()

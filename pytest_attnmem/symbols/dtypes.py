@@ -9,7 +9,7 @@ from ..errors import BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..units import shown
 
-#: Bytes of one element, by the names torch and numpy print and the field's short ones.
+#: Bytes of one element, by the names of torch and numpy and by the usual short names.
 ITEMSIZES: Mapping[str, int] = MappingProxyType(
     {
         "float64": 8, "double": 8, "fp64": 8, "complex64": 8, "int64": 8,
@@ -22,10 +22,10 @@ ITEMSIZES: Mapping[str, int] = MappingProxyType(
 
 
 def itemsize_of(dtype: object) -> int:
-    """Bytes of one element of ``dtype``: a torch or numpy dtype, or its name.
+    """Returns the bytes of one element of a torch or numpy dtype, or of the dtype's name.
 
     Raises:
-        BudgetError: the name is not one of :data:`ITEMSIZES`.
+        BudgetError: the name is not in :data:`ITEMSIZES`.
     """
     size = getattr(dtype, "itemsize", None)
     if isinstance(size, int) and not size >> MAX_BITS:

@@ -1,19 +1,18 @@
-"""The symbols of an attention, and the usual names of arguments that stand for them."""
+"""The symbols of an attention, and the usual argument names for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: Batch, query heads, key/value heads, query length, key/value length, head dims, bytes an element.
+#: Batch, query heads, key/value heads, query length, key/value length, width of a head of q and k,
+#: width of a head of v, bytes of an element.
 SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
 
-
-#: What a symbol is where nothing says otherwise.
+#: Symbol → the symbol that it is equal to by default.
 DEFAULTS: Mapping[str, str] = MappingProxyType({"Hkv": "H", "M": "N", "dv": "d"})
 
-
-#: The field's usual names of a test's arguments.
+#: Usual name of an argument → its symbol.
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "batch": "B",

@@ -1,7 +1,7 @@
-"""Plays events on the model, and says after each what its statistics are.
+"""A player of events on the model, which records the statistics after each event.
 
 Events are ``["malloc", bytes, stream]``, ``["free", index]``, ``["record_stream", index, stream]``,
-``["empty_cache"]`` and ``["reset_peak"]``; an index is that of a live allocation, oldest first.
+``["empty_cache"]`` and ``["reset_peak"]``; an index counts live allocations, the oldest first.
 """
 
 from contextlib import suppress
@@ -33,13 +33,13 @@ class Model:
         self.allocator.reset_peak()
 
     def statistics(self):
-        """By name; a level is its current amount and its peak."""
+        """Returns the statistics by name; a level is its current amount and its peak."""
         named = self.allocator.statistics._asdict()
         return {k: list(v) if isinstance(v, tuple) else v for k, v in named.items()}
 
 
 def play(memory, event):
-    """Let one event happen to the model, or to anything like it; the statistics after it."""
+    """Plays one event on the model, or on an object like it; returns the statistics after it."""
     name, *arguments = event
     getattr(memory, name)(*arguments)
     return memory.statistics()

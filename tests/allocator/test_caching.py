@@ -1,4 +1,4 @@
-"""The allocator by hand: what each call leaves in the statistics."""
+"""The statistics of the allocator after each call, counted by hand."""
 
 import pickle
 
@@ -49,7 +49,7 @@ def test_what_is_freed_is_kept_and_used_again():
 
 def test_a_tail_of_a_mebibyte_or_less_is_charged_whole():
     allocator = fresh()
-    allocator.malloc(11 * MIB)  # of a segment of 12
+    allocator.malloc(11 * MIB)  # it has a segment of 12
     assert current(allocator, "requested", "allocated", "inactive_split") == (11 * MIB, 12 * MIB, 0)
     allocator.malloc(11 * MIB - 512)
     assert current(allocator, "allocated", "inactive_split") == (23 * MIB - 512, MIB + 512)
@@ -122,7 +122,7 @@ def test_what_another_stream_uses_is_not_free_until_the_next_malloc():
     assert current(allocator, "requested", "allocated", "active") == (MIB, 0, MIB)
     assert allocator.malloc(MIB) == address
     assert current(allocator, "active") == (MIB,)
-    allocator.free(address)  # whose new owner is of no other stream
+    allocator.free(address)  # no other stream uses the new block
     assert current(allocator, "active") == (0,)
 
 
@@ -146,7 +146,7 @@ def test_its_own_stream_is_no_other():
 def test_the_cache_is_emptied_before_memory_is_out():
     allocator = fresh(capacity=100 * MIB)
     allocator.free(allocator.malloc(60 * MIB))
-    allocator.malloc(50 * MIB)  # from the 60
+    allocator.malloc(50 * MIB)  # from the segment of 60
     allocator.malloc(40 * MIB)
     assert allocator.statistics.alloc_retries == 0
     allocator = fresh(capacity=100 * MIB)
@@ -195,7 +195,7 @@ def test_odd_segments_take_whole_granules_of_the_device():
     with pytest.raises(OutOfMemory) as caught:
         allocator.malloc(2 * MIB, stream=1)
     assert current(allocator, "reserved") == (21 * MIB,)
-    assert caught.value.free == 21 * MIB  # where 22 would be taken
+    assert caught.value.free == 21 * MIB  # 22 are needed
 
 
 def test_and_give_as_many_back():
@@ -222,7 +222,7 @@ def test_an_address_that_is_not_allocated_is_refused(call):
 def test_sizes_that_cannot_be_are_refused():
     with pytest.raises(SizeError, match=r"^cannot allocate -1 bytes; expected 0 or more$"):
         fresh().malloc(-1)
-    with pytest.raises(SizeError, match=r"^5 bytes of 4 are taken; expected 0 to all of them$"):
+    with pytest.raises(SizeError, match=r"^taken is 5 bytes of 4; expected 0 to 4$"):
         fresh(capacity=4, taken=5)
 
 

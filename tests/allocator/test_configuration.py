@@ -1,4 +1,4 @@
-"""PYTORCH_ALLOC_CONF: what is read, and in one line what is wrong with what is not."""
+"""PYTORCH_ALLOC_CONF: the settings read from it, and the one-line errors."""
 
 import pytest
 from hypothesis import given
@@ -105,8 +105,8 @@ def test_what_pytorch_reads_is_read(text, settings):
         ("roundup_power2_divisions:[4:2,,8:4]", "roundup_power2_divisions is ''; expected sizes in"
          " MiB and their divisions, powers of two or 0, as in [256:1,512:2,>:8]"),
         ("throw_on_cudamalloc_oom:1", "throw_on_cudamalloc_oom is '1'; expected True or False"),
-        ("backend:cudaMallocAsync", "backend:cudaMallocAsync is CUDA's own allocator, of which"
-         " there is no model; use backend:native"),
+        ("backend:cudaMallocAsync", "backend:cudaMallocAsync is CUDA's own allocator, which"
+         " is not modelled; use backend:native"),
         ("backend:fast", "backend is 'fast'; expected native"),
         ("pinned_num_register_threads:256", "pinned_num_register_threads is '256'; expected a"
          " power of two, 128 at most"),
@@ -178,10 +178,10 @@ def test_the_older_name_is_read_first(variables, settings):
     [
         ({"PYTORCH_CUDA_ALLOC_CONF": "x:1"}, "PYTORCH_CUDA_ALLOC_CONF: unknown key 'x'"),
         ({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "PYTORCH_NO_CUDA_MEMORY_CACHING=1 switches"
-         " PyTorch's caching allocator off, and that allocator is what is modelled: unset the"
+         " PyTorch's caching allocator off, and only that allocator is modelled: unset the"
          " variable"),
-        ({"PYTORCH_HIP_ALLOC_CONF": ""}, "PYTORCH_HIP_ALLOC_CONF is read for some settings and not"
-         " for others: set PYTORCH_CUDA_ALLOC_CONF instead"),
+        ({"PYTORCH_HIP_ALLOC_CONF": ""}, "PYTORCH_HIP_ALLOC_CONF applies to some settings and not"
+         " to others: set PYTORCH_CUDA_ALLOC_CONF instead"),
     ],
 )  # fmt: skip
 def test_an_environment_that_is_not_modelled_is_refused(variables, problem):

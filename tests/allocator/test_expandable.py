@@ -1,4 +1,4 @@
-"""Expandable segments: what is mapped, and where."""
+"""Expandable segments: the mapped pages and their addresses."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_pages_are_as_large_as_is_said():
 def test_each_stream_has_addresses_of_its_own():
     allocator = fresh()
     addresses = [allocator.malloc(2 * MIB, stream) for stream in (0, 1)]
-    assert abs(addresses[0] - addresses[1]) >= 225 * MIB  # an eighth more than the device has
+    assert abs(addresses[0] - addresses[1]) >= 225 * MIB  # an eighth more than the capacity
     assert reserved(allocator) == 40
 
 
@@ -75,10 +75,10 @@ def test_whole_pages_are_given_back_from_the_middle():
     first, middle, last = (allocator.malloc(30 * MIB) for _ in range(3))
     assert reserved(allocator) == 100
     allocator.free(middle)
-    allocator.empty_cache()  # 30 to 60: the page of 40 to 60, and that behind the last
+    allocator.empty_cache()  # 30 to 60: the page of 40 to 60, and the one after the last
     assert reserved(allocator) == 80
     assert allocator.statistics.device_frees == 1
-    assert allocator.malloc(30 * MIB) == middle  # and they are mapped again
+    assert allocator.malloc(30 * MIB) == middle  # mapped again
     assert reserved(allocator) == 100
     for address in (first, middle, last):
         allocator.free(address)
@@ -98,7 +98,7 @@ def test_the_best_fit_is_that_which_could_grow_least():
     allocator = fresh()
     gap = allocator.malloc(8 * MIB)
     allocator.malloc(2 * MIB)
-    allocator.malloc(6 * MIB)  # 4 MiB of the page are left at the end, and can grow
+    allocator.malloc(6 * MIB)  # the last 4 MiB of the page are free, and can grow
     allocator.free(gap)
     assert allocator.malloc(3 * MIB) == gap
     assert reserved(allocator) == 20
@@ -107,7 +107,7 @@ def test_the_best_fit_is_that_which_could_grow_least():
 def test_where_they_could_grow_alike_it_is_the_smaller():
     allocator = fresh()
     large = allocator.malloc(119 * MIB)
-    between = allocator.malloc(2 * MIB)  # then 19 are left of its page, and 100 of the addresses
+    between = allocator.malloc(2 * MIB)  # leaves 19 of its page and 100 of the addresses
     allocator.free(large)
     assert allocator.malloc(10 * MIB) == between + 2 * MIB
 
@@ -128,12 +128,12 @@ def test_addresses_that_were_given_back_come_first():
     gone, kept = allocator.malloc(100 * MIB), allocator.malloc(20 * MIB)
     allocator.free(gone)
     allocator.empty_cache()
-    other = allocator.malloc(130 * MIB)  # too large for what is left on either side
+    other = allocator.malloc(130 * MIB)  # too large for the rest on either side
     assert other >= gone + 240 * MIB
     allocator.free(kept)
     allocator.empty_cache()
     with pytest.raises(OutOfMemory):
-        allocator.malloc(120 * MIB)  # but a third stretch was reserved where the first had been
+        allocator.malloc(120 * MIB)  # but a third range took the place of the first
     assert allocator.malloc(15 * MIB) >= other + 240 * MIB
     assert reserved(allocator) == 160
 
@@ -141,7 +141,7 @@ def test_addresses_that_were_given_back_come_first():
 def test_the_memory_fraction_is_held_to_a_segment_though_pages_are_mapped():
     allocator = fresh("per_process_memory_fraction:0.1", capacity=150 * MIB)
     with pytest.raises(OutOfMemory):
-        allocator.malloc(3 * MIB)  # 20, where 15 are allowed
+        allocator.malloc(3 * MIB)  # needs 20, and 15 are allowed
     allocator.malloc(11 * MIB)  # 12
     assert reserved(allocator) == 20
     with pytest.raises(OutOfMemory) as caught:

@@ -1,4 +1,4 @@
-"""What holds whatever happens."""
+"""Properties of the allocator that hold after any events."""
 
 from bisect import bisect_right
 from contextlib import suppress
@@ -39,7 +39,7 @@ SETTINGS = st.sampled_from(
 
 
 def play(allocator, events):
-    """What happens, one at a time, and the addresses and sizes in bytes that are alive then."""
+    """Yields the model after each event, with live addresses and sizes in bytes."""
     live = {}
     for name, number, stream in events:
         if name == "malloc":
@@ -92,7 +92,7 @@ def test_nothing_is_left_of_what_is_freed(text, events):
     states = list(play(allocator, events))
     for address in states[-1] if states else ():
         allocator.free(address)
-    allocator.free(allocator.malloc(1))  # the next malloc sees what other streams are done with
+    allocator.free(allocator.malloc(1))  # the next malloc frees the blocks of other streams
     now = allocator.statistics
     assert (now.requested.current, now.allocated.current, now.active.current) == (0, 0, 0)
     assert now.inactive_split.current == 0  # neighbours have merged into whole segments
@@ -127,9 +127,9 @@ def test_the_smallest_block_that_fits_is_taken_and_of_these_the_first(gaps, nbyt
     free = []
     for gap in gaps:
         free.append((gap * 512, allocator.malloc(gap * 512)))
-        allocator.malloc(512)  # keeps it apart from the next
+        allocator.malloc(512)  # separates it from the next
     rest = allocator.statistics.inactive_split.current
-    while rest:  # so that there is nothing but the gaps
+    while rest:  # leaves nothing but the gaps
         rest -= allocator.size_of(allocator.malloc(min(rest, MIB)))
     for _, address in free:
         allocator.free(address)

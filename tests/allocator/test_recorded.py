@@ -1,4 +1,4 @@
-"""The model against what PyTorch's own allocator did, as ``tests/null/record_allocator.py`` saw."""
+"""The model against PyTorch's own allocator, as ``tests/null/record_allocator.py`` recorded it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Segments under settings that say what is split, kept and given back."""
+"""Segments under settings that decide which blocks are split, cached and released."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_one_large_block_makes_room_before_the_cache_is_emptied():
     small = allocator.malloc(1)
     for block in (*blocks, small):
         allocator.free(block)
-    allocator.malloc(60 * MIB)  # of the 100 it may have none, for it is 40 larger
+    allocator.malloc(60 * MIB)  # not from the 100, which are 40 more than asked
     assert reserved(allocator) == 102
     assert allocator.statistics.alloc_retries == 0
 
@@ -66,7 +66,7 @@ def test_or_several_from_the_largest_down():
     for block in [allocator.malloc(size * MIB) for size in (20, 30, 50, 20)]:
         allocator.free(block)
     allocator.malloc(80 * MIB)
-    assert reserved(allocator) == 120  # the 50 and the 30 are gone, and that is enough
+    assert reserved(allocator) == 120  # released the 50 and the 30, which is enough
     assert allocator.statistics.alloc_retries == 0
 
 
@@ -114,10 +114,10 @@ def test_what_was_free_for_long_is_collected():
     allocator = fresh(settings, capacity=1000 * MIB)
     old, young = allocator.malloc(30 * MIB), allocator.malloc(80 * MIB)
     allocator.free(old)
-    allocator.malloc(200 * MIB)  # above the threshold: the old one goes
+    allocator.malloc(200 * MIB)  # above the threshold: the old one is released
     assert reserved(allocator) == 280
     allocator.free(young)
-    allocator.malloc(11 * MIB)  # fits the young one, so that nothing is looked for
+    allocator.malloc(11 * MIB)  # fits the young one: no collection
     assert reserved(allocator) == 280
 
 
@@ -127,9 +127,9 @@ def test_collection_goes_on_until_there_is_enough():
     blocks = [allocator.malloc(size * MIB) for size in (20, 30, 40)]
     for block in blocks:
         allocator.free(block)
-        allocator.malloc(1)  # of the other pool: no search of this one
+        allocator.malloc(1)  # the other pool: no search of this one
         allocator.malloc(600 * MIB if block is blocks[-1] else 2 * MIB, stream=9)
-    assert allocator.statistics.segments.current == 3  # all three went, and none in use
+    assert allocator.statistics.segments.current == 3  # released all three free segments
 
 
 def test_without_a_fraction_nothing_is_collected():

@@ -33,7 +33,7 @@ def test_the_sizes_of_the_default(nbytes, block, segment):
 @pytest.mark.parametrize(
     ("text", "nbytes", "block"),
     [
-        ("4", 1200, 1536),  # within 512 B times four divisions: as ever
+        ("4", 1200, 1536),  # within 512 B times four divisions: default rounding
         ("4", 2049, 2560),  # between 2048 and 4096, in steps of 512
         ("4", 4096, 4096),
         ("4", 4097, 5120),

@@ -21,7 +21,7 @@ def test_gaps_that_meet_are_one():
     for address in (0, 4, 2):
         space.give_back(address, 2)
     assert space.take(6) == 0
-    space.give_back(6, 2)  # the last one: the end comes down
+    space.give_back(6, 2)  # the last one: the end moves down
     assert space.take(7) == 6
 
 

@@ -25,8 +25,6 @@ from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.protocol import Delta, Interval, Recorder
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 MIB = 1024**2
 IMPOSSIBLE = 2**50
 ASKED = "tried to allocate 1024.0 TiB at test_attnmem.py:N"
@@ -200,7 +198,7 @@ class TestMeasure:
         with pytest.raises(BackendUnavailable) as error:
             pytest_attnmem.measure(int, backend="tpu")
         assert str(error.value) == (
-            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, cpu, null, simulated"
+            "unknown backend 'tpu'; expected one of auto, cuda, accelerator, null, cpu, simulated"
         )
 
 

@@ -9,7 +9,7 @@ from pytest_attnmem.budgets.failure_text import explain
 from pytest_attnmem.budgets.verdict import judge
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 
 PEAK, LEFT = (
     Held(1024, (256,), "float32", "empty", "a.py:1"),
@@ -90,7 +90,7 @@ def test_what_ran_out_of_memory_is_not_run_again(seen):
     assert attributed(verdict, lambda: fail(AssertionError)) == verdict
 
 
-LIVES = Timeline(1, (Span(PEAK, 0, None),))
+LIVES = Timeline(1, (Allocation(PEAK, 0, None),))
 
 
 @pytest.mark.parametrize(

@@ -54,27 +54,27 @@ class ScriptedAccelerator:
 def test_it_measures_above_the_start():
     accelerator = ScriptedAccelerator()
     accelerator.allocate(100)
-    gauge = open_backend("", accelerator).gauge()
-    gauge.start()
+    recorder = open_backend("", accelerator).gauge()
+    recorder.start()
     accelerator.allocate(50)
     accelerator.allocate(-50)
-    stretch = gauge.stop()
-    assert stretch.requested == stretch.allocated == Delta(50, 0)
-    assert stretch.allocations == 1
+    interval = recorder.stop()
+    assert interval.requested == interval.allocated == Delta(50, 0)
+    assert interval.allocations == 1
 
 
 def test_a_device_that_does_not_count_requested_bytes():
     accelerator = ScriptedAccelerator(requested=False)
-    gauge = open_backend("", accelerator).gauge()
-    gauge.start()
+    recorder = open_backend("", accelerator).gauge()
+    recorder.start()
     accelerator.allocate(50)
-    stretch = gauge.stop()
-    assert stretch.requested is None
-    assert stretch.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
-    assert stretch.allocated == Delta(50, 50)
+    interval = recorder.stop()
+    assert interval.requested is None
+    assert interval.missing == "requested bytes are not counted on xpu:0; metric='allocated' is"
+    assert interval.allocated == Delta(50, 50)
 
 
-def test_priming_reports_what_stays():
+def test_priming_reports_the_bytes_that_stay():
     accelerator = ScriptedAccelerator()
     backend = Accelerator("xpu", 0, accelerator, lambda device, dtype: accelerator.allocate(64))
     assert backend.prime() == 64
@@ -96,7 +96,7 @@ def test_the_device_asked_for(argument, device):
         ("2", "it has no device 2; expected a number below 2"),
     ],
 )
-def test_a_device_that_is_not_there(argument, why):
+def test_a_missing_device(argument, why):
     with pytest.raises(BackendUnavailable) as refused:
         open_backend(argument, ScriptedAccelerator())
     assert str(refused.value) == f"backend 'accelerator' cannot measure here: {why}"

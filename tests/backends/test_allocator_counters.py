@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from pytest_attnmem.backends.allocator_counters import CounterGauge
+from pytest_attnmem.backends.allocator_counters import CounterRecorder
 from pytest_attnmem.measurement.protocol import Delta
 
 
@@ -60,14 +60,14 @@ def allocator():
     allocator = ScriptedAllocator()
     allocator.allocate(10_000)
     allocator.allocate(50_000)
-    allocator.free(50_000)  # a peak of earlier, which must not be seen
+    allocator.free(50_000)  # an earlier peak, which must not count
     return allocator
 
 
 def test_the_order_is_synchronize_reset_read_then_synchronize_read(allocator):
-    gauge = CounterGauge(allocator)
-    gauge.start()
-    gauge.stop()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
+    recorder.stop()
     assert allocator.calls == [
         "synchronize",
         "reset",
@@ -78,69 +78,69 @@ def test_the_order_is_synchronize_reset_read_then_synchronize_read(allocator):
 
 
 def test_numbers_are_above_the_start(allocator):
-    gauge = CounterGauge(allocator)
-    gauge.start()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
     allocator.allocate(1000)
     allocator.allocate(100)
     allocator.free(1000)
-    stretch = gauge.stop()
-    assert stretch.requested == Delta(1100, 100)
-    assert stretch.allocated == Delta(1536, 512)
-    assert stretch.allocations == 2
-    assert stretch.problem is None
+    interval = recorder.stop()
+    assert interval.requested == Delta(1100, 100)
+    assert interval.allocated == Delta(1536, 512)
+    assert interval.allocations == 2
+    assert interval.problem is None
 
 
 def test_segments_that_are_already_there_hide_a_need_for_them(allocator):
-    gauge = CounterGauge(allocator)
-    gauge.start()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
     allocator.allocate(20_000)
-    assert gauge.stop().reserved == Delta(0, 0)
+    assert recorder.stop().reserved == Delta(0, 0)
 
 
-def test_freeing_what_was_there_before_lowers_the_level(allocator):
-    gauge = CounterGauge(allocator)
-    gauge.start()
+def test_freeing_an_earlier_tensor_lowers_the_level(allocator):
+    recorder = CounterRecorder(allocator)
+    recorder.start()
     allocator.free(10_000)
-    assert gauge.stop().requested == Delta(0, -10_000)
+    assert recorder.stop().requested == Delta(0, -10_000)
 
 
-def test_a_reset_that_does_not_take_is_a_problem(allocator):
+def test_a_reset_without_effect_is_a_problem(allocator):
     allocator.reset_peaks = lambda: None
-    gauge = CounterGauge(allocator)
-    gauge.start()
-    assert gauge.stop().problem == "the peak of reserved_bytes could not be reset" or (
-        gauge.stop().problem == "the peak of allocated_bytes could not be reset"
+    recorder = CounterRecorder(allocator)
+    recorder.start()
+    assert recorder.stop().problem == "the peak of reserved_bytes could not be reset" or (
+        recorder.stop().problem == "the peak of allocated_bytes could not be reset"
     )
 
 
 def test_an_allocator_without_statistics_is_a_problem(allocator):
     allocator.statistics = dict
-    gauge = CounterGauge(allocator)
-    gauge.start()
-    stretch = gauge.stop()
-    assert stretch.problem == "the allocator of the device keeps no statistics"
-    assert stretch.requested is None
+    recorder = CounterRecorder(allocator)
+    recorder.start()
+    interval = recorder.stop()
+    assert interval.problem == "the allocator of the device keeps no statistics"
+    assert interval.requested is None
 
 
 def test_requested_bytes_that_read_zero_are_not_taken_for_zero(allocator):
-    gauge = CounterGauge(allocator, "requested bytes are not counted")
-    gauge.start()
+    recorder = CounterRecorder(allocator, "requested bytes are not counted")
+    recorder.start()
     allocator.allocate(1000)
-    stretch = gauge.stop()
-    assert stretch.requested is None
-    assert stretch.missing == "requested bytes are not counted"
-    assert stretch.allocated == Delta(1024, 1024)
+    interval = recorder.stop()
+    assert interval.requested is None
+    assert interval.missing == "requested bytes are not counted"
+    assert interval.allocated == Delta(1024, 1024)
 
 
-def test_a_device_that_does_not_count_allocations_still_shows_that_there_were_some(allocator):
+def test_a_device_that_does_not_count_allocations_has_at_least_one(allocator):
     full = allocator.statistics
     allocator.statistics = lambda: {k: v for k, v in full().items() if "allocation." not in k}
-    gauge = CounterGauge(allocator)
-    gauge.start()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
     allocator.allocate(1)
-    assert gauge.stop().allocations == 1
-    gauge.start()
-    assert gauge.stop().allocations == 0
+    assert recorder.stop().allocations == 1
+    recorder.start()
+    assert recorder.stop().allocations == 0
 
 
 def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
@@ -151,22 +151,22 @@ def test_a_peak_that_the_test_resets_is_not_lost(allocator, monkeypatch):
         raising=False,
     )
     plain = torch._C._cuda_resetPeakMemoryStats
-    gauge = CounterGauge(allocator)
-    gauge.start()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
     allocator.allocate(5000)
     allocator.free(5000)
     torch._C._cuda_resetPeakMemoryStats(0)
     allocator.allocate(100)
-    assert gauge.stop().requested == Delta(5000, 100)
+    assert recorder.stop().requested == Delta(5000, 100)
     assert torch._C._cuda_resetPeakMemoryStats is plain
 
 
-def test_out_of_memory_that_was_caught_is_told(allocator):
+def test_out_of_memory_that_was_caught_is_reported(allocator):
     full, ooms = allocator.statistics, []
     allocator.statistics = lambda: {**full(), "num_ooms": 3 + len(ooms)}
-    gauge = CounterGauge(allocator)
-    gauge.start()
-    assert gauge.stop().out_of_memory == ""
-    gauge.start()
+    recorder = CounterRecorder(allocator)
+    recorder.start()
+    assert recorder.stop().out_of_memory == ""
+    recorder.start()
     ooms.append(1)
-    assert gauge.stop().out_of_memory == "an allocation was refused, and the error caught"
+    assert recorder.stop().out_of_memory == "an allocation was refused, and the error caught"

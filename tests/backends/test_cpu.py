@@ -10,11 +10,11 @@ from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
 
 
-def seen(body, profiler=LegacyProfiler, backend=None):
-    gauge = (backend or Cpu(profiler)).gauge()
-    gauge.start()
+def recorded(body, profiler=LegacyProfiler, backend=None):
+    recorder = (backend or Cpu(profiler)).gauge()
+    recorder.start()
     body()
-    return gauge.stop()
+    return recorder.stop()
 
 
 def two_live_then_one():
@@ -38,41 +38,41 @@ def compiled_like_scratch():
     torch.nn.functional.scaled_dot_product_attention(q, q, q)
 
 
-def test_the_peak_is_the_highest_level_and_the_net_is_the_last():
-    stretch = seen(two_live_then_one)
-    assert stretch.requested == Delta(6000, 0)
-    assert stretch.allocations == 3
-    assert stretch.problem is None
+def test_the_peak_is_the_highest_level_and_the_final_value_is_the_last():
+    interval = recorded(two_live_then_one)
+    assert interval.requested == Delta(6000, 0)
+    assert interval.allocations == 3
+    assert interval.problem is None
 
 
 def test_the_cpu_allocator_rounds_nothing_and_reserves_nothing():
-    stretch = seen(two_live_then_one)
-    assert stretch.allocated == stretch.requested
-    assert stretch.reserved is None
+    interval = recorded(two_live_then_one)
+    assert interval.allocated == interval.requested
+    assert interval.reserved is None
 
 
-def test_what_nobody_saw_born_dies_unseen():
+def test_the_free_of_an_unobserved_allocation_is_ignored():
     before = [torch.empty(250)]
-    stretch = seen(before.clear)
-    assert stretch.requested == Delta(0, 0)
-    assert stretch.allocations == 0
+    interval = recorded(before.clear)
+    assert interval.requested == Delta(0, 0)
+    assert interval.allocations == 0
 
 
-def test_what_an_earlier_window_saw_born_lowers_the_level_as_on_a_counter():
+def test_the_free_of_an_earlier_windows_tensor_lowers_the_level_as_on_a_counter():
     backend, kept = Cpu(), []
-    seen(lambda: kept.append(torch.empty(250)), backend=backend)
-    assert seen(kept.clear, backend=backend).requested == Delta(0, -1000)
+    recorded(lambda: kept.append(torch.empty(250)), backend=backend)
+    assert recorded(kept.clear, backend=backend).requested == Delta(0, -1000)
 
 
 def test_but_not_in_another_test():
     backend, kept = Cpu(), []
-    seen(lambda: kept.append(torch.empty(250)), backend=backend)
+    recorded(lambda: kept.append(torch.empty(250)), backend=backend)
     backend.forget()
-    assert seen(kept.clear, backend=backend).requested == Delta(0, 0)
+    assert recorded(kept.clear, backend=backend).requested == Delta(0, 0)
 
 
 def test_forward_and_backward_add_up_over_two_windows():
-    """What forward saved is freed in backward, and is as much."""
+    """Backward frees exactly the bytes that forward saved."""
     q = torch.ones(2, 8, 8, requires_grad=True)
     parts, backend = [], Cpu()
 
@@ -82,14 +82,14 @@ def test_forward_and_backward_add_up_over_two_windows():
     def backward():
         parts.pop().backward()
 
-    first, second = seen(forward, backend=backend), seen(backward, backend=backend)
-    assert first.requested.net + second.requested.net == q.grad.nbytes
+    first, second = recorded(forward, backend=backend), recorded(backward, backend=backend)
+    assert first.requested.final + second.requested.final == q.grad.nbytes
 
 
 def test_a_size_from_another_owner_of_an_address_is_not_believed():
-    """The allocator keeps the size of a block that died while nobody listened."""
+    """The allocator keeps the size of a block that was freed while no profiler was on."""
     kept = []
-    seen(lambda: kept.append(torch.empty(25_000)))
+    recorded(lambda: kept.append(torch.empty(25_000)))
     kept.clear()
     small = [torch.empty(4) for _ in range(1000)]  # one of them where the big one was
 
@@ -98,37 +98,37 @@ def test_a_size_from_another_owner_of_an_address_is_not_believed():
         small.clear()
         return x + torch.empty(300)
 
-    assert seen(body).requested.high == 3 * 1200
+    assert recorded(body).requested.peak == 3 * 1200
 
 
-def test_what_one_stretch_made_may_die_in_the_next():
-    gauge = Cpu().gauge()
-    gauge.start()
+def test_a_tensor_may_be_freed_in_the_next_interval():
+    recorder = Cpu().gauge()
+    recorder.start()
     kept = [torch.empty(250)]
-    gauge.stop()
-    gauge.start()
+    recorder.stop()
+    recorder.start()
     kept.clear()
-    assert gauge.stop().requested == Delta(0, -1000)
+    assert recorder.stop().requested == Delta(0, -1000)
 
 
 def test_priming_uses_up_the_allocators_warning(capfd):
     backend = Cpu()
     backend.prime()
     before = [torch.empty(250)]
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     before.clear()
-    gauge.stop()
+    recorder.stop()
     assert capfd.readouterr() == ("", "")
 
 
 def test_nothing_is_nothing():
-    assert seen(lambda: None).requested == Delta(0, 0)
+    assert recorded(lambda: None).requested == Delta(0, 0)
 
 
 def test_tensors_that_share_memory_with_others_are_not_allocations():
     x = torch.ones(4, 4)
-    assert seen(lambda: (x.t(), x[1:], x.view(16), x.detach())).allocations == 0
+    assert recorded(lambda: (x.t(), x[1:], x.view(16), x.detach())).allocations == 0
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,13 @@ def test_tensors_that_share_memory_with_others_are_not_allocations():
 )
 def test_both_profilers_agree(body, capfd):
     body()
-    legacy, kineto = seen(body), seen(body, KinetoProfiler)
+    legacy, kineto = recorded(body), recorded(body, KinetoProfiler)
     assert legacy == kineto
-    assert legacy.requested.high > 0
+    assert legacy.requested.peak > 0
 
 
 def test_the_legacy_profiler_prints_nothing(capfd):
-    seen(two_live_then_one)
+    recorded(two_live_then_one)
     assert capfd.readouterr() == ("", "")
 
 
@@ -159,25 +159,25 @@ def test_fifty_runs_give_one_number():
         attention(True)
 
     body()
-    assert len({seen(body) for _ in range(50)}) == 1
+    assert len({recorded(body) for _ in range(50)}) == 1
 
 
 def test_scratch_inside_kernels_is_seen():
     q = torch.ones(1, 4, 256, 32)
     out = 4 * 256 * 32 * 4
-    stretch = seen(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
-    assert stretch.requested.high > out
+    interval = recorded(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q))
+    assert interval.requested.peak > out
 
 
-def test_a_thread_that_is_started_is_a_reason_to_trust_nothing():
+def test_a_thread_that_is_started_is_a_problem():
     def body():
         thread = threading.Thread(target=lambda: torch.empty(10_000))
         thread.start()
         thread.join()
 
-    stretch = seen(body)
+    interval = recorded(body)
     assert (
-        stretch.problem
+        interval.problem
         == "a thread was started, and the cpu backend sees the test's own thread only"
     )
 
@@ -189,7 +189,7 @@ def test_two_threads_are_counted():
             thread.start()
             thread.join()
 
-    assert seen(body).problem.startswith("2 threads were started")
+    assert recorded(body).problem.startswith("2 threads were started")
 
 
 def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
@@ -200,36 +200,36 @@ def test_the_watch_on_threads_leaves_a_profile_function_where_it_was():
 
     threading.setprofile(profile)
     try:
-        gauge = Cpu().gauge()
-        gauge.start()
+        recorder = Cpu().gauge()
+        recorder.start()
         thread = threading.Thread(target=lambda: len(""))
         thread.start()
         thread.join()
-        gauge.stop()
+        recorder.stop()
         assert threading.getprofile() is profile
         assert calls
     finally:
         threading.setprofile(None)
 
 
-def test_a_thread_that_was_there_and_worked_is_one_too():
+def test_a_thread_from_before_that_worked_is_a_problem():
     with ThreadPoolExecutor(1, "pool") as pool:
         pool.submit(len, "").result()
-        stretch = seen(lambda: pool.submit(lambda: torch.ones(1 << 20).sum().item()).result())
-        idle = seen(lambda: torch.empty(10))
-    assert stretch.problem == (
+        interval = recorded(lambda: pool.submit(lambda: torch.ones(1 << 20).sum().item()).result())
+        idle = recorded(lambda: torch.empty(10))
+    assert interval.problem == (
         "thread 'pool_0' ran meanwhile, and the cpu backend sees the test's own thread only"
     )
     assert idle.problem is None
 
 
-def test_another_profiler_is_a_reason_to_trust_nothing(capfd):
-    gauge = Cpu().gauge()
+def test_another_profiler_is_a_problem(capfd):
+    recorder = Cpu().gauge()
     with torch.autograd.profiler.profile(use_kineto=True):
-        gauge.start()
-        stretch = gauge.stop()
-    assert stretch.problem == "another profiler is running on this thread"
-    assert stretch.requested is None
+        recorder.start()
+        interval = recorder.stop()
+    assert interval.problem == "another profiler is running on this thread"
+    assert interval.requested is None
 
 
 class InBackward(torch.autograd.Function):
@@ -249,33 +249,33 @@ class InBackward(torch.autograd.Function):
 BACKWARD = "a region began or ended inside a backward function"
 
 
-def test_a_stretch_that_ends_inside_a_backward_function_is_not_measured():
-    gauge = Cpu().gauge()
+def test_an_interval_that_ends_inside_a_backward_function_is_not_measured():
+    recorder = Cpu().gauge()
     inside = []
 
     def call():
-        inside.append(gauge.stop())
-        gauge.start()
+        inside.append(recorder.stop())
+        recorder.start()
 
     x = torch.ones(10, requires_grad=True)
-    gauge.start()
+    recorder.start()
     InBackward.apply(x, call).sum().backward()
-    whole = gauge.stop()
-    assert [stretch.problem for stretch in inside] == [BACKWARD]
+    whole = recorder.stop()
+    assert [interval.problem for interval in inside] == [BACKWARD]
     assert whole.problem is None
-    assert whole.requested.high > 0
+    assert whole.requested.peak > 0
 
 
 def test_nor_is_one_that_begins_there(capfd):
-    gauge = Cpu().gauge()
+    recorder = Cpu().gauge()
     x = torch.ones(10, requires_grad=True)
-    InBackward.apply(x, gauge.start).sum().backward()
-    assert gauge.stop().problem == BACKWARD
-    assert seen(two_live_then_one).requested == Delta(6000, 0)
+    InBackward.apply(x, recorder.start).sum().backward()
+    assert recorder.stop().problem == BACKWARD
+    assert recorded(two_live_then_one).requested == Delta(6000, 0)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_refused_allocation_says_what_was_asked_for_and_where():
+def test_a_refused_allocation_has_its_size_and_line():
     line = raises.__code__.co_firstlineno + 1
     with pytest.raises(RuntimeError) as refused:
         raises()
@@ -296,7 +296,7 @@ def test_priming_leaves_nothing_allocated():
     assert Cpu().prime() == 0
 
 
-def test_priming_does_not_mind_what_the_program_turned_off():
+def test_priming_works_where_the_program_turned_gradients_off():
     with torch.inference_mode():
         assert Cpu().prime() == 0
     with torch.no_grad():
@@ -330,7 +330,7 @@ def test_a_torch_with_neither_profiler_is_refused(monkeypatch):
 
 
 def test_the_private_functions_are_still_those_we_know():
-    """Tells when torch changes what ``profilers.py`` stands on."""
+    """Fails when torch changes the private API of ``cpu_profilers.py``."""
     event = torch._C._autograd.ProfilerEvent
     assert {"cpu_memory_usage", "name", "kind"} <= set(dir(event))
     assert hasattr(torch._C._autograd, "_enable_record_function")

@@ -1,4 +1,4 @@
-"""The watch for other threads, and what it leaves alone."""
+"""The watch for other threads, and the threads that it ignores."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ from pytest_attnmem.backends.cpu_threads import ThreadWatch
 
 
 class Server:
-    """A thread that runs when it is asked to."""
+    """A thread that runs on request."""
 
     def __init__(self):
         self.waits, self.over, self.read = allocate_lock(), allocate_lock(), 0
@@ -27,12 +27,12 @@ class Server:
 
 
 class WorkerGateway(Server):
-    """Named as execnet's, whose thread reads the messages that pytest-xdist sends to a worker."""
+    """Named like execnet's class, whose thread reads pytest-xdist's messages to a worker."""
 
 
 @pytest.fixture
 def serving():
-    """Start a thread that ``threading`` does not know; returns what has it run once."""
+    """Starts a thread that ``threading`` does not know; returns a function that has it run once."""
 
     def start(server):
         server.waits.acquire()

@@ -9,7 +9,7 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedCuda:
-    """``torch.cuda`` as far as the backend uses it, with a log of what was called."""
+    """``torch.cuda`` as far as the backend uses it, with a log of its calls."""
 
     def __init__(self, *, available=True, count=2, capability=(9, 0), allocator="native"):
         self.calls = []
@@ -82,11 +82,11 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
     backend.prime()
     cuda.allocate(5000)
     cuda.calls.clear()
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     cuda.allocate(700)
     cuda.allocate(-700)
-    stretch = gauge.stop()
+    interval = recorder.stop()
     assert cuda.calls == [
         "synchronize(0)",
         "reset_peak_memory_stats(0)",
@@ -94,9 +94,9 @@ def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
         "synchronize(0)",
         "memory_stats(0)",
     ]
-    assert stretch.requested == stretch.allocated == Delta(700, 0)
-    assert stretch.allocations == 1
-    assert stretch.problem is None
+    assert interval.requested == interval.allocated == Delta(700, 0)
+    assert interval.allocations == 1
+    assert interval.problem is None
 
 
 def test_priming_exercises_each_type_and_reports_what_stays():
@@ -127,23 +127,23 @@ def test_priming_passes_over_a_type_that_the_device_lacks():
 
 
 def test_an_allocator_that_was_never_initialised_is_unmeasured():
-    gauge = opened(ScriptedCuda()).gauge()
-    gauge.start()
-    assert gauge.stop().problem == "the allocator of the device keeps no statistics"
+    recorder = opened(ScriptedCuda()).gauge()
+    recorder.start()
+    assert recorder.stop().problem == "the allocator of the device keeps no statistics"
 
 
 def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are_not():
     cuda = ScriptedCuda(allocator="cudaMallocAsync")
     backend = opened(cuda)
     backend.prime()
-    gauge = backend.gauge()
-    gauge.start()
+    recorder = backend.gauge()
+    recorder.start()
     cuda.allocate(512)
-    stretch = gauge.stop()
-    assert stretch.requested is None
-    assert stretch.allocated == Delta(512, 512)
+    interval = recorder.stop()
+    assert interval.requested is None
+    assert interval.allocated == Delta(512, 512)
     assert (
-        stretch.missing
+        interval.missing
         == "requested bytes are not counted under cudaMallocAsync; metric='allocated' is"
     )
 
@@ -151,21 +151,21 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
 def test_a_replayed_graph_allocates_nothing():
     backend = opened(ScriptedCuda())
     backend.prime()
-    gauge = backend.gauge()
-    gauge.start()
-    assert gauge.stop().allocations == 0
+    recorder = backend.gauge()
+    recorder.start()
+    assert recorder.stop().allocations == 0
 
 
-def test_a_reset_that_does_not_take_is_a_problem():
+def test_a_reset_without_effect_is_a_problem():
     cuda = ScriptedCuda()
     backend = opened(cuda)
     backend.prime()
     cuda.allocate(100)
     cuda.allocate(-100)
     cuda.reset_peak_memory_stats = lambda index: None
-    gauge = backend.gauge()
-    gauge.start()
-    assert gauge.stop().problem.endswith("could not be reset")
+    recorder = backend.gauge()
+    recorder.start()
+    assert recorder.stop().problem.endswith("could not be reset")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_device_is_the_number_asked_for_or_the_current_one(argument, device)
 
 
 @pytest.mark.parametrize("argument", ["2", "x", "-1"])
-def test_a_device_that_is_not_there(argument):
+def test_a_missing_device(argument):
     text = f"backend 'cuda' has no device '{argument}'; expected a number below 2"
     with pytest.raises(BackendUnavailable, match=text):
         open_backend(argument, ScriptedCuda())
@@ -206,7 +206,7 @@ def test_no_cuda(monkeypatch, built, why):
         open_backend("", ScriptedCuda(available=False))
 
 
-def test_out_of_memory_says_what_was_asked_for():
+def test_out_of_memory_has_the_requested_size():
     error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has …")
     assert opened(ScriptedCuda()).out_of_memory(error) == "tried to allocate 20.00 GiB"
 

@@ -1,4 +1,4 @@
-"""The null backend where there is no null device, and what it makes of the runtime's counts."""
+"""The null backend without a null device, and the problems it finds in the runtime's counts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from pytest_attnmem.errors import BackendUnavailable
 
 
 @pytest.mark.parametrize("name", ["null", "null:H100"])
-def test_a_process_that_was_not_started_under_it_is_told_how(name):
+def test_a_process_that_was_not_started_under_it_gets_the_command(name):
     with pytest.raises(BackendUnavailable) as error:
         open_backend(name)
     assert str(error.value) == (
@@ -41,7 +41,7 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
         ({}, 3, "a.py:1", f"the device was read 3 times, first at a.py:1: {ZEROS}"),
     ],
 )
-def test_what_would_not_be_so_on_a_device_is_named(calls, reads, line, reason):
+def test_calls_and_reads_that_make_numbers_untrue_are_named(calls, reads, line, reason):
     assert untrue(calls, reads, line) == reason
 
 

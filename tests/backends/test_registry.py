@@ -1,10 +1,14 @@
+import importlib
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from pytest_attnmem.backends import registry
 from pytest_attnmem.backends.registry import (
+    AUTO,
     BACKENDS,
+    BUILT_IN,
     backend_of,
     check_name,
     open_backend,
@@ -14,6 +18,7 @@ from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.units import shown
 
 CPU = open_backend("cpu")
+BASE = "pytest_attnmem.backends.Backend is a base class with defaults"
 
 
 def refuse(argument):
@@ -24,7 +29,7 @@ def test_a_name_opens_its_backend():
     assert open_backend("cpu").device == "cpu"
 
 
-def test_what_stands_after_the_colon_is_handed_on():
+def test_the_part_after_the_colon_is_passed_on():
     seen = []
     open_backend("scripted:a:b", {"scripted": lambda argument: seen.append(argument) or CPU})
     assert seen == ["a:b"]
@@ -55,7 +60,7 @@ def test_a_backend_asked_for_by_name_never_falls_back():
     ],
 )
 def test_an_unknown_name_lists_the_known(name, hint):
-    known = "auto, cuda, accelerator, cpu, null, simulated"
+    known = ", ".join(("auto", *BACKENDS))
     text = f"unknown backend '{name}'; expected one of {known}{hint}"
     with pytest.raises(BackendUnavailable) as refused:
         check_name(name)
@@ -89,19 +94,20 @@ def fail(argument):
         (fail, r"RuntimeError: driver\ngone"),
         (
             lambda argument: SimpleNamespace(name="x", device="cpu", kinds=(), symbols={}, prime=1),
-            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is no"
-            " backend, it lacks computes, gauge, forget, tracer, empty_cache, out_of_memory",
+            "TypeError: namespace(name='x', device='cpu', kinds=(), symbols={}, prime=1) is not a"
+            " backend: missing computes, gauge, forget, tracer, empty_cache, out_of_memory"
+            f"; {BASE}",
         ),
         (
             lambda argument: None,
-            "TypeError: None is no backend, it lacks name, device, computes, kinds, symbols, prime,"
-            " gauge, forget, tracer, empty_cache, out_of_memory",
+            "TypeError: None is not a backend: missing name, device, computes, kinds, symbols,"
+            f" prime, gauge, forget, tracer, empty_cache, out_of_memory; {BASE}",
         ),
     ],
     ids=["raises", "part of one", "nothing"],
 )
 @pytest.mark.parametrize("name", ["cuda", "auto"])  # auto passes over no device that is broken
-def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
+def test_an_opener_that_opens_nothing_is_refused_in_one_line(name, opener, why):
     with pytest.raises(BackendUnavailable) as refused:
         open_backend(name, {**BACKENDS, "cuda": opener})
     assert str(refused.value) == f"backend 'cuda' cannot be opened: {why}"
@@ -112,12 +118,12 @@ def test_an_opener_that_opens_nothing_is_told_in_one_line(name, opener, why):
     [3, "abc", [], {3: fail}, {"x": 3}, {"": fail}, {"auto": fail}, {"x:y": fail}],
     ids=["a number", "text", "a list", "no name", "no opener", "no text", "auto", "a colon"],
 )
-def test_what_registers_no_backends_is_refused(found):
+def test_a_hook_that_returns_no_openers_is_refused(found):
     with pytest.raises(BackendUnavailable) as refused:
         registered(found)
     assert str(refused.value) == (
         f"pytest_attnmem_register_backends returned {shown(found)}; expected a dict of names and"
-        " callables, {'mine': opener}, where an opener takes what stands after the colon"
+        " callables, {'mine': opener}, where an opener takes the part of the name after the colon"
     )
 
 
@@ -133,5 +139,22 @@ def test_a_device_has_its_backend(device, backend):
     assert backend_of(device) == backend
 
 
-def test_auto_tries_what_there_is():
-    assert {*registry.AUTO} == {*BACKENDS} - {"simulated"}  # which is nowhere, and anywhere
+def test_auto_tries_every_backend_but_the_one_that_needs_no_device():
+    assert [name for name in AUTO if name in ("cuda", "null", "cpu")] == ["cuda", "null", "cpu"]
+    assert "simulated" not in AUTO
+
+
+@pytest.mark.parametrize("built_in", BUILT_IN, ids=lambda built_in: built_in.name)
+def test_each_row_of_the_table_is_a_module(built_in):
+    module = importlib.import_module(f"pytest_attnmem.backends.{built_in.name}")
+    assert callable(module.open_backend)
+    assert hasattr(module, "check") is built_in.checks_device
+
+
+def test_the_readme_lists_the_names_of_the_table():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    [row] = [line for line in readme.splitlines() if line.startswith("| `backend NAME`")]
+    listed = {name.partition(":")[0] for name in re.findall("`([a-z:0-9]+)`", row)}
+    assert listed == {"auto", *BACKENDS}
+    for name in BACKENDS:
+        assert f"**`{name}`**" in readme

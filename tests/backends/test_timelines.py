@@ -1,4 +1,4 @@
-"""The lives that a gauge tells add up to the peak that it reads, however the window is cut."""
+"""A timeline adds up to the measured peak, however the window is divided."""
 
 import gc
 from contextlib import ExitStack, contextmanager
@@ -11,8 +11,6 @@ from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.measurement.timeline import MOST
-
-pytestmark = pytest.mark.usefixtures("frozen")
 
 
 def naive(q, k, v):
@@ -38,7 +36,7 @@ def checkpointed(device, region):
 
 
 def regions(device, region):
-    """What the first region saves for backward dies in the second."""
+    """Saves tensors in the first region, and frees them in the second."""
     q, k, v = inputs(device, requires_grad=True)
     with region("forward"):
         out = naive(q, k, v)
@@ -86,7 +84,7 @@ IN_REGIONS = {regions: 2, nested: 3, long: 1}
 
 
 def seen(backend, program, trace, evidence=True):
-    """The measurements of a program and of its regions."""
+    """Returns the measurements of a program and of its regions."""
     primed = PrimedBackend(open_backend(backend), 0, evidence)
     primed.backend.forget()
     windows = []
@@ -106,7 +104,7 @@ def seen(backend, program, trace, evidence=True):
 
 @pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_lives_add_up_to_the_peak_and_to_what_is_left(program, backend, trace):
+def test_allocations_add_up_to_the_peak_and_to_the_end(program, backend, trace):
     measurements = seen(backend, program, trace)
     assert len(measurements) == 1 + IN_REGIONS.get(program, 0)
     for m in measurements:
@@ -116,9 +114,9 @@ def test_lives_add_up_to_the_peak_and_to_what_is_left(program, backend, trace):
 
 
 @pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
-def test_inputs_and_what_was_there_before_are_no_lives(backend, trace):
+def test_inputs_and_earlier_tensors_are_not_listed(backend, trace):
     whole, first, second = seen(backend, regions, trace)
-    # What forward saves is made in its region; the output and its sum die with the test.
+    # Saved tensors are allocated in forward's region; the output and its sum are freed at the end.
     scores = [span for span in whole.timeline.spans if span.held.shape == (2, 64, 64)]
     assert {span.held.op for span in scores} >= {"bmm"}
     assert all(span.held.nbytes > 0 for span in whole.timeline.spans)
@@ -127,42 +125,43 @@ def test_inputs_and_what_was_there_before_are_no_lives(backend, trace):
     gone = [span.held.nbytes for span in second.timeline.spans if span.held.nbytes < 0]
     assert gone == [-32768]  # softmax's output
     assert (
-        second.timeline.note == "the run itself; 32.0 KiB from before died in it and is taken off"
+        second.timeline.note
+        == "the run itself; 32.0 KiB from before was freed in it and is subtracted"
     )
 
 
-def test_the_scratch_of_kernels_is_told_where_the_device_has_it():
+def test_the_scratch_of_kernels_is_listed_where_the_device_has_it():
     (m,) = seen("simulated", backward, False)
-    scratch = [span for span in m.timeline.spans if span.held.op.endswith("(scratch)")]
+    scratch = [span for span in m.timeline.spans if span.held.scratch]
     assert scratch
-    assert all(span.died is not None for span in scratch)
+    assert all(span.freed_at is not None for span in scratch)
 
 
-def test_what_is_held_at_the_peak_is_alive_there():
+def test_held_tensors_are_alive_at_the_peak():
     (m,) = seen("simulated", backward, False)
     levels = m.timeline.levels()
     peak = levels.index(max(levels))
     alive = [
         span.held
         for span in m.timeline.spans
-        if span.born <= peak and (span.died is None or span.died > peak)
+        if span.allocated_at <= peak and (span.freed_at is None or span.freed_at > peak)
     ]
     assert sorted(alive, key=lambda held: -held.nbytes) == [*m.held]
 
 
-def test_a_long_window_is_told_in_short(capsys):
+def test_a_long_window_is_shortened(capsys):
     whole, region = seen("cpu", long, True)
     assert len(whole.timeline.spans) < MOST + 40
-    assert whole.timeline.note.endswith(" smallest are told together")
-    assert region.timeline.note.endswith(" smallest are told together")
+    assert whole.timeline.note.endswith(" smallest are added up")
+    assert region.timeline.note.endswith(" smallest are added up")
 
 
 @pytest.mark.parametrize(("backend", "trace"), [("simulated", False), ("cpu", True)])
-def test_nobody_who_does_not_ask_is_told(backend, trace):
+def test_a_window_without_evidence_has_no_timeline(backend, trace):
     (m,) = seen(backend, forward, trace, evidence=False)
     assert (m.timeline, m.snapshots) == (None, ())
 
 
-def test_a_gauge_that_cannot_tell_tells_none():
+def test_a_recorder_of_counters_has_no_timeline():
     (m,) = seen("cpu", forward, trace=False)
     assert m.timeline is None

@@ -1,4 +1,4 @@
-"""How a measurement compares with what was measured before."""
+"""The comparison of measurements with the entries of a baseline."""
 
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ keys = st.builds(
 entries = st.dictionaries(keys, st.builds(Entry, st.integers(0, 3)))
 
 
-def test_who_else_has_an_entry_for_the_same_is_known() -> None:
+def test_other_environments_with_an_entry_are_known() -> None:
     others = [key(on="cuda X"), key(on="cpu"), key("b.py::t", "tpu"), key(on="mps", region="f")]
     baseline = Baseline("b.json", dict.fromkeys(others, Entry(1)))
     assert baseline.elsewhere(key(on="cuda Y")) == ("cpu", "cuda X")
@@ -79,9 +79,7 @@ def test_a_measurement_is_the_same_within_the_tolerance(
         ("accelerator xpu torch2.13", Tolerance(Fraction(1, 100), MIB)),
     ],
 )
-def test_only_what_a_real_device_measures_has_a_tolerance(
-    environment: str, tolerance: Tolerance
-) -> None:
+def test_only_real_devices_have_a_tolerance(environment: str, tolerance: Tolerance) -> None:
     assert tolerance_of(environment) == tolerance
 
 
@@ -111,9 +109,7 @@ def test_only_what_a_real_device_measures_has_a_tolerance(
         ),
     ],
 )
-def test_a_regression_is_told_in_one_line(
-    nbytes: int, before: int, tolerance: str, text: str
-) -> None:
+def test_a_regression_is_one_line(nbytes: int, before: int, tolerance: str, text: str) -> None:
     told = regression("peak", nbytes, Entry(before), "cpu", parse_tolerance(tolerance))
     assert told == text
 
@@ -130,7 +126,7 @@ def test_a_regression_is_told_in_one_line(
         (5, -5, ""),
     ],
 )
-def test_a_change_is_a_share_of_what_was(nbytes: int, before: int, text: str) -> None:
+def test_a_change_is_a_share_of_the_earlier_bytes(nbytes: int, before: int, text: str) -> None:
     assert percentage(nbytes, before) == text
 
 

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_attnmem.baselines.environment_key import depends_on
-
-SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG")
+from pytest_attnmem.measurement.environment import SETTINGS
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("torch")
-def test_what_counts_for_each_backend(backend: str, device: str, environment: str) -> None:
+def test_the_key_of_each_backend(backend: str, device: str, environment: str) -> None:
     assert depends_on(backend, device) == environment
 
 

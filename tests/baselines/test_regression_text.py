@@ -1,4 +1,4 @@
-"""A regression in words: the difference of two closed forms and of two sets of tensors."""
+"""The text of a regression: the difference of two closed forms and of two sets of tensors."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ MASKED_TOO = "12*B*H*N^2 + 4*B*H*N*d"
         (FORM, [], ""),
     ],
 )
-def test_the_difference_names_what_is_new(now: str, new: list[Held], text: str) -> None:
+def test_the_difference_names_the_new_tensors(now: str, new: list[Held], text: str) -> None:
     assert told(now, *BEFORE, *new) == Difference(text, tuple(new))
 
 
@@ -79,7 +79,7 @@ def test_tensors_that_do_not_add_up_to_the_growth_are_not_named() -> None:
 
 
 @pytest.mark.parametrize(("extra", "way"), [(16, "more"), (-16, "less")])
-def test_a_little_outside_tensors_is_told(extra: int, way: str) -> None:
+def test_a_few_bytes_outside_tensors_are_listed(extra: int, way: str) -> None:
     assert told("", *BEFORE, MASKED, extra=extra).text == (
         f"+64.0 MiB: one more float32 [B, H, N, N], masked_fill at attn.py:11; and 16 B {way}"
         " outside tensors"
@@ -99,7 +99,7 @@ def test_one_more_of_a_kind_at_two_lines_could_be_either() -> None:
     )
 
 
-def test_what_takes_the_place_of_others_could_be_either() -> None:
+def test_a_tensor_in_the_place_of_another_could_be_either() -> None:
     now = (held("div", *SCORES), MASKED, *BEFORE[1:])
     assert told(MASKED_TOO, *now) == Difference("+4*B*H*N^2: one more float32 [B, H, N, N]")
 
@@ -111,7 +111,7 @@ def test_lines_that_move_change_nothing() -> None:
     )
 
 
-def test_what_is_gone_is_told_too() -> None:
+def test_removed_tensors_are_listed_too() -> None:
     wider = held("to_copy", *SCORES, dtype="float64", itemsize=8)
     assert told("", wider, *BEFORE[1:]).text == (
         "+64.0 MiB: one more float64 [B, H, N, N], to_copy at attn.py:7; one less float32"
@@ -129,14 +129,14 @@ def test_a_long_list_is_cut() -> None:
 
 def test_parameters_and_scratch_are_called_so() -> None:
     weights = [replace(held("empty", "64", "64"), role="parameter")] * 2
-    block = Held(512, (), "", "sort (scratch)", "attn.py:8", "attention")
+    block = Held.of_scratch(512, "sort", "attn.py:8", "attention")
     assert told("", *BEFORE, *weights, block).text == (
         "+32.5 KiB: two more float32 [64, 64], parameters; one more block of 512 B, sort (scratch)"
         " at attn.py:8"
     )
 
 
-def test_a_storage_that_is_larger_than_its_tensor_is_told_apart() -> None:
+def test_a_storage_that_is_larger_than_its_tensor_is_a_separate_form() -> None:
     view = replace(MASK, nbytes=999)
     assert labels([view]) == ("1 × bool [N, N] of 999 B tril, attn.py in attention",)
     assert told("", *BEFORE, view, before=entry(known=(*BEFORE, view))).text == ""

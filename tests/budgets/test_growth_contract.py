@@ -80,7 +80,8 @@ GRAMMAR = (
         ("O(0)", f"cannot read contract 'O(0)': it allows nothing; {GRAMMAR}"),
         (
             "O(N^d)",
-            f"cannot read contract 'O(N^d)': N^d has no whole number for an exponent; {GRAMMAR}",
+            "cannot read contract 'O(N^d)': N^d has an exponent that is not a whole number;"
+            f" {GRAMMAR}",
         ),
     ],
 )

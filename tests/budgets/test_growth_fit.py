@@ -113,8 +113,8 @@ def test_a_symbol_that_was_not_varied_has_no_degree():
     ("sizes", "message"),
     [
         ({}, "growth needs sizes to vary: growth(fn, N=[256, 512, 1024, 2048])"),
-        ({"N": [1, 2, 2.5, 4]}, "growth needs whole numbers >= 1 for N, got 2.5"),
-        ({"N": [1, 2, 0, 4]}, "growth needs whole numbers >= 1 for N, got 0"),
+        ({"N": [1, 2, 2.5, 4]}, "growth needs N to be a whole number >= 1, got 2.5"),
+        ({"N": [1, 2, 0, 4]}, "growth needs N to be a whole number >= 1, got 0"),
         (
             {"N": [8, 16, 8, 32]},
             "growth needs 4 sizes of N or more, got 3: two determine a line, and 2 confirm it",

@@ -180,7 +180,7 @@ def test_a_comment_holds_no_more_than_github_takes(
     [
         (["none.json", "b.json"], "cannot read none.json: No such file or directory"),
         (["a.json", "a.json", "--fail-on", "1MB"], "cannot read --fail-on '1MB'; write a fraction"),
-        (["a.json", "b.json"], "nothing can be compared: no test was measured in one place in"),
+        (["a.json", "b.json"], "nothing can be compared: no test was measured on the same device"),
     ],
     ids=["missing", "tolerance", "nothing in common"],
 )

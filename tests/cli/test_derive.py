@@ -1,6 +1,7 @@
 """``attnmem derive``."""
 
 import json
+import sys
 
 import pytest
 
@@ -39,7 +40,7 @@ def found():
     held = (
         Holder("4*B*N", "[B, N]", "float32", "mul", "attn.py:5"),
         Holder("4", "", "float32", "sum", "bin/attnmem:8"),
-        Holder("8*N", "", "", "bmm (scratch)", ""),
+        Holder("8*N", "", "", "bmm (scratch)", "", scratch=True),
     )
     candidate = Candidate(Polynomial({}), (Term("4*B*N + 4", held),), "")
     return Derived("0", parse_formula("0").tree, (candidate,))
@@ -108,3 +109,27 @@ def test_json(capsys):
 def test_slips_are_told_in_one_line(capsys, arguments, message):
     assert main(["derive", *arguments]) == 2
     assert capsys.readouterr().err == f"attnmem derive: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import sys; sys.exit(3)", "cannot import '{module}:f': SystemExit: 3"),
+        ("raise ValueError('a\\nb')", "cannot import '{module}:f': ValueError: a\\nb"),
+        (
+            "def f(:",
+            "cannot import '{module}:f': SyntaxError: invalid syntax ({module}.py, line 1)",
+        ),
+        ("def f(x):\n  raise SystemExit(1)", "{module}:f raised SystemExit: 1"),
+    ],
+    ids=["exit", "error", "syntax", "exit in the function"],
+)
+def test_errors_of_the_users_code_are_told_in_one_line(
+    capsys, tmp_path, monkeypatch, request, source, message
+):
+    module = f"derived_{abs(hash(request.node.name))}"
+    (tmp_path / f"{module}.py").write_text(source, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["derive", f"{module}:f", "B N"]) == 2
+    assert capsys.readouterr().err == f"attnmem derive: {message.format(module=module)}\n"

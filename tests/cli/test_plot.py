@@ -44,9 +44,9 @@ def test_a_figure_is_written(plot, tmp_path, text, name, start):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "cannot read …/data.json: it is no JSON: Expecting property name enclosed in double"
+        ("{", "cannot read …/data.json: it is not JSON: Expecting property name enclosed in double"
          " quotes: line 1 column 2 (char 1)"),
-        ("[]", "cannot read …/data.json: it is no JSON file of attnmem sweep or of pytest"
+        ("[]", "cannot read …/data.json: it is not a JSON file of attnmem sweep or of pytest"
          " --attnmem-json"),
         (json.dumps({"schema": 7, "results": []}),
          "cannot read …/data.json: its schema is 7, this version reads 1"),

@@ -67,7 +67,7 @@ def test_the_tables(printed):
         "model, KiB            2.7      2.7            -           -           -",
         "simulated, KiB        2.7      2.7          3.5         0.0         1.0",
         "",
-        "the model's tensors and those simulated agree to the byte",
+        "the tensors of the model and of the simulation agree to the byte",
         "fits T4: 16.3 MiB of 14.8 GiB, with 3.0 KiB of inputs and 16.3 MiB of workspaces",
     ]
 
@@ -175,11 +175,11 @@ def test_too_many_blocks_are_not_simulated(ask, length, fits):
 
 
 def test_that_it_is_by_the_model_is_said(printed, monkeypatch):
-    monkeypatch.setattr(predict, "MOST", 10)
+    monkeypatch.setattr(predict, "MAX_STEPS", 10)
     lines = printed("flash", "--B", "1", "--H", "1", "--N", "2048", "--d", "8")
     assert not any(line.startswith("simulated") for line in lines)
     assert lines[-2] == (
-        "not simulated: it loops over too many blocks; all of this is by the model"
+        "not simulated: it loops over too many blocks; all numbers are by the model"
     )
 
 
@@ -209,9 +209,9 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
         ),
         (
             ["linear", "--Hkv", "1"],
-            "linear has as many heads for keys as for queries: leave out Hkv",
+            "linear has as many key heads as query heads: leave out --Hkv",
         ),
-        (["sdpa-flash", "--dv", "16"], "sdpa-flash has values as wide as keys: leave out dv"),
+        (["sdpa-flash", "--dv", "16"], "sdpa-flash has values as wide as its keys: leave out --dv"),
         (["linear", "--causal"], "linear is not causal: leave out --causal"),
         (
             ["linear", "--N", str(10**18)],

@@ -201,8 +201,8 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
         ),
         (
             ("--params", "1e9"),
-            "--params: expected more than the 2,147,483,648 that the projections of attention have"
-            " in 32 layers, got 1,000,000,000",
+            "--params: expected more than the 2,147,483,648 parameters that the projections of"
+            " attention have in 32 layers, got 1,000,000,000",
         ),
         (
             ("--heads", "33"),
@@ -211,7 +211,7 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
         (("--kv-heads", "5"), "--kv-heads: expected a divisor of --heads 32, got 5"),
         (
             ("--mla", "512", "--kv-heads", "8"),
-            "--kv-heads and --mla: heads share a latent; give one of them",
+            "--kv-heads and --mla: all heads share the latent; give one of the two",
         ),
         (("--mla", "512+"), "--mla: expected such as 512+64, or 512, got '512+'"),
         (("--mla", "+64"), "--mla: expected such as 512+64, or 512, got '+64'"),
@@ -230,8 +230,8 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
         ),
         (
             ("--bandwidth", "2e12"),
-            "--bandwidth and --compute together tell a device, with --memory if it matters; give"
-            " both, or the --device that differs in it",
+            "a device needs --bandwidth and --compute, and --memory if it matters; give both, or"
+            " the --device whose rates they replace",
         ),
         (
             ("--device", "L4", "--compute", "0"),

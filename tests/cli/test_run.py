@@ -10,16 +10,16 @@ from pytest_attnmem.profiles import PROFILES
 
 
 @pytest.fixture
-def becoming(monkeypatch, tmp_path):
-    """What the command would have become."""
+def reexecuted(monkeypatch, tmp_path):
+    """Returns the list of programs and devices that the command would run."""
     seen = []
     monkeypatch.chdir(tmp_path)
 
-    def become(*args):
+    def reexec(*args):
         seen.append(args)
         raise SystemExit(0)
 
-    monkeypatch.setattr(launch, "become", become)
+    monkeypatch.setattr(launch, "reexec", reexec)
     monkeypatch.setattr(sys, "executable", "python")
     tmp_path.joinpath("script.py").write_text("", "utf-8")
     tmp_path.joinpath("tool").write_text("#!/usr/bin/env python3\n", "utf-8")
@@ -41,16 +41,16 @@ HOST = ["python", "-m", "pytest_attnmem.nulldevice.program"]
         (["--", "./tool", "a b", ""], ["", "./tool", "a b", ""]),
     ],
 )
-def test_a_python_program_is_run_by_this_python(becoming, arguments, program):
+def test_a_python_program_is_run_by_this_python(reexecuted, arguments, program):
     with pytest.raises(SystemExit):
         main(["run", "--device", "2xH100", *arguments])
-    assert becoming == [(HOST + program, (PROFILES["H100"], 2))]
+    assert reexecuted == [(HOST + program, (PROFILES["H100"], 2))]
 
 
-def test_the_file_for_the_peaks_is_where_the_command_was_given(becoming, tmp_path):
+def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_path):
     with pytest.raises(SystemExit):
         main(["run", "--json", "peaks.json", "--", "script.py"])
-    assert becoming == [
+    assert reexecuted == [
         ([*HOST, str(tmp_path / "peaks.json"), "script.py"], (PROFILES["A100-80GB"], 1))
     ]
 
@@ -64,21 +64,27 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(becoming, tmp_pat
         (["--", "-c", "pass"], "expected script.py or -m module, got '-c'"),
         (["--", "-m"], "expected script.py or -m module, got '-m'"),
         (["--", "missing.py"], "there is no program 'missing.py'"),
-        (["--", "."], "'.' is no Python program; give script.py or -m module"),
-        (["--", "./binary"], "'./binary' is no Python program; give script.py or -m module"),
+        (["--", "."], "'.' is not a Python program; give script.py or -m module"),
+        (["--", "./binary"], "'./binary' is not a Python program; give script.py or -m module"),
         (
             ["--device", "GTX 9", "--", "script.py"],
             f"unknown device 'GTX 9'; expected one of {', '.join(PROFILES)}",
         ),
     ],
 )
-def test_what_is_no_python_program_is_refused_in_one_line(becoming, capsys, arguments, message):
+def test_what_is_no_python_program_is_refused_in_one_line(reexecuted, capsys, arguments, message):
     assert main(["run", *arguments]) == 2
     assert capsys.readouterr().err == f"attnmem run: {message}\n"
-    assert becoming == []
+    assert reexecuted == []
 
 
-def test_a_file_in_no_folder_is_refused(becoming, capsys, tmp_path):
+def test_a_file_in_no_folder_is_refused(reexecuted, capsys, tmp_path):
     assert main(["run", "--json", "no/peaks.json", "--", "script.py"]) == 2
-    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}\n"
+    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}; create it first\n"
+    assert capsys.readouterr().err == wanted
+
+
+def test_a_folder_is_refused_before_the_program_runs(reexecuted, capsys, tmp_path):
+    assert main(["run", "--json", str(tmp_path), "--", "script.py"]) == 2
+    wanted = f"attnmem run: --json: {tmp_path} is a directory; name a file in it\n"
     assert capsys.readouterr().err == wanted

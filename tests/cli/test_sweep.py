@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pytest_attnmem.cli import main
-from pytest_attnmem.sweep.runner import Bench
+from pytest_attnmem.sweep.runner import SweepRunner
 from pytest_attnmem.units import format_in
 
 SMALL = ("--d", "16", "--n", "64,128", "--backward", "--simulate", "--device", "GTX 1080")
@@ -96,7 +96,7 @@ def test_the_longest_that_fits(swept):
 def test_the_longest_of_a_ring_is_shared_evenly(swept, monkeypatch):
     options = ("--n", "64", "--d", "16", "--simulate", "--memory", "64 MiB", "--longest")
     assert swept("--kernel", "ring:4", *options)["longest"][0]["N"] % 4 == 0
-    monkeypatch.setattr(Bench, "fits", lambda bench, case: False)
+    monkeypatch.setattr(SweepRunner, "fits", lambda bench, case: False)
     (nothing,) = swept("--kernel", "ring:4", *options)["longest"]
     assert (nothing["N"], nothing["reason"]) == (None, "not even N=1 fits")
 
@@ -104,7 +104,7 @@ def test_the_longest_of_a_ring_is_shared_evenly(swept, monkeypatch):
 @pytest.fixture
 def interrupted(monkeypatch):
     """Ctrl-C at the second row; and what was run until then, and after."""
-    run, asked = Bench.row, []
+    run, asked = SweepRunner.row, []
 
     def row(bench, case):
         asked.append(case.N)
@@ -112,7 +112,7 @@ def interrupted(monkeypatch):
             raise KeyboardInterrupt
         return run(bench, case)
 
-    monkeypatch.setattr(Bench, "row", row)
+    monkeypatch.setattr(SweepRunner, "row", row)
     return asked
 
 
@@ -122,7 +122,7 @@ def test_an_interrupt_keeps_the_rows_that_are_done_and_resume_goes_on(
     path = str(tmp_path / "sweep.json")
     assert main(["sweep", *SMALL, "--json", path]) == 130
     out, _ = capsys.readouterr()
-    assert out.splitlines()[-1] == "interrupted: 1 row done; --resume goes on"
+    assert out.splitlines()[-1] == "interrupted: 1 row done; --resume continues"
     data = json.loads((tmp_path / "sweep.json").read_text())
     assert (data["complete"], len(data["rows"])) == (False, 1)
     found = swept(*SMALL, "--resume", path)
@@ -183,7 +183,7 @@ def test_a_terminal_is_shown_how_far_it_is(capsys, monkeypatch):
         (["--memory", "1 GiB"], "--memory is for a simulated device: add --simulate"),
         (["--longest"], "--longest is for a simulated device: add --simulate"),
         (["--device", "GTX 1080"], "GTX 1080 is a profile to simulate: add --simulate"),
-        (["--simulate", "--memory", "0"], "--memory: a device has some, got 0"),
+        (["--simulate", "--memory", "0"], "--memory: expected a size above 0, got 0"),
         (["--simulate", "--memory", "98 GB"], "cannot parse size '98 GB': write '98 GiB' (1 GiB ="
          " 1024**3 bytes); GB is used for both 10**9 and 2**30"),
     ],

@@ -1,4 +1,4 @@
-"""Runs of one program laid side by side, and what is fitted to them."""
+"""Runs of one program at several sizes, and the closed form that fits them."""
 
 import random
 
@@ -68,12 +68,12 @@ def test_runs_are_aligned_that_make_the_same_tensors():
 
 
 def run_of(sizes):
-    """Two N x N matrices at once, then a long thin one; and scratch meanwhile."""
+    """Two N x N matrices at once, then a long thin one, with scratch in between."""
     N, d = sizes["N"], sizes["d"]
     return (
         tensor(4 * N * N, "bmm", (N, N)),
         tensor(4 * N * N, "softmax", (N, N)),
-        tensor(8, "softmax (scratch)"),
+        Alloc(Held.of_scratch(8, "softmax", "attn.py:1")),
         Free(2),
         Free(0),
         tensor(40 * N * d, "cat", (N, 10 * d)),
@@ -111,6 +111,7 @@ def test_no_polynomial_is_told_with_the_sizes_tried():
     with pytest.raises(BudgetError) as error:
         closed_form(lambda sizes: (tensor(draw.randint(1, 999)),), ["x"])
     assert str(error.value) == (
-        "no polynomial goes through the peak at x=16/32/48/64/96: blocks or a branch on a size,"
-        " most likely; give sizes that avoid them, as in sizes={'N': [512, 1024, 1536, 2048]}"
+        "no polynomial goes through the peaks at x=16/32/48/64/96, most likely because of blocks or"
+        " a branch on a size; give sizes that avoid them, as in"
+        " sizes={'N': [512, 1024, 1536, 2048]}"
     )

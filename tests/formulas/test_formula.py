@@ -1,4 +1,4 @@
-"""Formulas: the grammar and its refusals, exact values, growth degrees, and the way back."""
+"""Formulas: the grammar and its errors, exact values, degrees of growth, and canonical text."""
 
 import ast
 import math
@@ -27,7 +27,7 @@ def evaluate(text: str, **symbols: int) -> Fraction:
 
 
 def refusal(text: str, **symbols: int) -> str:
-    """The message that refuses a formula, when it is read or when it is evaluated."""
+    """Returns the message of the error that parsing or evaluating a formula raises."""
     with pytest.raises(FormulaError) as error:
         parse_formula(text).evaluate(symbols)
     assert len(str(error.value).splitlines()) == 1
@@ -449,7 +449,7 @@ PYTHON_FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
 
 
 def python_value(node: ast.expr, text: str, symbols: dict[str, int]) -> Fraction:
-    """What Python's own grammar and Fraction make of the text."""
+    """Returns the value of the text by Python's own grammar and Fraction."""
 
     def below(child: ast.expr) -> Fraction:
         return python_value(child, text, symbols)
@@ -499,7 +499,7 @@ def test_value_agrees_with_python(text: str, symbols: dict[str, int]) -> None:
     try:
         value = parse_formula(text).value(symbols)
     except FormulaError as error:
-        # Bounds are this module's own; what else it refuses, Python must refuse as well.
+        # Only this module has bounds; Python must refuse every other text that it refuses.
         assume("divides by zero" in str(error))
         with pytest.raises(ZeroDivisionError):
             python_value(ast.parse(text, mode="eval").body, text, symbols)
@@ -515,7 +515,7 @@ pieces = st.one_of(
 
 
 def complaint(ask: Callable[[], object]) -> str:
-    """The message of the only error that may be raised, or an empty one."""
+    """Returns the message of the only error that may be raised, or an empty text."""
     try:
         ask()
     except FormulaError as error:

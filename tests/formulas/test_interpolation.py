@@ -1,4 +1,4 @@
-"""Exact fits: what goes through points, and how many more have to lie on it."""
+"""Exact fits through points, and the number of points that must confirm them."""
 
 import math
 from itertools import product

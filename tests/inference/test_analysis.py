@@ -1,6 +1,4 @@
-"""What limits inference, operation by operation; sums done by hand."""
-
-from fractions import Fraction
+"""The limits of inference, operation by operation; sums done by hand."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +52,7 @@ def test_grouped_queries_read_less_and_compute_as_much():
         analysis_of({**LLAMA, "num_kv_heads": heads}, DEVICE).decode.operations for heads in (32, 8)
     )
     assert own[1].flops == shared[1].flops
-    assert shared[1].intensity == pytest.approx(float(4 * own[1].intensity), rel=0.002)
+    assert shared[1].intensity == pytest.approx(4 * own[1].intensity, rel=0.002)
     assert (own[0].flops, shared[0].flops) == (2 * 32 * 3 * 4096**2, 2 * 32 * 4096**2 * 3 // 2)
 
 
@@ -62,10 +60,10 @@ def test_a_latent_is_read_once_for_all_heads():
     found = analysis_of({**DEEPSEEK, "seq_len": 4096}, DEVICE)
     decode, prefill = found.decode.operations[1], found.prefill.operations[1]
     assert found.kv_cache_bytes == 4096 * 70_272
-    # One query works on latents of 512+64, and the sum of what it attends to is one of 512.
+    # One query reads latents of 512+64, and its output is a latent of 512.
     assert decode.flops == 61 * 128 * 4096 * (2 * 576 + 5 + 2 * 512)
     assert decode.nbytes == 4096 * 70_272 + 61 * 128 * (576 + 512) * 2
-    # Many work on the heads' own keys of 128+64 and values of 128.
+    # Many queries read the heads' own keys of 128+64 and values of 128.
     assert prefill.flops == 61 * 128 * 4096**2 * (2 * 192 + 5 + 2 * 128)
     assert prefill.nbytes == 61 * 128 * 4096 * 2 * (192 + 128) * 2
     query, down, up = 7168 * 128 * 192, 7168 * 576, 512 * 2 * 128 * 128
@@ -73,7 +71,7 @@ def test_a_latent_is_read_once_for_all_heads():
 
 
 def test_not_every_decoding_is_memory_bound():
-    # The lab has it that all language models are: a latent's attention is not, on some devices.
+    # The lab says that decoding always is; the attention of a latent is not, on some devices.
     found = analysis_of({**DEEPSEEK, "seq_len": 4096}, DEVICE)
     intensity = found.decode.operations[1].intensity
     bound = {name: roof(PROFILES[name], "bf16").is_memory_bound(intensity) for name in PROFILES}
@@ -132,11 +130,11 @@ def test_the_cache_decides_whether_it_ever_stops():
 
 def test_tokens_a_second_are_those_of_memory_while_nothing_else_is_moved():
     found = analysis(8, 2048)
-    assert found.weights_tokens_per_sec == Fraction(2 * 10**12, 16 * 10**9)
+    assert found.weights_tokens_per_sec == 2e12 / 16e9
     needed = 16 * 10**9 + 8 * 2048 * 131_072
-    assert found.memory_tokens_per_sec == 8 * Fraction(2 * 10**12, needed)
+    assert found.memory_tokens_per_sec == 8 * 2e12 / needed
     activations = found.decode.whole.nbytes - needed
-    assert found.tokens_per_sec == 8 * Fraction(2 * 10**12, needed + activations)
+    assert found.tokens_per_sec == pytest.approx(8 * 2e12 / (needed + activations), rel=1e-15)
 
 
 @given(st.integers(1, 2048), st.integers(1, 8192))

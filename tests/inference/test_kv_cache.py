@@ -1,4 +1,4 @@
-"""The KV cache of real models, and of those that cannot be."""
+"""The KV cache of real models, and of models that are not possible."""
 
 from fractions import Fraction
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.inference.kv_cache import kv_cache, width_of_head
+from pytest_attnmem.inference.numbers import Given
 from pytest_attnmem.roofline import calculate_kv_cache_memory
 
 
@@ -15,13 +16,13 @@ from pytest_attnmem.roofline import calculate_kv_cache_memory
     ("layers", "d_model", "layout", "nbytes"),
     [
         (32, 4096, {}, 524_288),
-        # As the paper "Insights into DeepSeek-V3" (2025) compares them, table 1.
+        # Table 1 of "Insights into DeepSeek-V3" (2025).
         (61, 7168, {"latent_dim": 512, "rope_dim": 64}, 70_272),
         (80, 8192, {"num_heads": 64, "num_kv_heads": 8}, 327_680),
         (126, 16384, {"num_heads": 128, "num_kv_heads": 8}, 516_096),
         (126, 16384, {"num_kv_heads": 8, "head_dim": 128}, 516_096),
         (61, 7168, {"latent_dim": 512}, 62_464),
-        # Heads that are wider than their share of the model: Gemma 7B.
+        # Gemma 7B has heads wider than d_model / num_heads.
         (28, 3072, {"num_heads": 16, "head_dim": 256}, 458_752),
     ],
 )
@@ -49,7 +50,8 @@ def test_scales_of_a_quantised_cache_are_counted(dtype_bytes, group_size, group_
 
 def test_half_a_byte_is_rounded_up_once():
     latent = {"latent_dim": 3}
-    assert kv_cache(1, 8, 0.5, **latent).token_bytes == Fraction(3, 2)
+    given = Given({"num_layers": 1, "d_model": 8, **latent})
+    assert kv_cache(given, Fraction(1, 2)).token_bytes == Fraction(3, 2)
     assert [calculate_kv_cache_memory(1, n, 1, 8, 0.5, **latent) for n in (1, 2, 3)] == [2, 3, 5]
 
 
@@ -85,17 +87,17 @@ def test_fewer_heads_and_larger_groups_never_cost_more(own, shared, head_dim, gr
         ),
         (
             {"num_kv_heads": 8},
-            "num_kv_heads: it does not tell a cache's width alone; give num_heads too",
+            "num_kv_heads: it does not determine the width of the cache alone; give num_heads too",
         ),
         (
             {"head_dim": 128},
-            "head_dim: it does not tell a cache's width alone; give num_heads too",
+            "head_dim: it does not determine the width of the cache alone; give num_heads too",
         ),
         (
             {"latent_dim": 512, "num_kv_heads": 8},
-            "num_kv_heads and latent_dim: heads share a latent; give one of them",
+            "num_kv_heads and latent_dim: all heads share the latent; give one of the two",
         ),
-        ({"rope_dim": 64}, "rope_dim: it is cached beside a latent; give latent_dim too"),
+        ({"rope_dim": 64}, "rope_dim: only a latent has it; give latent_dim too"),
         ({"latent_dim": 0}, "latent_dim: expected a whole number from 1 to 1e30, got 0"),
         ({"group_size": 0.5}, "group_size: expected a whole number from 1 to 1e30, got 0.5"),
         ({"group_bytes": -2}, "group_bytes: expected a number from 1e-30 to 1e30, got -2"),
@@ -108,4 +110,6 @@ def test_what_does_not_go_together_is_told(layout, message):
 
 
 def test_a_head_has_its_share_unless_it_is_told():
-    assert (width_of_head(4096, 32), width_of_head(4096, 33, 100)) == (128, 100)
+    model = {"d_model": 4096, "num_heads": 32}
+    assert width_of_head(Given(model)) == 128
+    assert width_of_head(Given({**model, "num_heads": 33, "head_dim": 100})) == 100

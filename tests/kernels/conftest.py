@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -85,21 +84,14 @@ def cpu() -> Iterator[Backend]:
     backend.prime()
     with window(backend, trace=True):
         torch.ones(1)
-    gc.collect()
-    gc.freeze()  # a collection before each window costs 70 ms otherwise
     yield backend
-    gc.unfreeze()
     torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[PrimedBackend]:
+def simulated() -> PrimedBackend:
     """An H100 that nobody has."""
-    primed = open_primed("simulated:H100")
-    gc.collect()
-    gc.freeze()
-    yield primed
-    gc.unfreeze()
+    return open_primed("simulated:H100")
 
 
 @pytest.fixture

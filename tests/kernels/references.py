@@ -1,8 +1,8 @@
-"""What the kernels that are not standard attention are held to: NumPy, no tricks."""
+"""References in NumPy for the kernels that do not compute standard attention."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,22 +25,8 @@ def _features(x: Any) -> Any:
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
 
-def seen(kernel: str, N: int, M: int, causal: bool) -> Any:
-    """What a sparse kernel sees unless told otherwise: bool [N, M]."""
-    before = np.arange(N)[:, None] - np.arange(M)  # how far a key is behind a query
-    known = before >= 0 if causal else np.ones((N, M), dtype=bool)
-    return known & PATTERNS[kernel](before)
-
-
-def window(before: Any, width: int = 256) -> Any:
-    """Keys less than ``width`` away."""
-    return abs(before) < width
-
-
-def strided(before: Any, stride: int | None = None) -> Any:
-    """Keys less than ``stride`` away, √N unless given, and those a multiple of it away."""
-    stride = stride or math.ceil(math.sqrt(len(before)))
-    return (abs(before) < stride) | (before % stride == 0)
-
-
-PATTERNS = {"sliding-window": window, "strided": strided}
+def seen(pattern: Callable[[Any], Any], N: int, M: int, causal: bool) -> Any:
+    """The keys that each query sees by a sparse kernel's pattern: bool [N, M]."""
+    behind = np.arange(N)[:, None] - np.arange(M)
+    known = behind >= 0 if causal else np.ones((N, M), dtype=bool)
+    return known & pattern(behind)

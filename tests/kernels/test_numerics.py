@@ -52,8 +52,8 @@ def reference(
     arrays = [tensor.detach().double().numpy() for tensor in (q, k, v)]
     if not kernel.softmax:
         return linear_reference(*arrays, causal)
-    if kernel.sparse:
-        pattern = torch.as_tensor(seen(kernel.name, q.shape[2], k.shape[2], causal))
+    if kernel.pattern is not None:
+        pattern = torch.as_tensor(seen(kernel.pattern, q.shape[2], k.shape[2], causal))
         if mask is None or mask.dtype == torch.bool:
             mask = pattern if mask is None else pattern & mask
         else:

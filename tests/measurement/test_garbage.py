@@ -21,65 +21,65 @@ def cycle():
 
 @pytest.fixture(autouse=True)
 def thawed():
-    assert gc.get_freeze_count() == 0
+    gc.unfreeze()
     yield
     gc.unfreeze()
 
 
-def test_it_collects_what_is_lying_about():
+def test_it_collects_garbage():
     dead = weakref.ref(cycle())
-    GarbageFreezer().settle(HERE)
+    GarbageFreezer().freeze(HERE)
     assert dead() is None
 
 
-def test_what_survives_is_frozen():
-    GarbageFreezer().settle(HERE)
+def test_surviving_objects_are_frozen():
+    GarbageFreezer().freeze(HERE)
     assert gc.get_freeze_count() > 0
 
 
-def test_what_comes_later_is_still_found():
+def test_later_garbage_is_still_collected():
     collector = GarbageFreezer()
-    collector.settle(HERE)
+    collector.freeze(HERE)
     dead = weakref.ref(cycle())
-    collector.settle(HERE)
+    collector.freeze(HERE)
     assert dead() is None
 
 
-def test_what_was_frozen_in_use_is_found_when_another_file_begins():
+def test_objects_frozen_in_use_are_collected_when_another_file_begins():
     collector = GarbageFreezer()
     fixture = cycle()
     dead = weakref.ref(fixture)
-    collector.settle(HERE)
+    collector.freeze(HERE)
     del fixture
-    collector.settle(HERE)
+    collector.freeze(HERE)
     assert dead() is not None
-    collector.settle(THERE)
+    collector.freeze(THERE)
     assert dead() is None
 
 
-def test_thawing_makes_everything_collectable():
+def test_unfreezing_makes_everything_collectable():
     collector = GarbageFreezer()
-    collector.settle(HERE)
-    collector.thaw(unless=HERE)
+    collector.freeze(HERE)
+    collector.unfreeze(unless=HERE)
     assert gc.get_freeze_count() > 0
-    collector.thaw()
+    collector.unfreeze()
     assert gc.get_freeze_count() == 0
 
 
-def test_thawing_twice_is_as_good_as_once():
+def test_unfreezing_twice_is_the_same_as_once():
     collector = GarbageFreezer()
-    collector.thaw()
-    collector.settle(HERE)
-    collector.thaw(unless=THERE)
-    collector.thaw(unless=THERE)
+    collector.unfreeze()
+    collector.freeze(HERE)
+    collector.unfreeze(unless=THERE)
+    collector.unfreeze(unless=THERE)
     assert gc.get_freeze_count() == 0
 
 
-def test_somebody_elses_frozen_objects_stay_frozen():
+def test_objects_that_the_program_froze_stay_frozen():
     gc.freeze()
     frozen = gc.get_freeze_count()
     collector = GarbageFreezer()
-    collector.settle(HERE)
-    collector.thaw()
+    collector.freeze(HERE)
+    collector.unfreeze()
     assert gc.get_freeze_count() == pytest.approx(frozen, abs=1000)
     assert gc.get_freeze_count() > 0

@@ -1,4 +1,4 @@
-"""Measurements: a number by its metric, and what makes two of them equal."""
+"""Measurements: a number by its metric, and equality."""
 
 from dataclasses import fields, replace
 
@@ -17,19 +17,17 @@ def test_a_number_that_was_not_measured_is_none(seen: Measurement) -> None:
 
 
 #: What it gave, and what was looked up of it: no part of what was measured.
-BESIDE = ("result", "trace", "timeline", "snapshots", "lives")
+BESIDE = ("result", "trace", "timeline", "snapshots", "tensors")
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_what_a_function_returned_is_no_part_of_its_measurement(
-    seen: Measurement, name: str
-) -> None:
+def test_some_fields_do_not_count_for_equality(seen: Measurement, name: str) -> None:
     other = replace(seen, **{name: print})  # type: ignore[arg-type]
     assert other == seen
     assert repr(other) == repr(seen)
 
 
-def test_every_other_field_is(seen: Measurement) -> None:
+def test_every_other_field_counts(seen: Measurement) -> None:
     for field in fields(Measurement):
         if field.name not in BESIDE:
             assert replace(seen, **{field.name: "other"}) != seen  # type: ignore[arg-type]

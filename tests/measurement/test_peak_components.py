@@ -1,4 +1,4 @@
-"""Peaks told apart into components, which sum to them."""
+"""The components of a peak, which sum to it."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.formulas.formula import parse_formula
-from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.peak_components import SCRATCH, UNSEEN, WORKSPACES, decompose
-from pytest_attnmem.sweep.dimensions import placed
+from pytest_attnmem.sweep.dimensions import with_dimensions
 
 SYMBOLS = {"B": 2, "H": 4, "N": 256, "M": 256, "d": 16, "dv": 16, "itemsize": 4}
 WARM = "copies of a warm-up, and their gradients"
@@ -20,7 +20,8 @@ def held(shape, op, itemsize=4, dtype="float32", nbytes=None):
     size = itemsize
     for extent in shape:
         size *= extent
-    return Held(size if nbytes is None else nbytes, shape, dtype, op, "")
+    scratch = op.endswith(SCRATCH_SUFFIX)
+    return Held(size if nbytes is None else nbytes, shape, dtype, op, "", scratch=scratch)
 
 
 def named(alive, **options):
@@ -29,7 +30,7 @@ def named(alive, **options):
 
 def known(alive, symbols=SYMBOLS):
     """The tensors of stages, with their dimensions."""
-    return {stage: [placed(one, symbols) for one in made] for stage, made in alive.items()}
+    return {stage: [with_dimensions(one, symbols) for one in made] for stage, made in alive.items()}
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,8 @@ def known(alive, symbols=SYMBOLS):
         ("forward", held((), "sort (scratch)", nbytes=512), SCRATCH, ""),
     ],
 )  # fmt: skip
-def test_what_a_tensor_is_a_part_of(stage, tensor, name, growth):
-    (part,) = decompose({stage: [placed(tensor, SYMBOLS)]})
+def test_the_component_of_a_tensor(stage, tensor, name, growth):
+    (part,) = decompose({stage: [with_dimensions(tensor, SYMBOLS)]})
     assert (part.name, part.growth) == (name, growth)
     assert (part.nbytes, part.count) == (tensor.nbytes, 1)
 
@@ -80,6 +81,12 @@ def test_scratch_as_large_as_what_its_operator_makes_grows_with_it():
     assert named({"backward": [made, other]})[SCRATCH].formula == str(made.nbytes)
 
 
+def test_scratch_is_recognised_by_its_field_and_not_by_the_name_of_its_operator():
+    named_so = Held(512, (128,), "float32", "my (scratch)", "")
+    assert SCRATCH not in named({"": [named_so]})
+    assert named({"": [Held.of_scratch(512, "sort", "")]}).keys() == {SCRATCH}
+
+
 def test_sizes_of_one_have_no_name():
     (part,) = decompose(
         known({"forward": [held((2, 1, 64, 64), "exp")]}, {"B": 2, "H": 1, "N": 64})
@@ -92,7 +99,7 @@ def test_a_factor_of_one_is_not_written():
     assert (part.name, part.growth, part.formula) == ("mask", "O(N²)", "N^2")
 
 
-def test_workspaces_and_what_no_tensor_is_known_for():
+def test_workspaces_and_bytes_without_a_tensor():
     parts = named({"inputs": [held(TENSOR, "randn")]}, peak_bytes=10**6, workspace_bytes=1000)
     assert parts[WORKSPACES].nbytes == 1000
     assert parts[UNSEEN].nbytes == 10**6 - 1000 - 2 * 4 * 256 * 16 * 4

@@ -12,8 +12,6 @@ from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.measurement import qkv_inputs
 from pytest_attnmem.measurement.qkv_inputs import qkv, shape_of
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 
 @pytest.fixture(scope="module")
 def memory() -> AttnMem:
@@ -49,7 +47,7 @@ def test_dtype(dtype: torch.dtype) -> None:
     assert {tensor.dtype for tensor in qkv(1, 1, 2, 3, dtype=dtype)} == {dtype}
 
 
-def test_inputs_may_want_gradients() -> None:
+def test_inputs_may_require_gradients() -> None:
     for tensor in qkv(1, 1, 2, 3, requires_grad=True):
         assert tensor.requires_grad
         assert tensor.is_leaf
@@ -81,7 +79,7 @@ def test_inputs_made_in_a_window_are_not_counted(memory: AttnMem, requires_grad:
     assert (measured.peak_bytes, measured.retained_bytes, measured.allocations) == (0, 0, 0)
 
 
-def test_nor_is_their_death(memory: AttnMem) -> None:
+def test_nor_is_their_free(memory: AttnMem) -> None:
     def body() -> torch.Tensor:
         q, k, v = qkv(2, 4, 64, 16)
         out = torch.ones(10)
@@ -94,7 +92,7 @@ def test_nor_is_their_death(memory: AttnMem) -> None:
     assert (measured.peak_bytes, measured.retained_bytes) == ((10 + 20) * 4, 10 * 4)
 
 
-def test_what_is_made_of_them_is(memory: AttnMem) -> None:
+def test_tensors_computed_from_inputs_are_counted(memory: AttnMem) -> None:
     def body() -> torch.Tensor:
         q, _, _ = qkv(1, 2, 3, 4, requires_grad=True)
         q.backward(torch.ones_like(q))
@@ -128,13 +126,13 @@ def test_inputs_made_twice_in_a_window_are_not_counted(memory: AttnMem) -> None:
     assert memory.measure(body).peak_bytes == 10 * 4
 
 
-def test_a_window_is_told_of_every_storage_and_of_nothing_else(
+def test_the_pause_gets_every_storage_of_the_inputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[torch.UntypedStorage] = []
-    monkeypatch.setattr(qkv_inputs, "pause", lambda: nullcontext(told.append))
+    storages: list[torch.UntypedStorage] = []
+    monkeypatch.setattr(qkv_inputs, "pause", lambda: nullcontext(storages.append))
     tensors = qkv(1, 2, 3, 4, dtype=torch.float16)
-    assert [storage.data_ptr() for storage in told] == [tensor.data_ptr() for tensor in tensors]
+    assert [storage.data_ptr() for storage in storages] == [tensor.data_ptr() for tensor in tensors]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +156,7 @@ def test_a_window_is_told_of_every_storage_and_of_nothing_else(
     ],
     ids=lambda value: str(value) if not isinstance(value, str) else "",
 )
-def test_sizes_that_make_no_inputs_are_refused(
+def test_sizes_that_are_not_possible_are_refused(
     sizes: tuple[Any, ...], options: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(BudgetError) as error:

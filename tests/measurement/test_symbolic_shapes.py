@@ -2,10 +2,10 @@
 
 import pytest
 
-from pytest_attnmem.measurement.allocations import Lives
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.symbolic_shapes import Elsewhere, product, proved
+from pytest_attnmem.measurement.traced_tensors import TracedTensors
 
 SIZES = {"B": 2, "N": 256}
 
@@ -14,14 +14,14 @@ def tensor(*shape: int, where: str = "a.py:1") -> Held:
     return Held(4, shape, "float32", "empty", where)
 
 
-def lives(*tensors: Held) -> Lives:
+def traced(*tensors: Held) -> TracedTensors:
     numbers = tuple(range(len(tensors)))
-    return Lives(tuple(zip(numbers, tensors, strict=True)), numbers, ())
+    return TracedTensors(tuple(zip(numbers, tensors, strict=True)), numbers, ())
 
 
 def dims(own: list[Held], *others: tuple[str, int, list[Held]]) -> list:
-    measured = Measurement("cpu", "cpu", 4, 4, None, 0, 1, held=tuple(own), lives=lives(*own))
-    elsewhere = [Elsewhere(symbol, size, lives(*made)) for symbol, size, made in others]
+    measured = Measurement("cpu", "cpu", 4, 4, None, 0, 1, held=tuple(own), tensors=traced(*own))
+    elsewhere = [Elsewhere(symbol, size, traced(*made)) for symbol, size, made in others]
     return [one.dims for one in proved(measured, SIZES, elsewhere).held]
 
 
@@ -55,13 +55,13 @@ def test_tensors_of_one_line_are_paired_in_their_order() -> None:
     assert dims(own, ("N", 128, half)) == [("N",), ("128",)]
 
 
-def test_as_many_blocks_as_there_are_must_be_of_one_shape() -> None:
+def test_different_numbers_of_blocks_must_have_one_shape() -> None:
     assert dims([tensor(64)] * 4, ("N", 128, [tensor(64)] * 2)) == [("64",)] * 4
     ragged = [tensor(64), tensor(32)]
     assert dims([tensor(64)] * 4, ("N", 96, ragged)) == [()] * 4
 
 
-def test_a_line_that_another_size_does_not_come_to_proves_nothing() -> None:
+def test_a_line_that_another_run_does_not_reach_proves_nothing() -> None:
     assert dims([tensor(256)], ("N", 128, [tensor(128, where="a.py:2")])) == [()]
 
 

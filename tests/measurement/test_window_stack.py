@@ -13,14 +13,14 @@ from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, wi
 
 
 class Scripted:
-    """A backend whose gauge tells of stretches as they are scripted, and logs its calls."""
+    """A backend whose recorder returns scripted intervals, and logs its calls."""
 
     kinds = ("scripted",)
 
-    def __init__(self, *stretches, name="scripted", device="scripted:0"):
+    def __init__(self, *intervals, name="scripted", device="scripted:0"):
         self.symbols = {}
         self.name, self.device = name, device
-        self.stretches = list(stretches)
+        self.intervals = list(intervals)
         self.calls = []
 
     def prime(self):
@@ -45,22 +45,22 @@ class Scripted:
 
     def stop(self):
         self.calls.append("stop")
-        return self.stretches.pop(0)
+        return self.intervals.pop(0)
 
     def out_of_memory(self, error):
         return str(error) if isinstance(error, MemoryError) else None
 
 
-def stretch(high, net, *, allocations=1, **others):
-    rise = Delta(high, net)
-    return Interval(rise, rise, None, allocations, **others)
+def interval(peak, final, *, allocations=1, **others):
+    delta = Delta(peak, final)
+    return Interval(delta, delta, None, allocations, **others)
 
 
-def test_a_window_is_one_stretch():
-    backend = Scripted(stretch(10, 4, allocations=3))
-    with window(backend, "allocated", workspace=7) as seen:
+def test_a_window_is_one_interval():
+    backend = Scripted(interval(10, 4, allocations=3))
+    with window(backend, "allocated", workspace=7) as opened:
         pass
-    m = seen.measurement
+    m = opened.measurement
     assert backend.calls == ["gauge", "start", "stop"]
     assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
         10,
@@ -72,8 +72,8 @@ def test_a_window_is_one_stretch():
     assert (m.unmeasured, m.out_of_memory, m.held) == (None, None, ())
 
 
-def test_a_window_in_a_window_shares_its_gauge_and_splits_it():
-    backend = Scripted(stretch(100, 60), stretch(30, 10), stretch(5, 0))
+def test_a_window_in_a_window_shares_the_recorder_and_splits_its_interval():
+    backend = Scripted(interval(100, 60), interval(30, 10), interval(5, 0))
     with window(backend) as outer, window(backend) as inner:
         pass
     assert backend.calls == ["gauge", "start", "stop", "start", "stop", "start", "stop"]
@@ -82,25 +82,25 @@ def test_a_window_in_a_window_shares_its_gauge_and_splits_it():
 
 
 def test_the_outer_peak_may_lie_in_the_inner_window():
-    backend = Scripted(stretch(60, 60), stretch(50, 0), stretch(0, -60))
+    backend = Scripted(interval(60, 60), interval(50, 0), interval(0, -60))
     with window(backend) as outer, window(backend):
         pass
     assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (110, 0)
 
 
-def test_windows_on_different_devices_have_gauges_of_their_own():
-    first, second = Scripted(stretch(1, 1)), Scripted(stretch(2, 2), device="scripted:1")
+def test_windows_on_different_devices_have_separate_recorders():
+    first, second = Scripted(interval(1, 1)), Scripted(interval(2, 2), device="scripted:1")
     with window(first) as one, window(second) as two:
         pass
     assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (1, 2)
 
 
 def test_what_happens_in_a_pause_counts_in_no_window():
-    backend = Scripted(stretch(10, 10), stretch(3, 2))
-    with window(backend) as seen, pause():
+    backend = Scripted(interval(10, 10), interval(3, 2))
+    with window(backend) as opened, pause():
         backend.calls.append("inputs")
     assert backend.calls == ["gauge", "start", "stop", "inputs", "start", "stop"]
-    assert (seen.measurement.peak_bytes, seen.measurement.retained_bytes) == (13, 12)
+    assert (opened.measurement.peak_bytes, opened.measurement.retained_bytes) == (13, 12)
 
 
 def test_a_pause_without_a_window_is_nothing():
@@ -112,25 +112,25 @@ def test_a_pause_without_a_window_is_nothing():
 
 
 def test_a_pause_pauses_every_backend():
-    first, second = Scripted(*[stretch(1, 1)] * 2), Scripted(*[stretch(1, 1)] * 2, name="other")
+    first, second = Scripted(*[interval(1, 1)] * 2), Scripted(*[interval(1, 1)] * 2, name="other")
     with window(first), window(second), pause():
         assert first.calls[-1] == second.calls[-1] == "stop"
     assert first.calls[-2:] == second.calls[-2:] == ["start", "stop"]
 
 
-def test_inputs_count_neither_alive_nor_dying():
-    with window(Cpu()) as seen:
+def test_inputs_count_neither_when_allocated_nor_when_freed():
+    with window(Cpu()) as opened:
         with pause() as keep:
             x = torch.empty(1000)
             keep(x.untyped_storage())
         y = torch.empty(10)
         del x
         z = torch.empty(20)
-    assert seen.measurement.peak_bytes == seen.measurement.retained_bytes == 120
+    assert opened.measurement.peak_bytes == opened.measurement.retained_bytes == 120
     del y, z
 
 
-def test_inputs_that_nobody_uses_go_at_the_next_pause():
+def test_unused_inputs_are_freed_at_the_next_pause():
     freed = []
 
     class Storage:
@@ -149,19 +149,19 @@ def test_inputs_that_nobody_uses_go_at_the_next_pause():
     assert len(freed) == 3
 
 
-def test_a_stretch_that_cannot_be_trusted_taints_its_windows_and_no_other():
-    backend = Scripted(stretch(1, 1), stretch(1, 1, problem="lost"), stretch(1, 1))
+def test_an_interval_that_cannot_be_trusted_taints_its_windows_and_no_other():
+    backend = Scripted(interval(1, 1), interval(1, 1, problem="lost"), interval(1, 1))
     with window(backend) as outer, window(backend) as inner:
         pass
     assert inner.measurement.unmeasured == outer.measurement.unmeasured == "lost"
-    with window(Scripted(stretch(1, 1))) as other:
+    with window(Scripted(interval(1, 1))) as other:
         pass
     assert other.measurement.unmeasured is None
 
 
-def test_a_number_unknown_in_one_stretch_is_unknown_in_all():
+def test_a_number_unknown_in_one_interval_is_unknown_in_all():
     backend = Scripted(
-        stretch(1, 1), Interval(None, Delta(2, 2), None, 1, missing="not here"), stretch(1, 1)
+        interval(1, 1), Interval(None, Delta(2, 2), None, 1, missing="not here"), interval(1, 1)
     )
     with window(backend) as outer, window(backend):
         pass
@@ -171,14 +171,14 @@ def test_a_number_unknown_in_one_stretch_is_unknown_in_all():
 
 
 def test_out_of_memory_is_noted_and_goes_on():
-    backend = Scripted(stretch(9, 9))
-    with pytest.raises(MemoryError), window(backend) as seen:
+    backend = Scripted(interval(9, 9))
+    with pytest.raises(MemoryError), window(backend) as opened:
         raise MemoryError("tried to allocate 1 GiB")
-    assert seen.measurement.out_of_memory == "tried to allocate 1 GiB"
-    assert seen.measurement.peak_bytes == 9
+    assert opened.measurement.out_of_memory == "tried to allocate 1 GiB"
+    assert opened.measurement.peak_bytes == 9
 
 
-def test_out_of_memory_lets_go_of_what_its_frames_held():
+def test_out_of_memory_frees_the_tensors_of_its_frames():
     tensors = []
 
     def body():
@@ -188,28 +188,28 @@ def test_out_of_memory_lets_go_of_what_its_frames_held():
         raise MemoryError("no more")
 
     watched = []
-    with pytest.raises(MemoryError) as kept, window(Scripted(stretch(1, 1))):
+    with pytest.raises(MemoryError) as kept, window(Scripted(interval(1, 1))):
         body()
     assert kept.value.__traceback__ is not None
     assert torch._C._storage_Use_Count(watched[0]._cdata) == 1
 
 
 def test_other_errors_go_on_and_leave_nothing_open():
-    backend = Scripted(stretch(1, 1), stretch(1, 1))
-    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+    backend = Scripted(interval(1, 1), interval(1, 1))
+    with pytest.raises(ValueError, match="x"), window(backend) as opened:
         raise ValueError("x")
-    assert seen.measurement.out_of_memory is None
+    assert opened.measurement.out_of_memory is None
     with window(backend):
         pass
     assert backend.calls.count("gauge") == 2
 
 
-def test_held_tensors_are_those_of_the_window_at_its_highest():
+def test_held_tensors_are_those_at_the_peak_of_the_window():
     old, own, later = (Held(n, (n,), "uint8", "empty", "", "") for n in (5, 6, 7))
     backend = Scripted(
-        stretch(5, 5, held=((0, old),), births=0),
-        stretch(6, 6, held=((0, old), (1, own)), births=1),
-        stretch(7, 0, held=((0, old), (1, own), (2, later)), births=2),
+        interval(5, 5, held=((0, old),), first_allocation=0),
+        interval(6, 6, held=((0, old), (1, own)), first_allocation=1),
+        interval(7, 0, held=((0, old), (1, own), (2, later)), first_allocation=2),
     )
     with window(backend, trace=True) as outer, window(backend, trace=True) as inner:
         pass
@@ -223,14 +223,14 @@ def test_automatic_collection_is_off_inside_and_as_before_after(enabled):
     before = gc.isenabled()
     try:
         gc.enable() if enabled else gc.disable()
-        with window(Scripted(stretch(1, 1))):
+        with window(Scripted(interval(1, 1))):
             assert not gc.isenabled()
         assert gc.isenabled() is enabled
     finally:
         gc.enable() if before else gc.disable()
 
 
-def test_garbage_from_before_is_collected_before_and_none_inside():
+def test_garbage_is_collected_before_the_window_and_not_inside():
     class Node:
         pass
 
@@ -240,20 +240,20 @@ def test_garbage_from_before_is_collected_before_and_none_inside():
         node.tensor = torch.empty(1000)
 
     cycle()
-    with window(Cpu()) as seen:
+    with window(Cpu()) as opened:
         cycle()
-    assert seen.measurement.retained_bytes == 4000
+    assert opened.measurement.retained_bytes == 4000
 
 
-def test_another_thread_measures_for_itself():
+def test_another_thread_measures_separately():
     numbers = []
 
     def body():
-        with window(Cpu()) as seen:
+        with window(Cpu()) as opened:
             torch.empty(100)
-        numbers.append(seen.measurement.peak_bytes)
+        numbers.append(opened.measurement.peak_bytes)
 
-    with window(Scripted(stretch(1, 1))):
+    with window(Scripted(interval(1, 1))):
         thread = threading.Thread(target=body)
         thread.start()
         thread.join()
@@ -261,14 +261,14 @@ def test_another_thread_measures_for_itself():
 
 
 def test_reserved_bytes_begin_with_an_empty_cache_in_an_inner_window_too():
-    backend = Scripted(*[stretch(1, 1)] * 3)
+    backend = Scripted(*[interval(1, 1)] * 3)
     with window(backend), window(backend, "reserved"):
         pass
     assert backend.calls[:5] == ["gauge", "start", "stop", "empty", "start"]
 
 
 def test_windows_may_end_in_the_order_they_began():
-    backend = Scripted(stretch(10, 10), stretch(20, 20), stretch(5, 5))
+    backend = Scripted(interval(10, 10), interval(20, 20), interval(5, 5))
     first, second = window(backend), window(backend)
     one, two = first.__enter__(), second.__enter__()
     first.__exit__(None, None, None)
@@ -278,8 +278,8 @@ def test_windows_may_end_in_the_order_they_began():
     assert (one.measurement.peak_bytes, two.measurement.peak_bytes) == (30, 25)
 
 
-def test_nothing_is_left_open_by_a_generator_that_is_left():
-    backend = Scripted(*[stretch(1, 1)] * 4)
+def test_an_unfinished_generator_leaves_no_window_open():
+    backend = Scripted(*[interval(1, 1)] * 4)
 
     def suspended():
         with window(backend):
@@ -299,14 +299,14 @@ def test_nothing_is_left_open_by_a_generator_that_is_left():
     generator.close()
 
 
-def test_out_of_memory_is_found_behind_the_error_it_led_to():
-    backend = Scripted(stretch(1, 1))
-    with pytest.raises(ValueError, match="x"), window(backend) as seen:
+def test_out_of_memory_is_found_in_the_cause_of_an_error():
+    backend = Scripted(interval(1, 1))
+    with pytest.raises(ValueError, match="x"), window(backend) as opened:
         raise ValueError("x") from MemoryError("no more")
-    assert seen.measurement.out_of_memory == "no more"
+    assert opened.measurement.out_of_memory == "no more"
 
 
 def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
-    with window(Scripted(stretch(1, 1, out_of_memory="refused"))) as seen:
+    with window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened:
         pass
-    assert seen.measurement.out_of_memory == "refused"
+    assert opened.measurement.out_of_memory == "refused"

@@ -1,4 +1,4 @@
-"""PyTorch's own allocator, under the null runtime, and random things that happen to it."""
+"""Feeds random events to PyTorch's own allocator under the null runtime."""
 
 import random
 import sys
@@ -26,7 +26,7 @@ LIMITS = (1, 511, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * M
 
 
 class Real:
-    """The allocator of the current device, as if it were fresh."""
+    """Returns the allocator of the current device, emptied."""
 
     def __init__(self):
         torch.empty(1, device="cuda")
@@ -65,9 +65,9 @@ class Real:
 
 
 def events(memory, seed, steps, tidy):
-    """Random events, each given while the one before has happened to the memory.
+    """Yields random events; each depends on the memory after the previous event.
 
-    Where it is tidy, much is freed at a time now and then; otherwise memory comes in pieces.
+    If ``tidy`` is true, some events free many tensors at once; otherwise memory fragments.
     """
     rng = random.Random(seed)
     for _ in range(steps):
@@ -77,7 +77,7 @@ def events(memory, seed, steps, tidy):
         elif chance < 0.9:
             yield ["free", rng.randrange(live)]
         elif chance < 0.94:
-            # Where several streams are awaited, PyTorch has them in an order of its own.
+            # PyTorch waits for several streams in an order of its own.
             index = rng.randrange(live)
             yield ["record_stream", index, memory.live[index][1] or rng.randrange(2)]
         elif chance < 0.96:
@@ -88,7 +88,7 @@ def events(memory, seed, steps, tidy):
 
 
 def size(rng):
-    """Bytes of an allocation, of every kind that the allocator tells apart."""
+    """Returns the bytes of an allocation, of each kind that the allocator distinguishes."""
     chance = rng.random()
     if chance < 0.1:
         return rng.choice(LIMITS)
@@ -104,7 +104,7 @@ def size(rng):
 
 
 def record(seed, steps, tidy):
-    """Events, and what changed in the statistics with each."""
+    """Returns events, and the change of the statistics at each event."""
     real, told, known = Real(), [], {}
     for event in events(real, seed, steps, tidy):
         now = play(real, event)
@@ -114,7 +114,7 @@ def record(seed, steps, tidy):
 
 
 def compare(settings, capacity, seed, steps, tidy):
-    """The first event after which the model differs, if any, and the real statistics at the end."""
+    """Returns the first event after which the model differs, and the final real statistics."""
     real, model = Real(), Model(settings, capacity)
     for event in events(real, seed, steps, tidy):
         expected, found = play(real, event), play(model, event)

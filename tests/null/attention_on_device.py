@@ -10,13 +10,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 aten = torch.ops.aten
 CODES = {0: "m", 1: "f", 2: "e", 3: "c"}
 NO_KERNEL, NO_BACKEND = "No available kernel", "No viable backend"
-#: What a device says to a call that it has no kernel for.
+#: The errors of a device that has no kernel for a call.
 UNABLE = (NO_KERNEL, NO_BACKEND, "no kernel found", "only supports Ampere", "not supported")
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def choices():
-    """A letter for each question: math, flash, efficient, cuDNN, - none allowed, x none can."""
+    """Returns a letter for each call: math, flash, efficient, cuDNN, - none allowed, x none can."""
     return "".join(map(choice, cases.questions()))
 
 
@@ -44,7 +44,7 @@ def choice(case):
 
 @contextlib.contextmanager
 def setting(name):
-    """The switches as a program would set them."""
+    """Sets the switches as a program would."""
     flash, efficient, math = FUSED
     cudnn = SDPBackend.CUDNN_ATTENTION
     allowed = {
@@ -70,7 +70,7 @@ def setting(name):
 
 
 def operators():
-    """Events of each operator of each case that runs here."""
+    """Returns the events of each operator of each case that runs here."""
     rows = []
     for operator, case in cases.operator_calls():
         arguments = cases.arguments(operator, case, "cuda")
@@ -91,15 +91,15 @@ def called(operator, arguments, deterministic):
 
 
 def calls():
-    """Events of ``scaled_dot_product_attention`` and its backward, by whichever backend."""
+    """Returns the events of ``scaled_dot_product_attention`` and its backward, by any backend."""
     one = torch.ones(2, 2, device="cuda", requires_grad=True)
-    (one @ one).sum().backward()  # now cuBLAS has the workspaces that it keeps
+    (one @ one).sum().backward()  # creates the workspaces of cuBLAS
     told = ([case, backend, *attended(case, backend)] for case, backend in cases.attended())
     return [row for row in told if row[2] is not None]
 
 
 def attended(case, backend):
-    """Events of forward, and of backward where a gradient is wanted; None where it cannot run."""
+    """Returns the events of forward and backward, or None if the call cannot run."""
     given, keywords = cases.call(case, "cuda")
     result = []
     with sdpa_kernel([getattr(SDPBackend, cases.BACKENDS[backend])]):
@@ -111,7 +111,7 @@ def attended(case, backend):
 
 
 def events(call):
-    """What *call* allocates and frees, in order; None where it cannot run here."""
+    """Returns the allocations and frees of *call* in order, or None if it cannot run here."""
     torch.cuda.memory._record_memory_history(context=None, max_entries=1 << 16)
     try:
         result = call()

@@ -16,11 +16,11 @@ from pytest_attnmem.profiles import find_profile
 HERE = Path(__file__).parent
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
 
-#: What a script may use, and how it answers. Torch may abort a process that ends while autograd's
-#: thread still lets go of a graph; so the answer is the last thing a script does.
+#: The names that a script may use. A script answers last, and ends at once: torch may abort a
+#: process that ends while autograd's thread still frees a graph.
 PROLOGUE = """
 import json, os, sys
-from pytest_attnmem.nulldevice import observe
+from pytest_attnmem.nulldevice import counts
 MIB, GIB = 2**20, 2**30
 def answer(*values):
     print(json.dumps(values), flush=True)
@@ -30,7 +30,7 @@ def answer(*values):
 
 @pytest.fixture(scope="session", autouse=True)
 def cuda_build():
-    """Skip where there is no CUDA build, no compiler, or a real driver."""
+    """Skips the tests if there is no CUDA build or no compiler, or if there is a real driver."""
     try:
         environment(find_profile("A100-80GB"))
     except BackendUnavailable as error:
@@ -39,7 +39,7 @@ def cuda_build():
 
 @pytest.fixture
 def under():
-    """Run a script on the null device; what it gave to ``answer``."""
+    """Returns a function that runs a script on the null device and returns its ``answer``."""
 
     def run(script, device="A100-80GB", devices=1, **variables):
         paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])

@@ -1,8 +1,8 @@
 """Record the peaks of the workloads: ``python tests/null/record.py``, with the CUDA build of torch.
 
-Each workload runs on the null device in a process of its own, as ``workloads.py`` says, and what
-PyTorch's own allocator counted is written to ``tests/data/cuda/workloads.json``. What needs cuDNN
-on a device is left out there: its scratch is known on a GPU alone.
+Each workload runs on the null device in a process of its own, as ``workloads.py`` describes. The
+counts of PyTorch's own allocator go to ``tests/data/cuda/workloads.json``. A workload that needs
+cuDNN is left out on that device, because only a GPU knows cuDNN's scratch.
 """
 
 import json
@@ -22,10 +22,10 @@ DEVICES = ("A100-80GB", "A10G", "H100")
 SCRIPT = """
 import json, os, sys
 import workloads
-from pytest_attnmem.nulldevice import observe, program
+from pytest_attnmem.nulldevice import counts, program
 program.prepare()
 peaks = workloads.peaks(sys.argv[1])
-print(json.dumps([peaks, observe.unknown_calls()]), flush=True)
+print(json.dumps([peaks, counts.unknown_calls()]), flush=True)
 os._exit(0)
 """
 
@@ -59,7 +59,7 @@ def about(profile):
 
 
 def record(profile, workload):
-    """Requested, allocated and reserved bytes; None where cuDNN was asked for."""
+    """Returns requested, allocated and reserved bytes, or None if cuDNN was called."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, workload],
         env={**os.environ, **environment(profile), "PYTHONPATH": str(Path(__file__).parent)},

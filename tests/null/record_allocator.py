@@ -1,7 +1,7 @@
 """Record PyTorch's allocator: ``python tests/null/record_allocator.py``, with its CUDA build.
 
-Random events on a null device of 600 MiB, under each of the settings below, one process each, go to
-``tests/data/cuda/allocator.json`` with what changed in the statistics after each of them.
+The script plays random events on a null device of 600 MiB, one process for each of the settings
+below. The events, each with its change of the statistics, go to ``tests/data/cuda/allocator.json``.
 """
 
 import json
@@ -49,7 +49,7 @@ def main():
 
 
 def recorded(settings, seed):
-    """Half of the events on a device that is tidied up now and then, or on one that is not."""
+    """Returns the events of a run; even seeds free many tensors at once, odd seeds fragment."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps([seed, 200, seed % 2 == 0])],
         env={

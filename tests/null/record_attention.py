@@ -1,11 +1,12 @@
 """Record attention: ``python tests/null/record_attention.py``, with the CUDA build of torch.
 
-On the null device, one process a device: which backend PyTorch takes for each of the questions in
-``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``, and what each
-operator, and ``scaled_dot_product_attention`` as a whole, allocates and frees meanwhile to
-``attention-operators.json`` and ``attention-calls.json``, all in ``tests/data/cuda/``.
+Each null device has a process of its own. PyTorch's backend for each of the questions in
+``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``. The memory
+events of each operator go to ``attention-operators.json``, those of
+``scaled_dot_product_attention`` as a whole to ``attention-calls.json``. All are in
+``tests/data/cuda/``.
 
-Events are ``+bytes`` for an allocation, as requested, and ``-n`` where the n-th of them is freed.
+An event is ``+bytes`` for a requested allocation, and ``-n`` for the free of the n-th allocation.
 """
 
 import json
@@ -22,7 +23,7 @@ from pytest_attnmem.profiles import PROFILES, find_profile
 TESTS = Path(__file__).parents[1]
 CASES = TESTS / "backends" / "simulated" / "attention"
 DATA = TESTS / "data" / "cuda"
-#: A device of every compute capability: that of the last has no profile of its own.
+#: A device of each compute capability; the last capability has no profile of its own.
 DECIDING = {
     **{device.compute_capability: device for device in PROFILES.values()},
     (12, 0): replace(find_profile("RTX 4090"), compute_capability=(12, 0)),
@@ -45,7 +46,7 @@ def main():
 
 
 def on(device, what):
-    """What ``attention_on_device`` has to say there."""
+    """Returns the answer of ``attention_on_device`` on that device."""
     paths = os.pathsep.join(map(str, (Path(__file__).parent, CASES, TESTS.parent)))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, what],

@@ -1,7 +1,8 @@
 """Record the held-out workloads: ``python tests/null/record_held_out.py``, with the CUDA build.
 
-As ``record.py`` does with the others: on the null device, one process a workload, into
-``tests/data/cuda/workloads-held-out.json``. What needs cuDNN, or reads the device, is left out.
+Like ``record.py``, on the null device with one process for each workload; the peaks go to
+``tests/data/cuda/workloads-held-out.json``. A workload that needs cuDNN or reads the device is left
+out.
 """
 
 import json
@@ -24,7 +25,7 @@ SCRIPT = """
 import json, os, sys, warnings
 warnings.simplefilter("ignore")
 import torch
-from pytest_attnmem.nulldevice import observe, program
+from pytest_attnmem.nulldevice import counts, program
 program.prepare()
 from workloads_held_out import WORKLOADS
 
@@ -38,7 +39,7 @@ except RuntimeError as error:
 peaks = torch.cuda.memory_stats()
 kinds = ("requested", "allocated", "reserved")
 peaks = [peaks[f"{kind}_bytes.all.peak"] for kind in kinds]
-print(json.dumps([peaks, observe.unknown_calls(), refused]), flush=True)
+print(json.dumps([peaks, counts.unknown_calls(), refused]), flush=True)
 os._exit(0)
 """
 
@@ -57,7 +58,7 @@ def main():
 
 
 def recorded(case):
-    """Requested, allocated and reserved bytes; None where they cannot be known here."""
+    """Returns requested, allocated and reserved bytes, or None if they are unknown here."""
     device, workload = case
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, workload],

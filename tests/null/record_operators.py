@@ -1,7 +1,7 @@
 """Record what operators allocate: ``python tests/null/record_operators.py``, with the CUDA build.
 
-Each call runs on the null device, alone, between two readings of the allocator's own history;
-matrix products have made their workspaces before. What was seen is written to
+Each call runs alone on the null device, between two readings of the allocator's own history;
+the workspaces of matrix products exist before. The events go to
 ``tests/data/cuda/operators.json``; ``operators-held-out.json`` has calls drawn at random after the
 tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
 """
@@ -48,7 +48,7 @@ def recorded_on(device, calls):
 
 
 def merged(*every):
-    """One row for all devices: a trace of each where they differ, or where one could not run it."""
+    """Returns a row for all devices: one trace, or one for each device if they differ."""
     traces = {
         device: row.pop("trace")
         for device, row in zip(DEVICES, every, strict=True)
@@ -62,7 +62,7 @@ def merged(*every):
 
 
 def record(calls):
-    """In a process of its own under the null runtime: a line for each call of a set."""
+    """Prints a line for each call of a set, in a process of its own under the null runtime."""
     import importlib
 
     warm()
@@ -72,11 +72,11 @@ def record(calls):
         except (RuntimeError, NotImplementedError) as error:
             print(json.dumps(row), flush=True)
             print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
-    os._exit(0)  # torch may abort a process that ends while threads of its own still run
+    os._exit(0)  # torch may abort a process that ends while torch's threads run
 
 
 def warm():
-    """Make what is made once in a process."""
+    """Makes the allocations that happen once in a process."""
     import torch
 
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
@@ -86,7 +86,7 @@ def warm():
 
 
 def traced(row):
-    """Run a call, and say what happened to memory meanwhile."""
+    """Returns the memory events of a call."""
     import described
     import torch
 
@@ -107,7 +107,7 @@ def traced(row):
 
 
 def words(entries, places):
-    """The history's entries as a trace."""
+    """Returns the entries of the history as a trace."""
     live, events, names = {}, [], {}
     for entry in entries:
         if entry["action"] == "alloc":

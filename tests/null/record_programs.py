@@ -1,8 +1,8 @@
 """Record programs: ``python tests/null/record_programs.py``, with the CUDA build of torch.
 
-On the null device, one process a device: the peaks of the programs in
-``tests/backends/simulated/programs.py`` as PyTorch's own allocator counts them, each from an
-emptied allocator on, go to ``tests/data/cuda/programs.json``. What a device refuses is left out.
+Each null device has a process of its own. The peaks of the programs in
+``tests/backends/simulated/programs.py``, as PyTorch's own allocator counts them from an empty
+state, go to ``tests/data/cuda/programs.json``. A program that a device refuses is left out.
 """
 
 import json
@@ -23,7 +23,7 @@ import gc, json, os, sys, warnings
 warnings.simplefilter("ignore")
 import torch
 from programs import PROGRAMS
-from pytest_attnmem.nulldevice import observe
+from pytest_attnmem.nulldevice import counts
 
 torch.cuda.init()
 found = {}
@@ -32,7 +32,7 @@ for name, program in PROGRAMS.items():
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    calls = observe.unknown_calls()
+    calls = counts.unknown_calls()
     if torch.cuda.memory_reserved():
         raise SystemExit(f"{name} begins with {torch.cuda.memory_reserved()} bytes reserved")
     try:
@@ -40,7 +40,7 @@ for name, program in PROGRAMS.items():
     except RuntimeError as error:
         print(name, error, file=sys.stderr)
         continue
-    if observe.unknown_calls() == calls:
+    if counts.unknown_calls() == calls:
         peaks = torch.cuda.memory_stats()
         kinds = ("requested", "allocated", "reserved")
         found[name] = [peaks[f"{kind}_bytes.all.peak"] for kind in kinds]

@@ -1,11 +1,11 @@
-"""PyTorch's allocator under the null runtime, against what is known of it, to the byte."""
+"""PyTorch's allocator under the null runtime against published facts, to the byte."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-#: Written by ``record.py``; what is recorded there was first found by another null runtime.
+#: Written by ``record.py``; another null runtime measured the same numbers first.
 RECORDED = json.loads(
     Path(__file__).parents[1].joinpath("data", "cuda", "workloads.json").read_text("utf-8")
 )["peaks"]

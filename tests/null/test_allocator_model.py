@@ -110,8 +110,8 @@ REFUSED = [
     "expandable_segments_reserve:0.5",
     "MAX_SPLIT_SIZE_MB:40",
 ]
-#: PyTorch reads as much of these as it can, so that they mean something else than they say; or it
-#: takes the backend for granted once it runs.
+#: PyTorch parses only a part of these, so their meaning differs from their text; or it ignores the
+#: backend once it runs.
 STRICTER = ["max_split_size_mb:40MB", "max_split_size_mb:-1", "garbage_collection_threshold:.8x"]
 
 READ = """
@@ -155,7 +155,7 @@ def test_settings_are_read_alike(under):
 
 
 def whole(settings, size):
-    """What is allocated in an empty cache: up to 1 MiB more than the block, if that is left."""
+    """Returns the block allocated in an empty cache: up to 1 MiB of rest stays with the block."""
     block = settings.block_size(size)
     segment = settings.segment_size(block)
     return segment if block > 1 << 20 and segment - block <= 1 << 20 else block

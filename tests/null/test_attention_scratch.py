@@ -1,4 +1,4 @@
-"""Which attention a device takes by itself, and what each kind allocates, by formulas."""
+"""The attention backend that a device selects, and the allocations of each backend as formulas."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def main(backend, Hkv, N, M, d, bshd=False):
 
 
 def use(under, device, backend, B, H, N, d, dtype="float16", M=None, Hkv=None, bshd=False):
-    """Bytes kept by a forward, its peak, and that of the backward over what was there before."""
+    """Returns the bytes kept by forward, its peak, and the peak that backward adds."""
     sizes = f"B, H, dtype = {B}, {H}, {dtype!r}\n"
     call = f"main({backend!r}, {Hkv or H}, {N}, {M or N}, {d}, {bshd})"
     return under(sizes + USE + call, device)
@@ -103,7 +103,7 @@ FLASH = [
 @pytest.mark.parametrize("device", ["A100-80GB", "H100"])
 @pytest.mark.parametrize("sizes", FLASH, ids=str)
 def test_flash(under, device, sizes):
-    """Forward: output, log-sum-exp and random state. Backward: dq_accum and softmax_d besides."""
+    """Forward: output, log-sum-exp and random state. Backward: also dq_accum and softmax_d."""
     B, H, N, d = (sizes[name] for name in "BHNd")
     Hkv, rows = sizes.get("Hkv", H), up(N, 128)
     kept, forward, backward = use(under, device, "FLASH_ATTENTION", **sizes)
@@ -150,7 +150,7 @@ def test_efficient(under, device, itemsize, d, N):
     blocks = -(-N // rows) * -(-d // columns)
     tensor, sums = B * H * N * d, 4 * B * H * N
     workspace = B * H * blocks * (16 + 4 * rows * columns)
-    # In float, the row sums are taken of a product that is let go before the workspace.
+    # In float, the product for the row sums is freed before the workspace is allocated.
     product = 4 * tensor + sums if itemsize == 4 else 0
     assert backward == 3 * itemsize * tensor + sums + max(workspace, product)
 
@@ -164,5 +164,5 @@ def test_math(under, device):
     assert kept == 3 * 4 * tensor + 4 * scores + 2 * tensor
     widened = 5 * 4 * tensor
     assert forward == widened + 8 * scores + scores + B * H * N + 4
-    # The gradient of V, and of the scores' softmax: in, out, and their product.
+    # The gradients of V and of the softmax of the scores: in, out, and their product.
     assert backward == 4 * tensor + 3 * 4 * scores

@@ -1,4 +1,4 @@
-"""What the null runtime lets a program see of its devices."""
+"""The devices of the null runtime, as a program sees them."""
 
 import pytest
 
@@ -36,7 +36,7 @@ except torch.OutOfMemoryError as error:
     text = str(error)
 s = torch.cuda.memory_stats()
 answer(len(keep), s["num_alloc_retries"], s["num_ooms"], text.split(". ")[1],
-       torch.cuda.mem_get_info(), observe.device_memory())
+       torch.cuda.mem_get_info(), counts.device_memory())
 """
     total = 85_031_714_816
     held = 79 * 2**30
@@ -56,7 +56,7 @@ for _ in range(200):
     del keep
     torch.cuda.empty_cache()
 again = torch.empty(GIB, dtype=torch.uint8, device="cuda").data_ptr()
-answer(first == again, observe.device_memory())
+answer(first == again, counts.device_memory())
 """
     assert under(script) == (True, [2**30, 60 * 2**30])
 
@@ -65,15 +65,15 @@ def test_expandable_segments_take_and_give_back_pages(under):
     script = """
 import torch
 keep = [torch.empty(30 * MIB * (i + 1), dtype=torch.uint8, device="cuda") for i in range(8)]
-reserved, taken = torch.cuda.memory_reserved(), observe.device_memory()[0]
+reserved, taken = torch.cuda.memory_reserved(), counts.device_memory()[0]
 del keep
 torch.cuda.empty_cache()
-after = observe.device_memory()
+after = counts.device_memory()
 try:
     torch.empty(200 * GIB, dtype=torch.uint8, device="cuda")
 except torch.OutOfMemoryError:
-    observe.reset_device_peak()
-    answer(reserved == taken, taken == after[1], after[0], observe.device_memory())
+    counts.reset_device_peak()
+    answer(reserved == taken, taken == after[1], after[0], counts.device_memory())
 """
     found = under(script, PYTORCH_ALLOC_CONF="expandable_segments:True")
     assert found[:3] == (True, True, 0)
@@ -92,7 +92,7 @@ with torch.cuda.stream(side):
     d = torch.empty(GIB, dtype=torch.uint8, device="cuda:1")
     current = torch.cuda.current_device()
 answer(torch.cuda.device_count(), str(c.device), current, side.device.index,
-       [observe.device_memory(i)[0] // GIB for i in range(2)])
+       [counts.device_memory(i)[0] // GIB for i in range(2)])
 """
     assert under(script, devices=2) == (2, "cuda:0", 1, 1, [8, 4])
     found = under(script, devices=2, PYTORCH_ALLOC_CONF="expandable_segments:True")
@@ -118,11 +118,11 @@ def test_reads_are_counted(under):
 import torch
 x = torch.ones(3).cuda()
 y = (x + 1).sum()
-before = observe.device_reads()
+before = counts.device_reads()
 x.tolist(), y.item()
-between = observe.device_reads()
+between = counts.device_reads()
 torch.nonzero(x), x.clone(), torch.ones(3).cuda()
-answer(before, between, observe.device_reads())
+answer(before, between, counts.device_reads())
 """
     assert under(script) == (0, 2, 3)
 
@@ -176,7 +176,7 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(8)]
 [t.start() for t in threads]
 [t.join() for t in threads]
-answer(observe.device_memory()[0], cuda.cudaGetLastError(), observe.unknown_calls())
+answer(counts.device_memory()[0], cuda.cudaGetLastError(), counts.unknown_calls())
 """
     assert under(script) == (0, 0, {})
 

@@ -31,7 +31,7 @@ def test_named():
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the tests on the null device of that name, the profile in this file."""
+    """Runs the tests on the null device of that name, with the profile in this file."""
 
     def ran(file, *arguments):
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What ``docs/null-device.md`` shows is what happens."""
+"""The output in ``docs/null-device.md`` is the real output."""
 
 import re
 import subprocess

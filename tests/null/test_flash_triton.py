@@ -5,12 +5,12 @@ import pytest
 SCRIPT = """
 import torch
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.kernels import flash_triton, flash_triton_programs
+from pytest_attnmem.kernels import flash_triton, _flash_triton_programs
 from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
 for name in ("forward", "query_gradient", "key_gradients"):
-    tuned = getattr(flash_triton_programs, name)
+    tuned = getattr(_flash_triton_programs, name)
     tuned.configs = tuned.configs[-1:]  # one is enough, and compiles in a second
 backend = open_backend("null")
 backend.prime()

@@ -55,7 +55,7 @@ for _ in range(5000):
     code, at = malloc(size)
     assert (code, at) == (0, gap), (code, at, gap)
     live[at] = pages
-    assert observe.device_memory()[0] == sum(live.values()) * PAGE
+    assert counts.device_memory()[0] == sum(live.values()) * PAGE
 answer(len(live) > 100)
 """
     assert under(PRELUDE + script) == (True,)
@@ -74,7 +74,7 @@ answer(free(p + PAGE), free(12345), free(p), free(p), free(None), malloc(0), mal
 def test_memory_counts_until_it_is_released_and_mapped_nowhere(under):
     script = """
 levels = []
-def level(): levels.append(observe.device_memory()[0] // PAGE)
+def level(): levels.append(counts.device_memory()[0] // PAGE)
 (_, p), (_, a), (_, b) = reserve(8 * PAGE), create(PAGE), create(2 * PAGE)
 level()
 codes = [map(p, PAGE, a), map(p + PAGE, 2 * PAGE, b)]
@@ -132,7 +132,7 @@ ctypes.memset(p, 7, PAGE)
 source, away = ctypes.create_string_buffer(b"abc", 3), ctypes.create_string_buffer(3)
 cuda.cudaMemcpy(p, source, c_size_t(3), 4)
 cuda.cudaMemcpy(away, p, c_size_t(3), 4)
-level = observe.device_memory()[0]
+level = counts.device_memory()[0]
 free(p.value)
 _, again = malloc(PAGE)
 cuda.cudaMemcpy(away, c_void_p(again), c_size_t(2), 4)

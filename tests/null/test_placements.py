@@ -1,4 +1,4 @@
-"""Programs on both sides, on the null device: the truth that the simulated one is held to."""
+"""Programs with CPU and CUDA tensors on the null device: the reference of the simulation."""
 
 SCRIPT = """
 import sys

@@ -1,4 +1,4 @@
-"""Programs that bring code of their own: Triton, compiled code, optimizers, and what is refused."""
+"""Programs with their own kernels: Triton, compiled code, optimizers, and refused calls."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ torch.cuda.synchronize()
 try:
     add_one[(1,)](torch.empty(1000), out, 1000, BLOCK=1024)
 except ValueError as error:
-    answer(torch.cuda.memory_allocated(), str(error).split("(")[0], observe.unknown_calls())
+    answer(torch.cuda.memory_allocated(), str(error).split("(")[0], counts.unknown_calls())
 """
 
 COMPILED = """
@@ -35,7 +35,7 @@ eager = step(block, x)
 compiled = torch.compile(block)
 step(compiled, x)
 numbers = {step(compiled, x) for _ in range(3)}
-answer(len(numbers), max(numbers) < eager, observe.unknown_calls())
+answer(len(numbers), max(numbers) < eager, counts.unknown_calls())
 """
 
 FLEX = """
@@ -46,7 +46,7 @@ attention = torch.compile(flex_attention)
 attention(q, q, q).sum().backward()
 torch.cuda.reset_peak_memory_stats()
 attention(q, q, q).sum().backward()
-answer(torch.cuda.max_memory_allocated() < 2 * 4096 * 4096 * 2, observe.unknown_calls())
+answer(torch.cuda.max_memory_allocated() < 2 * 4096 * 4096 * 2, counts.unknown_calls())
 """
 
 STEP = """
@@ -60,7 +60,7 @@ for fused in (True, False):
     target = torch.zeros(2 * 128, dtype=torch.long, device="cuda")
     F.cross_entropy(logits.float().view(-1, 64), target).backward()
     optimizer.step()
-answer(logits.dtype == torch.float16 or str(logits.dtype), observe.unknown_calls())
+answer(logits.dtype == torch.float16 or str(logits.dtype), counts.unknown_calls())
 """
 
 
@@ -87,13 +87,13 @@ def step(N):
     return forward, memory.max_memory_allocated() - kept
 sizes = (1024, 2048, 4096)
 [step(N) for N in sizes]
-answer(*(step(N) for N in sizes), observe.unknown_calls())
+answer(*(step(N) for N in sizes), counts.unknown_calls())
 """
 
 
 @pytest.fixture
 def caches(tmp_path):
-    """Compiled kernels of a test's own, so that none of an earlier one is taken."""
+    """Returns variables that give each test an empty cache of compiled kernels."""
     return {
         "TRITON_CACHE_DIR": str(tmp_path / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
@@ -123,7 +123,7 @@ import torch
 try:
     torch.nn.Conv2d(3, 8, 3, device="cuda")(torch.empty(2, 3, 32, 32, device="cuda"))
 except RuntimeError as error:
-    answer(str(error), observe.unknown_calls())
+    answer(str(error), counts.unknown_calls())
 """
     assert under(script) == ("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", {"cudnnCreate": 1})
 
@@ -136,7 +136,7 @@ try:
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
         x + 1
 except RuntimeError as error:
-    answer(str(error).splitlines()[0], observe.unknown_calls()["cudaStreamBeginCapture"])
+    answer(str(error).splitlines()[0], counts.unknown_calls()["cudaStreamBeginCapture"])
 """
     assert under(script) == ("CUDA error: operation not supported", 1)
 
@@ -147,7 +147,7 @@ import ctypes
 cuda = ctypes.CDLL(None)
 codes = [cuda.cudaIpcGetMemHandle(None, None), cuda.cudaIpcGetMemHandle(None, None),
          cuda.cudaProfilerStart(), cuda.cublasSgemm_v2(), cuda.cuMulticastCreate(None, None)]
-answer(codes, observe.unknown_calls())
+answer(codes, counts.unknown_calls())
 """
     counted = {"cuMulticastCreate": 1, "cudaIpcGetMemHandle": 2, "cudaProfilerStart": 1}
     assert under(script) == ([801, 801, 0, 0, 801], counted)
@@ -176,5 +176,5 @@ def test_somebody_elses_triton_kernels_run_forward_and_backward(under, caches):
     assert unknown == {}
     short, middle, long = ((forward, backward) for forward, backward in steps)
     assert middle[0] == 8 * 2**20  # at 2048 tokens
-    for at in (0, 1):  # each is a straight line, by second differences
+    for at in (0, 1):  # second differences are zero: each is a straight line
         assert long[at] - middle[at] == 2 * (middle[at] - short[at])

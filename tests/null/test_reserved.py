@@ -22,7 +22,7 @@ answer(before // MIB, after // MIB, opened.measurement.reserved_bytes // MIB)
 @pytest.mark.parametrize(
     ("settings", "before", "after", "grown"),
     [
-        # Pages of 20 MiB: 16 MiB beside the older 24 MiB are free, and the tensor begins there.
+        # Pages of 20 MiB: 16 MiB beside the older 24 MiB are free, so the tensor starts there.
         ("expandable_segments:True", 40, 100, 60),
         ("expandable_segments:False", 24, 88, 64),
     ],

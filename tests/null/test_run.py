@@ -18,7 +18,7 @@ torch.ones(4, device="cuda").sum().item() + torch.ones(4, device="cuda").long().
 
 @pytest.fixture
 def attnmem(tmp_path):
-    """Run the command in a folder of its own."""
+    """Returns a function that runs the command in a folder of its own."""
 
     def run(*arguments):
         return subprocess.run(
@@ -42,7 +42,7 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     assert done.stderr.splitlines() == [
         "attnmem: null:2xH100: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB"
         " reserved",
-        "attnmem: reads of device memory that got zeros: 2",
+        "attnmem: reads of device memory that returned zeros: 2",
     ]
     assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
         "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 2},

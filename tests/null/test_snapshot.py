@@ -1,4 +1,4 @@
-"""The evidence that a session on the null device leaves of what was over."""
+"""The files about tests over their budget that a session on the null device writes."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_within(qkv):
 
 @pytest.fixture
 def evidence(tmp_path):
-    """What a session wrote: the rows, and the files by their kind."""
+    """Returns the rows and the files, by kind, that a session wrote."""
     tmp_path.joinpath("test_it.py").write_text(TESTS, "utf-8")
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull)
     options = ("--attnmem-backend=null", "--attnmem-json=rows.json", "--attnmem-artifacts=out")
@@ -58,7 +58,7 @@ def test_a_trace_and_a_snapshot_that_the_viewer_opens_and_nothing_of_what_is_wit
     row = rows["test_it.py::test_over"]
     levels = row.timeline.levels()
     assert max(levels) == row.peak_bytes
-    scratch = [span.held.op for span in row.timeline.spans if span.held.op.endswith("(scratch)")]
+    scratch = [span.held.op for span in row.timeline.spans if span.held.scratch]
     assert scratch
     assert rows["test_it.py::test_within"].timeline is None
     trace, snapshot = (

@@ -1,7 +1,7 @@
-"""The workloads whose peaks ``record.py`` records, as attention is written.
+"""The workloads of ``record.py``: attention in the usual ways of writing it.
 
 Each runs once in a fresh process from ``torch.cuda.init()`` on: inputs, parameters and workspaces
-of cuBLAS are inside the window. Inputs are uninitialised: only memory means anything.
+of cuBLAS are inside the window. Inputs are uninitialised, because only memory matters.
 """
 
 from functools import partial
@@ -67,7 +67,7 @@ def linear():
     keys = F.elu(k) + 1
     queries = F.elu(q) + 1
     norm = 1 / (torch.einsum("bhnd,bhd->bhn", queries, keys.sum(2)) + 1e-6)
-    # Of the states only what backward saves may live on: so they have no name here.
+    # The states have no name here, so that only the tensors saved for backward stay allocated.
     mixed = "bhnd,bhde,bhn->bhne"
     out = torch.einsum(mixed, queries, torch.einsum("bhnd,bhne->bhde", keys, v), norm)
     train(out)
@@ -135,7 +135,7 @@ WORKLOADS = {
 
 
 def peaks(name):
-    """Requested, allocated and reserved bytes at their highest."""
+    """Returns the peaks of requested, allocated and reserved bytes."""
     torch.cuda.init()
     torch.cuda.reset_peak_memory_stats()
     WORKLOADS[name]()

@@ -1,7 +1,7 @@
-"""Workloads that no table of scratch was fitted to: written and recorded after those were done.
+"""Workloads written and recorded after all tables of scratch, so no table was fitted to them.
 
-As in ``workloads.py``, each runs once in a fresh process from ``torch.cuda.init()`` on. Whole
-models and training steps rather than single layers, sizes that are no powers of two among them.
+As in ``workloads.py``, each runs once in a fresh process from ``torch.cuda.init()`` on. They are
+whole models and training steps rather than single layers, some with sizes not a power of two.
 ``record_held_out.py`` records them.
 """
 
@@ -23,7 +23,7 @@ def tokens(batch, length, vocabulary):
 
 
 class Attention(nn.Module):
-    """Multi-head attention with a kernel of one's own."""
+    """Multi-head attention with a custom kernel."""
 
     def __init__(self, width, heads, attend):
         super().__init__()
@@ -36,7 +36,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Normalised before attention and before the two layers that follow it."""
+    """Normalised before attention and before the two layers after it."""
 
     def __init__(self, width, heads, attend, dropout=0.0):
         super().__init__()
@@ -197,7 +197,7 @@ def talking_heads():
 
 
 def top_k_attention():
-    """Each query takes the 32 keys that it likes best."""
+    """Each query attends to the 32 keys with the highest scores."""
     B, H, N, d = 1, 4, 900, 64
     q, k, v = (empty(B, H, N, d, requires_grad=True) for _ in range(3))
     best, where = (q @ k.mT).topk(32, -1)
@@ -281,7 +281,7 @@ def checkpointed_blocks(use_reentrant):
 
 
 def encoder_decoder():
-    """``nn.Transformer`` as it comes, a mask for the target, Adam."""
+    """``nn.Transformer`` with defaults, a mask for the target, Adam."""
     model = nn.Transformer(128, 4, 2, 2, 512, batch_first=True, device="cuda")
     optimizer = torch.optim.Adam(model.parameters(), amsgrad=True, foreach=False)
     source, target = empty(4, 200, 128), empty(4, 150, 128)

@@ -75,7 +75,7 @@ def test_a_real_gpu_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(build.os.path, "exists", lambda path: path == "/dev/nvidiactl")
     assert refusal(build.refuse_elsewhere) == (
-        "the null device does not run beside a GPU: /dev/nvidiactl is here"
+        "the null device cannot run beside a GPU: found /dev/nvidiactl"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_real_driver_is_refused_and_our_own_is_not(monkeypatch):
     monkeypatch.setattr(build.os.path, "exists", lambda path: False)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
     assert refusal(build.refuse_elsewhere) == (
-        "the null device does not run beside a real driver: libcuda.so.1 is here"
+        "the null device cannot run beside a real driver: found libcuda.so.1"
     )
     Driver.attnmem_null_unknown = None
     build.refuse_elsewhere()
@@ -97,11 +97,11 @@ def test_a_machine_without_a_compiler_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     assert refusal(build.find_compiler) == (
-        "the null device needs a C compiler: none of cc, gcc and clang is there"
+        "the null device needs a C compiler: found none of cc, gcc and clang"
     )
     monkeypatch.setenv("CC", "tcc -m64")
     assert refusal(build.find_compiler) == (
-        "the null device needs a C compiler: CC=tcc -m64 is not there"
+        "the null device needs a C compiler: found no CC=tcc -m64"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is said of what the runtime counted."""
+"""The lines about the counters of the runtime."""
 
 import pytest
 
@@ -12,12 +12,12 @@ from pytest_attnmem.nulldevice.counts import remarks, unanswered
         (
             {"cudaX": 2, "cuY": 1},
             0,
-            ["attnmem: the null device has no answer to cudaX (2), cuY (1)"],
+            ["attnmem: the null device does not know these calls: cudaX (2), cuY (1)"],
         ),
-        ({}, 3, ["attnmem: reads of device memory that got zeros: 3"]),
+        ({}, 3, ["attnmem: reads of device memory that returned zeros: 3"]),
     ],
 )
 def test_what_was_counted_is_told_in_a_line_each(calls, reads, lines):
     device = {"devices": "H100", "unknown_calls": calls, "device_reads": reads}
     assert [*remarks(device)] == lines
-    assert [*unanswered(device)] == [line for line in lines if "no answer" in line]
+    assert [*unanswered(device)] == [line for line in lines if "does not know" in line]

@@ -43,13 +43,13 @@ def test_a_text_is_no_library(tmp_path):
     path.write_text("#!/bin/sh\n")
     with pytest.raises(NotElf) as error:
         defined(path)
-    assert str(error.value) == f"{path} is no 64-bit little-endian ELF file"
+    assert str(error.value) == f"{path} is not a 64-bit little-endian ELF file"
 
 
 def test_an_empty_file_is_no_library(tmp_path):
     path = tmp_path / "empty"
     path.touch()
-    with pytest.raises(NotElf, match="is no 64-bit little-endian ELF file"):
+    with pytest.raises(NotElf, match="is not a 64-bit little-endian ELF file"):
         undefined(path)
 
 

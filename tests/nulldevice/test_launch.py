@@ -9,11 +9,11 @@ from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.nulldevice.counts import device_memory, unknown_calls
 from pytest_attnmem.nulldevice.launch import (
     active,
-    become,
     described,
     devices,
     environment,
     present,
+    reexec,
     variables,
 )
 from pytest_attnmem.profiles import PROFILES
@@ -41,6 +41,8 @@ def test_a_program_is_told_its_devices():
         "ATTNMEM_NULL_BUS_BITS": "5120",
         "ATTNMEM_NULL_CLOCK_KHZ": "1980000",
         "ATTNMEM_NULL_MEMORY_CLOCK_KHZ": "2619000",
+        "ATTNMEM_NULL_TENSOR_CLOCK_KHZ": "1830000",
+        "ATTNMEM_NULL_HALF_RATE": "",
     }
 
 
@@ -74,7 +76,7 @@ def test_what_is_preloaded_already_is_kept_and_comes_after():
 def test_no_device_is_refused():
     with pytest.raises(BackendUnavailable) as error:
         environment(H100, 0)
-    assert str(error.value) == "the null device comes in one or more, not in 0"
+    assert str(error.value) == "the number of null devices is 0; use 1 or more"
 
 
 def test_this_process_does_not_run_under_it():
@@ -113,18 +115,18 @@ def test_devices_print_as_they_are_asked_for(text):
 
 
 @pytest.fixture
-def becoming(monkeypatch):
-    """What ``become`` would have run."""
+def reexecuted(monkeypatch):
+    """Returns the list of programs that ``reexec`` would have run."""
     seen = []
     monkeypatch.setattr(launch, "environment", lambda *_: {"LD_PRELOAD": "x.so"})
     monkeypatch.setattr(launch.os, "execvpe", lambda *args: seen.append(args))
     return seen
 
 
-def test_a_process_becomes_the_program_with_these(becoming, monkeypatch):
+def test_a_process_becomes_the_program_with_these(reexecuted, monkeypatch):
     monkeypatch.setenv("KEPT", "1")
-    become(["python", "-c", "pass"], devices("H100"))
-    ((file, command, over),) = becoming
+    reexec(["python", "-c", "pass"], devices("H100"))
+    ((file, command, over),) = reexecuted
     assert (file, command) == ("python", ["python", "-c", "pass"])
     assert (over["KEPT"], over["LD_PRELOAD"]) == ("1", "x.so")
 
@@ -132,15 +134,15 @@ def test_a_process_becomes_the_program_with_these(becoming, monkeypatch):
 def test_a_program_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setattr(launch, "environment", lambda *_: {})
     with pytest.raises(BackendUnavailable) as error:
-        become(["/no/such/program"], devices("H100"))
+        reexec(["/no/such/program"], devices("H100"))
     assert str(error.value) == "cannot run '/no/such/program': No such file or directory"
 
 
-def test_a_python_that_heeds_no_preloading_does_not_start_for_ever(becoming, monkeypatch):
+def test_a_python_that_heeds_no_preloading_does_not_start_for_ever(reexecuted, monkeypatch):
     monkeypatch.setenv("ATTNMEM_NULL_PROFILE", "H100")
     with pytest.raises(BackendUnavailable) as error:
-        become([sys.executable], devices("H100"))
+        reexec([sys.executable], devices("H100"))
     assert str(error.value) == (
-        f"the null device did not come with {sys.executable}: it does not heed LD_PRELOAD"
+        f"the null device was not loaded: {sys.executable} ignores LD_PRELOAD"
     )
-    assert becoming == []
+    assert reexecuted == []

@@ -57,7 +57,7 @@ def test_a_cpu_build_is_refused_with_what_to_install(torch, tmp_path, cuda):
 
 
 def test_missing_headers_are_refused_with_what_to_install(torch, tmp_path):
-    package(tmp_path, "cu13", "cuda.h")  # half of them
+    package(tmp_path, "cu13", "cuda.h")  # the other header is missing
     with pytest.raises(BackendUnavailable) as error:
         describe(torch, [tmp_path / "nvidia"])
     assert str(error.value) == (

@@ -1,4 +1,4 @@
-"""Figures: what every one of them keeps."""
+"""Rules that every figure keeps."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The picture of a roofline, by the data that are drawn."""
+"""The figure of a roofline, by its data."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bars of memory saved: their heights, and the numbers over them."""
+"""Bars of saved memory: their heights, and the numbers above them."""
 
 import pytest
 
@@ -53,5 +53,5 @@ def test_a_kernel_that_was_not_measured_cannot_be_drawn():
     with pytest.raises(AttnMemError) as caught:
         draw([row(512, 1, 1)], of="flash")
     assert str(caught.value) == (
-        "no savings to draw: flash was not measured at N=512; there is standard, linear"
+        "no savings to draw: flash was not measured at N=512; that row has standard, linear"
     )

@@ -1,4 +1,4 @@
-"""The figure of a sweep: the data drawn, the device's limit, and what ran out of memory."""
+"""The figure of a sweep: its data, the device's limit, and points out of memory."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_peaks_over_lengths_and_the_limit():
     assert drawn["_out of memory"] == ([1024], [64])
     assert drawn["GTX 1080, 64.0 MiB; X: out of memory"][1] == [64, 64]
     standard = axes.lines[0]
-    assert standard.get_markevery() == [0, 1]  # where it ran
+    assert standard.get_markevery() == [0, 1]  # the points that fit
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("N, tokens", "peak memory, MiB")
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["64", "256", "1,024"]

@@ -82,7 +82,7 @@ BAD = {
     ),
     "an unknown backend": (
         "1, backend='gpu'",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null,"
+        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, null, cpu,"
         " simulated, scripted, absent; did you mean 'cuda'?",
     ),
     "a backend and another's device": (

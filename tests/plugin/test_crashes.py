@@ -25,10 +25,9 @@ def test_also_within(): memory.use(9)
 DIED = "not enforced: the process died in the test"
 
 
-@pytest.mark.parametrize("workers", ["-n2", "-n4"])
-def test_what_the_dead_process_ran_is_not_enforced_and_the_rest_stands(scripted, workers):
+def test_what_the_dead_process_ran_is_not_enforced_and_the_rest_stands(scripted):
     scripted.write(SUITE)
-    ran = scripted.run(workers, "--attnmem-strict")
+    ran = scripted.run("-n4", "--attnmem-strict")
     assert ran.outcomes == {"passed": 4, "failed": 2}
     assert ran.outcome("test_dies") == ran.outcome("test_dies", metric="retained") == DIED
     assert ran.row("test_dies")["budget"] == "2*lanes"

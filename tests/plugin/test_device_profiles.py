@@ -9,8 +9,8 @@ pytestmark = pytest.mark.usefixtures("simulation_imported")
 PROFILE = """
 from pytest_attnmem.profiles import DeviceProfile
 
-def profile(name="Tiny 1", memory=1 << 30, capability=(9, 0), clock=1000):
-    return DeviceProfile(name, memory, capability, 8, 1 << 20, 256, clock, 1000)
+def profile(name="Tiny 1", memory=1 << 30, capability=(9, 0), clock=1000, **facts):
+    return DeviceProfile(name, memory, capability, 8, 1 << 20, 256, clock, 1000, **facts)
 """
 HOOK = f"{PROFILE}\ndef pytest_attnmem_device_profiles():\n    return "
 
@@ -97,11 +97,27 @@ _CAPABILITIES = (
         ),
         (
             "[profile(memory=0)]",
-            ": device 'Tiny 1' needs memory_bytes to be a whole number of at least 1, got 0",
+            ": device 'Tiny 1' needs memory_bytes to be a whole number >= 1, got 0",
         ),
         (
             "[profile(clock=1.5)]",
-            ": device 'Tiny 1' needs clock_mhz to be a whole number of at least 1, got 1.5",
+            ": device 'Tiny 1' needs clock_mhz to be a whole number >= 1, got 1.5",
+        ),
+        *(
+            (
+                f"[profile(tensor_clock_mhz={clock})]",
+                ": device 'Tiny 1' needs tensor_clock_mhz to be a whole number >= 1 or None,"
+                f" got {clock}",
+            )
+            for clock in (0, 1.5)
+        ),
+        *(
+            (
+                f"[profile(half_rate={rates})]",
+                ": device 'Tiny 1' needs half_rate to be a frozenset of fp32, tf32, fp16, bf16,"
+                f" fp8, int8, fp4, int4, got {rates}",
+            )
+            for rates in ("'fp16'", "frozenset({'fp17'})")
         ),
         *(
             (

@@ -8,8 +8,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _nothing_frozen(quick_collections):
-    """Thaws the objects that the folder's other tests freeze, as in a session of its own."""
+def _nothing_frozen():
+    """Thaws the objects that other tests freeze, as in a session of its own."""
     gc.unfreeze()
     yield
     assert gc.get_freeze_count() == 0

@@ -1,23 +1,24 @@
 """Every option, on the command line and in the ini file."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.backends.registry import BACKENDS
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
-from pytest_attnmem.plugin.options import OPTIONS, Option, Settings
+from pytest_attnmem.plugin.options import OPTIONS, Settings, read_settings
+from pytest_attnmem.report import KINDS
+
+SETTINGS = [setting.name for setting in fields(Settings)]
 
 #: Option → two texts, each with the value that it sets; for a flag, texts of the ini file.
 #: The tests below fail if an option is missing here.
 VALUES = {
     "report": ("true", True, "false", False),
     "backend": ("cpu", "cpu", "accelerator:xpu:0", "accelerator:xpu:0"),
-    "json": ("a.json", Path("a.json"), "b.json", Path("b.json")),
-    "csv": ("a.csv", Path("a.csv"), "b.csv", Path("b.csv")),
-    "markdown": ("a.md", Path("a.md"), "b.md", Path("b.md")),
-    "html": ("a.html", Path("a.html"), "b.html", Path("b.html")),
-    "trend": ("a.json", Path("a.json"), "b.json", Path("b.json")),
+    **{kind: (f"a.{kind}", Path(f"a.{kind}"), f"b.{kind}", Path(f"b.{kind}")) for kind in KINDS},
     "github": ("true", True, "false", False),
     "artifacts": ("a-folder", Path("a-folder"), "b/folder", Path("b/folder")),
     "baseline": ("a-baseline", Path("a-baseline"), "b-baseline", Path("b-baseline")),
@@ -32,17 +33,47 @@ VALUES = {
 
 @pytest.fixture
 def suite(suite):
-    """Returns a suite with the baselines of the options."""
+    """A suite with the baselines that are asked for."""
     for name in ("a-baseline", "b-baseline"):
         suite.write('{"schema": 1, "entries": []}', name)
     return suite
 
 
-each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+#: Disabling contradicts others; the rest is asked for in one call.
+TOGETHER = pytest.mark.parametrize(
+    "names", [[name for name in VALUES if name != "disable"], ["disable"]], ids=["most", "disable"]
+)
+NAMED = {option.name: option for option in OPTIONS}
+DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
 def in_force(suite, *arguments):
-    """Returns the settings of a session with an ini file and a command line."""
+    """Returns the value of each option by that ini file and command line."""
+    settings = read_settings(suite.configured(*arguments))
+    values = {name: getattr(settings, name) for name in SETTINGS}
+    values |= {**dict.fromkeys(KINDS), **values.pop("files")}
+    paths = {name: path for name, path in values.items() if isinstance(path, Path)}
+    return {**values, **{name: path.relative_to(suite.path) for name, path in paths.items()}}
+
+
+def arguments(names, at=0):
+    """Those options on the command line, with one of their texts; a flag has none."""
+    return [
+        f"--attnmem-{name}" + ("" if NAMED[name].kind == "flag" else f"={VALUES[name][at]}")
+        for name in names
+    ]
+
+
+def values(names, at):
+    """The values that the texts stand for, and the defaults of the other options."""
+    return {**DEFAULTS, **{name: VALUES[name][at] for name in names}}
+
+
+def test_by_default(suite):
+    assert in_force(suite) == DEFAULTS
+
+
+def test_what_is_read_is_in_force(suite):
     suite.write(
         """
 import pytest
@@ -50,87 +81,72 @@ import pytest
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
     from pytest_attnmem.plugin.fixtures import SESSION
-    pytest.settings = session.config.stash[SESSION].settings
+    from pytest_attnmem.plugin.options import read_settings
+    assert session.config.stash[SESSION].settings == read_settings(session.config)
+    assert session.config.stash[SESSION].settings.explain == "all"
 """,
         "conftest.py",
     )
     suite.write("def test_it(): pass")
-    ran = suite.run(*arguments, json_file=None)
-    assert ran.result.ret == pytest.ExitCode.OK
-    settings = pytest.settings
-    del pytest.settings
-    paths = {name: path for name, path in settings._asdict().items() if isinstance(path, Path)}
-    return settings._replace(**{name: path.relative_to(suite.path) for name, path in paths.items()})
+    assert suite.run("--attnmem-explain=all").outcomes == {"passed": 1}
 
 
-def argument(option: Option, text):
-    return f"--attnmem-{option.name}" + ("" if option.kind == "flag" else f"={text}")
+@TOGETHER
+def test_on_the_command_line(suite, names):
+    assert in_force(suite, *arguments(names)) == values(names, 1)
 
 
-@each_option
-def test_by_default(suite, option):
-    assert getattr(in_force(suite), option.name) == option.default
+@TOGETHER
+@pytest.mark.parametrize("at", [0, 2], ids=["one", "other"])
+def test_in_the_ini_file(suite, names, at):
+    suite.ini |= {f"attnmem_{name}": VALUES[name][at] for name in names}
+    assert in_force(suite) == values(names, at + 1)
 
 
-@each_option
-def test_on_the_command_line(suite, option):
-    text, value, *_ = VALUES[option.name]
-    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+@TOGETHER
+def test_the_command_line_is_over_the_ini_file(suite, names):
+    suite.ini |= {f"attnmem_{name}": VALUES[name][2] for name in names}
+    assert in_force(suite, *arguments(names)) == values(names, 1)
 
 
-@each_option
-def test_in_the_ini_file(suite, option):
-    for text, value in (VALUES[option.name][:2], VALUES[option.name][2:]):
-        suite.ini[f"attnmem_{option.name}"] = text
-        assert getattr(in_force(suite), option.name) == value
+def test_an_empty_value_in_the_ini_file_is_none(suite):
+    suite.ini |= {f"attnmem_{option.name}": "" for option in OPTIONS if option.kind != "flag"}
+    assert in_force(suite) == DEFAULTS
 
 
-@each_option
-def test_the_command_line_is_over_the_ini_file(suite, option):
-    text, value, other, _ = VALUES[option.name]
-    suite.ini[f"attnmem_{option.name}"] = other
-    assert getattr(in_force(suite, argument(option, text)), option.name) == value
+def test_help_tells_of_each_on_the_command_line_and_in_the_ini_file(suite):
+    text = " ".join(suite.run("--help", json_file=None).text.split())
+    for option in OPTIONS:
+        assert f"--attnmem-{option.name}" in text
+        assert text.count(option.help) == 2
+        assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
+
+
+@TOGETHER
+def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, names):
+    path = str(suite.write("def test_it(): pass"))
+    given = [word for argument in arguments(names) for word in (*argument.split("="), path)]
+    assert suite.configured(*given).args == [path] * len(names)
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.kind != "flag"])
-def test_an_empty_value_in_the_ini_file_is_none(suite, name):
-    option = next(option for option in OPTIONS if option.name == name)
-    suite.ini[f"attnmem_{option.name}"] = ""
-    assert getattr(in_force(suite), option.name) == option.default
+def test_an_option_without_its_value_is_refused(suite, name):
+    ran = suite.run(f"--attnmem-{name}", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"argument --attnmem-{name}: expected one argument" in ran.result.stderr.str()
 
 
-@each_option
-def test_help_tells_of_it_on_the_command_line_and_in_the_ini_file(suite, option):
-    text = " ".join(suite.run("--help", json_file=None).text.split())
-    assert f"--attnmem-{option.name}" in text
-    assert text.count(option.help) == 2
-    assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
-
-
-@each_option
-def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, option):
-    path = suite.write("def test_it(): pass")
-    text = VALUES[option.name][0]
-    before = (
-        [argument(option, text)] if option.kind == "flag" else [f"--attnmem-{option.name}", text]
-    )
-    ran = suite.run(*before, str(path), json_file=None)
-    assert ran.outcomes == {"passed": 1}
-    if option.kind != "flag":
-        ran = suite.run(f"--attnmem-{option.name}", json_file=None)
-        assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-        assert f"argument --attnmem-{option.name}: expected one argument" in ran.result.stderr.str()
-
-
-def test_every_setting_is_an_option():
-    assert list(Settings._fields) == [option.name for option in OPTIONS]
+def test_every_setting_and_every_format_of_a_report_is_an_option():
+    names = [option.name for option in OPTIONS]
+    at = SETTINGS.index("files")
+    assert names == [*SETTINGS[:at], *KINDS, *SETTINGS[at + 1 :]]
 
 
 BAD = {
     "an unknown backend": (
         "backend",
         "gpu",
-        "unknown backend 'gpu'; expected one of auto, cuda, accelerator, cpu, null, simulated; did"
+        f"unknown backend 'gpu'; expected one of {', '.join(('auto', *BACKENDS))}; did"
         " you mean 'cuda'?",
     ),
     "a size in other units": (

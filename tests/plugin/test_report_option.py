@@ -78,7 +78,7 @@ def test_the_table_is_sorted_by_share_of_budget_in_one_unit(scripted):
     assert lines[start + 8 : end] == [
         "",
         "session peak  3.0 KiB in test_suite.py::test_over",
-        "workspace     96 B on scripted, primed once and part of no result",
+        "workspace     96 B on scripted, from library warm-up, not counted in any test",
         "not enforced  test_suite.py::test_nothing: nothing was allocated",
     ]
     assert ran.line == "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced"

@@ -139,8 +139,8 @@ def test_reads():
     )
     ran = suite.run()
     text = (
-        "torch.allclose needs the values of a tensor at test_suite.py:7, and a simulated one has"
-        " none; use backend='cpu' for this test"
+        "torch.allclose needs the values of a tensor at test_suite.py:7, and a simulated tensor"
+        " has none; use backend='cpu' for this test"
     )
     assert ran.report("test_reads") == [text]
     assert ran.outcome("test_reads") == "not enforced: " + text

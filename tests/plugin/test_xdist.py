@@ -45,7 +45,7 @@ def rows(ran):
 
 @pytest.mark.parametrize(
     "options",
-    [("-n2",), ("-n4",), ("-n2", "--dist=loadgroup"), ("-n2", "--dist=loadfile")],
+    [("-n2",), ("-n2", "--dist=loadgroup"), ("-n2", "--dist=loadfile")],
     ids=" ".join,
 )
 def test_the_same_rows_as_without(scripted, options):

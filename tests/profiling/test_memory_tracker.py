@@ -165,7 +165,7 @@ def test_a_function_that_allocates_nothing_needs_0():
 def test_out_of_memory_is_an_error_of_its_own():
     with pytest.raises(OutOfMemory) as caught:
         measure_memory(lambda: torch.empty(1 << 46), backend="cpu")
-    assert isinstance(caught.value, RuntimeError)  # which the notebook's own cells expect
+    assert isinstance(caught.value, RuntimeError)  # the notebook's cells expect it
     text = str(caught.value)
     assert text.startswith(
         "out of memory on cpu: tried to allocate 256.0 TiB at test_memory_tracker.py:"

@@ -1,4 +1,4 @@
-"""The example notebook: its cells run, print what is kept in it, and show what it claims."""
+"""The example notebook: its cells run, print the kept outputs, and show its claims."""
 
 import ast
 import contextlib
@@ -16,8 +16,8 @@ CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
 @pytest.fixture(scope="module")
-def notebook(frozen, tmp_path_factory):
-    """The names that the notebook ends with, what each cell printed and what it showed."""
+def notebook(tmp_path_factory):
+    """Returns the final names, the output and the value of each cell, and the folder."""
     folder = tmp_path_factory.mktemp("notebook")
     names, printed, shown = {"__name__": "__main__"}, [], []
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +31,7 @@ def notebook(frozen, tmp_path_factory):
 
 
 def _run(cell, names):
-    """Run one cell as Jupyter does; returns its last expression."""
+    """Runs one cell as Jupyter does; returns the value of its last expression."""
     lines = "".join(cell["source"]).splitlines(keepends=True)
     source = "".join("\n" if line.startswith("%") else line for line in lines)
     where = f"{PATH.name}:{cell['id']}"
@@ -80,7 +80,7 @@ def test_standard_attention_grows_as_n_squared_and_linear_as_n(notebook):
     assert quadratic == pytest.approx(4, rel=0.01)
     assert (linear, causal) == (pytest.approx(2, rel=0.01), pytest.approx(2, rel=0.01))
     assert "OOM" in notebook[1][4]
-    # The difference between measurement and theory is the sum's scratch, of the linear one alone.
+    # Only the linear kernel differs from the theory, by the scratch of a sum.
     for peaks in rows.values():
         for kernel, peak in peaks.items():
             if kernel != "linear" and peak.measured_bytes is not None:

@@ -1,4 +1,4 @@
-"""Lab 01: standard attention in NumPy, and what the document expects of its memory."""
+"""Lab 01: standard attention in NumPy, and the memory that the document expects."""
 
 import sys
 import tracemalloc
@@ -87,14 +87,12 @@ class TestStandardAttention:
         assert str(caught.value).startswith(f"standard_attention {text}")
         assert "\n" not in str(caught.value)
 
-    def test_without_torch_it_says_what_it_needs(self, monkeypatch):
-        for name in [name for name in sys.modules if name.startswith("pytest_attnmem.kernels")]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, "torch", None)
+    def test_without_numpy_it_says_what_it_needs(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "numpy", None)
         with pytest.raises(AttnMemError) as caught:
             standard_attention([[1]], [[1]], [[1]])
         assert str(caught.value) == (
-            "standard_attention needs torch, which is not installed;"
+            "standard_attention needs numpy, which is not installed;"
             " pip install 'pytest-attnmem[torch]'"
         )
 
@@ -158,10 +156,10 @@ class TestMeasure:
 
     @pytest.mark.parametrize("tracing", [False, True])
     def test_the_peak_holds_three_matrices(self, tracing):
-        # scores, the scores less their largest, and the weights; the interpreter's objects on top
+        # scores, scores minus their maximum, and weights; plus the interpreter's objects
         if tracing:
             tracemalloc.start()
-            bytes(1 << 26)  # a higher peak, of before
+            bytes(1 << 26)  # a higher peak, before the call
         try:
             found = measure_attention_memory(512, 64)
             assert tracemalloc.is_tracing() == tracing
@@ -173,11 +171,9 @@ class TestMeasure:
     def test_what_it_imports_is_not_counted(self, monkeypatch):
         tracing = []
 
-        def first_use():
-            tracing.append(tracemalloc.is_tracing())
-            return reference.standard_attention
-
-        monkeypatch.setattr(numpy_attention, "_reference", first_use)
+        monkeypatch.setattr(
+            numpy_attention, "_check_numpy", lambda: tracing.append(tracemalloc.is_tracing())
+        )
         measure_attention_memory(8, 8)
         assert tracing[0] is False
 

@@ -1,4 +1,4 @@
-"""The notebook's theory: the numbers it gets wrong, right."""
+"""The notebook's theory, with its wrong numbers corrected."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ def test_at_the_notebook_s_sizes():
     assert found["attention_matrix"] == 4_294_967_296  # "4.3 GB"
     assert found["linear_bidir_state"] == 262_144  # not "2 MB"
     assert found["linear_causal_state"] == 2_147_483_648  # not "17 GB"
-    # Not "worse than standard": half of one score matrix, of which the peak holds two.
+    # Not "worse than standard": half of one score matrix, and the standard peak holds two.
     assert 2 * found["linear_causal_state"] == found["attention_matrix"]
     output = inputs // 3
     assert found["standard_peak"] == inputs + 2 * found["attention_matrix"] + output

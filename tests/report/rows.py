@@ -1,4 +1,4 @@
-"""Rows of every kind that a report may be made of."""
+"""Rows of every kind that a report may have."""
 
 from dataclasses import replace
 
@@ -7,21 +7,22 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import METRICS
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record
 
 sizes = st.integers(-(2**60), 2**60)
 maybe = st.none() | sizes
-#: Of any characters, lone surrogates too, and often of those that mean something to a format.
+#: Any characters, with lone surrogates, and often characters with a meaning in some format.
 texts = st.text(max_size=12) | st.text("|`\\\n<>&*_@=+-'\"%:, \ud800aé", max_size=12)
 held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts)
 
 
 def lives(alive: list[tuple[Held, bool]], note: str) -> Timeline:
-    """Each is born after the other, and all that die do after that."""
+    """Returns a timeline in which all tensors are allocated before any is freed."""
     count = len(alive)
     spans = (
-        Span(held, born, count + born if dies else None) for born, (held, dies) in enumerate(alive)
+        Allocation(held, born, count + born if dies else None)
+        for born, (held, dies) in enumerate(alive)
     )
     return Timeline(2 * count, tuple(spans), note)
 
@@ -85,7 +86,7 @@ WHOLE = replace(
     where="a.py:3",
     baseline_bytes=1024,
     baseline_state="regressed",
-    timeline=Timeline(2, (Span(OVER.held[0], 0, 1),), "the second run"),
+    timeline=Timeline(2, (Allocation(OVER.held[0], 0, 1),), "the second run"),
     growth=(GROWN,),
 )
 RECORDS = (

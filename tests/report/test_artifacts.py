@@ -1,4 +1,4 @@
-"""Files about failures: which there are, what they are called, and where they cannot be."""
+"""Files about failures: their number, their names, and directories that are refused."""
 
 import json
 import pickle
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.artifacts import joined, stem, write_snapshot, write_traces
 from pytest_attnmem.report.record import Record
 
-LIVES = Timeline(1, (Span(Held(8, (2,), "int32", "sum", ""), 0, None),))
+LIVES = Timeline(1, (Allocation(Held(8, (2,), "int32", "sum", ""), 0, None),))
 OVER = Record("test_a.py::test_it", outcome=Outcome.OVER, timeline=LIVES)
 
 

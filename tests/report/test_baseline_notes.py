@@ -1,4 +1,4 @@
-"""What a session says of its baseline."""
+"""The lines about the baseline at the end of a session."""
 
 from dataclasses import replace
 

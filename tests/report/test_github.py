@@ -137,8 +137,8 @@ def test_a_full_summary_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(AttnMemError) as error:
         add_to_step_summary(summarise([OVER]), {"GITHUB_STEP_SUMMARY": str(path)})
     assert str(error.value) == (
-        f"cannot add to $GITHUB_STEP_SUMMARY, {path}: a step's summary holds 1 MiB, and other"
-        " commands of the step took it; give this one a step of its own"
+        f"cannot add to $GITHUB_STEP_SUMMARY, {path}: a step's summary is at most 1 MiB, and"
+        " other commands of the step filled it; run this command in a step of its own"
     )
     assert path.stat().st_size == SUMMARY_LIMIT
 

@@ -1,4 +1,4 @@
-"""What charts of growth are made of: slices of grids, a test's own parameters, and curves."""
+"""The data of growth charts: slices of grids, a test's own parameters, and curves."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ CONTRACT = Record(
 
 
 def flash(size: int, peak: int, **changes: object) -> Record:
-    """One of a test's parameters."""
+    """Returns the row of one parameter of a test."""
     row = Record(
         f"a.py::test_flash[fp16-{size}]",
         outcome=Outcome.WITHIN,

@@ -1,4 +1,4 @@
-"""The page as text: all of it in one file, and nothing of a test's in it but as data."""
+"""The page as text: it is one file, and texts of tests are only data in it."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.html import LISTED, SCRIPTS, STYLES, render, verdict
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
@@ -24,7 +24,7 @@ from .rows import records, texts
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention", dims=("1", "N", "N"))
-SCRATCH = Held(64, (), "", "bmm (scratch)", "attn.py:30")
+SCRATCH = Held.of_scratch(64, "bmm", "attn.py:30")
 ROW = Record(
     "a.py::test_a",
     outcome=WITHIN,
@@ -35,7 +35,9 @@ ROW = Record(
     limit_bytes=1024,
     peak_bytes=576,
     held=(SCORES, SCRATCH),
-    timeline=Timeline(3, (Span(SCRATCH, 0, 2), Span(SCORES, 1, None)), "the second run"),
+    timeline=Timeline(
+        3, (Allocation(SCRATCH, 0, 2), Allocation(SCORES, 1, None)), "the second run"
+    ),
 )
 HOSTILE = (
     "a.py::test[<script>alert(1)</script>]",
@@ -49,7 +51,7 @@ HOSTILE = (
 
 
 class Tags(HTMLParser):
-    """The elements of a page with their attributes, and the text of those that are no markup."""
+    """The elements of a page with their attributes, and the text of scripts and styles."""
 
     CDATA_CONTENT_ELEMENTS = ("script", "style")
 
@@ -72,7 +74,7 @@ def page(*rows: Record, **environment: Any) -> str:
 
 
 def data(*rows: Record, **environment: Any) -> dict[str, Any]:
-    """What the page's script reads."""
+    """Returns the data that the page's script reads."""
     _, text, _ = Tags(page(*rows, **environment)).raw
     return json.loads(text)
 
@@ -238,7 +240,7 @@ budgets = texts | st.sampled_from(["0", "4*N", "1000/N", "log2(N)", "N^M", "O(N)
 
 @st.composite
 def swept(draw: st.DrawFn) -> list[Record]:
-    """One test's parameters, and what was run at other sizes."""
+    """Returns rows of a test's parameters, and a row with measurements at other sizes."""
     tried = draw(st.lists(sized, min_size=1, max_size=4, unique=True))
     peaks = draw(st.lists(sized, min_size=len(tried), max_size=len(tried)))
     grown = {"sizes": {"N": tried}, "peaks": peaks, "formula": draw(st.none() | budgets)}

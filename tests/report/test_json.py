@@ -1,4 +1,4 @@
-"""The JSON file: its schema, its way back, and what is refused."""
+"""The JSON file: its schema, reading it back, and refused files."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def written(tmp_path: Path, data: object) -> Path:
 
 
 def file() -> dict[str, Any]:
-    """A file as it is written, as data to change."""
+    """Returns the data of a written file, to change it."""
     data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
     return data
 
@@ -114,16 +114,16 @@ def test_another_schema_is_refused(tmp_path: Path, schema: object, shown: str) -
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"results": None}, "'results' is no list or 'environment' no object"),
-        ({"results": {"a": 1}}, "'results' is no list or 'environment' no object"),
-        ({"environment": "ab"}, "'results' is no list or 'environment' no object"),
+        ({"results": None}, "'results' is not a list or 'environment' is not an object"),
+        ({"results": {"a": 1}}, "'results' is not a list or 'environment' is not an object"),
+        ({"environment": "ab"}, "'results' is not a list or 'environment' is not an object"),
         ({"results": [3]}, "not a record of attnmem: TypeError argument of type 'int' is not"),
         ({"results": [{}]}, "not a record of attnmem: KeyError 'outcome'"),
-        ({"growth": None}, "'growth' is no list of sizes, peaks and formulas"),
-        ({"growth": [3]}, "'growth' is no list of sizes, peaks and formulas"),
-        ({"growth": [{**GROWN, "peaks": [True]}]}, "'growth' is no list of sizes, peaks and"),
-        ({"growth": [{**GROWN, "sizes": {"N": 3}}]}, "'growth' is no list of sizes, peaks and"),
-        ({"growth": [{**GROWN, "formula": 3}]}, "'growth' is no list of sizes, peaks and"),
+        ({"growth": None}, "'growth' is not a list of sizes, peaks and formulas"),
+        ({"growth": [3]}, "'growth' is not a list of sizes, peaks and formulas"),
+        ({"growth": [{**GROWN, "peaks": [True]}]}, "'growth' is not a list of sizes, peaks and"),
+        ({"growth": [{**GROWN, "sizes": {"N": 3}}]}, "'growth' is not a list of sizes, peaks and"),
+        ({"growth": [{**GROWN, "formula": 3}]}, "'growth' is not a list of sizes, peaks and"),
     ],
     ids=[
         *("no results", "an object", "text", "a number", "an empty row"),

@@ -1,4 +1,4 @@
-"""The Markdown: its verdict, its table, what is folded, and how much of it there may be."""
+"""The Markdown: its verdict, its table, its folded parts, and its limit of bytes."""
 
 import html
 from dataclasses import replace
@@ -138,7 +138,7 @@ def test_any_text_is_code_on_one_line(text: str, span: str) -> None:
 
 
 class Cells(HTMLParser):
-    """What a reader sees in the cells of a table, and every element there is."""
+    """Collects the text in the cells of a table, and all elements."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ def test_there_is_never_more_than_the_limit_and_what_is_left_out_is_counted(
     assert sum(counted.values()) == int(number)
     assert counted["measured"] == 300
     folded = sum(line.startswith("<details>") for line in lines)
-    assert f"What {300 - folded} more tests held is left out." in lines
+    assert f"The tensors of {300 - folded} more tests are left out." in lines
     assert len(text.split("</details>")) - 1 == folded
 
 

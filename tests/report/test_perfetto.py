@@ -1,4 +1,4 @@
-"""Traces: valid, and the same lives and levels as the timeline they are made of."""
+"""Traces are valid, and have the spans and levels of their timeline."""
 
 import json
 
@@ -6,15 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.perfetto import lanes, render
 from pytest_attnmem.report.record import Record
 
 SCORES = Held(4096, (2, 512), "float32", "mm", "attn.py:3", "attention")
-SCRATCH = Held(64, (), "", "softmax (scratch)", "attn.py:4", "attention")
+SCRATCH = Held.of_scratch(64, "softmax", "attn.py:4", "attention")
 LIVES = Timeline(
     4,
-    (Span(SCORES, 0, 3), Span(SCRATCH, 1, 2), Span(Held(8, (2,), "int32", "sum", ""), 3, None)),
+    (
+        Allocation(SCORES, 0, 3),
+        Allocation(SCRATCH, 1, 2),
+        Allocation(Held(8, (2,), "int32", "sum", ""), 3, None),
+    ),
     "the second run",
 )
 ROW = Record(
@@ -95,7 +99,7 @@ def test_a_window_in_which_nothing_happened_is_a_trace_too() -> None:
 def timelines(draw: st.DrawFn) -> Timeline:
     events = draw(st.integers(1, 20))
     spans = [
-        Span(SCORES, born, draw(st.none() | st.integers(born + 1, events)))
+        Allocation(SCORES, born, draw(st.none() | st.integers(born + 1, events)))
         for born in sorted(draw(st.lists(st.integers(0, events - 1), max_size=20)))
     ]
     return Timeline(events, tuple(spans))
@@ -107,8 +111,8 @@ def test_no_two_in_a_lane_overlap_and_there_are_as_few_lanes_as_can_be(life: Tim
     ends = dict.fromkeys(given_lanes, 0)
     alive = [0] * life.events
     for lane, span in zip(given_lanes, life.spans, strict=True):
-        assert ends[lane] <= span.born
-        ends[lane] = life.events if span.died is None else span.died
-        for event in range(span.born, ends[lane]):
+        assert ends[lane] <= span.allocated_at
+        ends[lane] = life.events if span.freed_at is None else span.freed_at
+        for event in range(span.allocated_at, ends[lane]):
             alive[event] += 1
     assert sorted(ends) == [*range(1, 1 + max([0, *alive]))]

@@ -1,4 +1,4 @@
-"""Rows: made from verdicts, and carried as dicts without loss."""
+"""Rows are made from verdicts, and become dicts and back without loss."""
 
 import json
 from dataclasses import fields, replace
@@ -12,11 +12,11 @@ from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced, with_he
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record, from_dict, record, to_dict
 
 HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3", "attention")
-LIVES = Timeline(3, (Span(HELD, 0, 2), Span(HELD, 1, None)), "the second run")
+LIVES = Timeline(3, (Allocation(HELD, 0, 2), Allocation(HELD, 1, None)), "the second run")
 
 sizes = st.integers(-(2**60), 2**60)
 texts = st.text(max_size=12)
@@ -29,7 +29,7 @@ def timelines(draw: st.DrawFn) -> Timeline:
     lives = []
     for born in range(events):
         died = draw(st.none() | st.integers(born + 1, events))
-        lives.append(Span(draw(held), born, died))
+        lives.append(Allocation(draw(held), born, died))
     return Timeline(events, tuple(lives), draw(texts))
 
 
@@ -67,6 +67,14 @@ def test_the_fields_of_the_json() -> None:
             "function": "attention",
         }
     ]
+
+
+def test_scratch_is_a_name_in_the_json_and_a_field_again_when_it_is_read() -> None:
+    scratch = Held.of_scratch(64, "softmax", "attn.py:3", "attention")
+    data = to_dict(Record("test_attn.py::test", held=(scratch,)))
+    assert data["held"][0]["op"] == "softmax (scratch)"
+    assert "scratch" not in data["held"][0]
+    assert from_dict(data).held == (scratch,)
 
 
 def test_the_fields_of_a_timeline_are_those_of_what_is_held_and_when() -> None:
@@ -154,7 +162,7 @@ def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
 
 
 def lives(**changes: object) -> dict[str, object]:
-    """A timeline that somebody changed, or its first life."""
+    """Returns a timeline with changes to it or to its first span."""
     data = to_dict(Record("test_a", timeline=LIVES))["timeline"]
     for name, value in changes.items():
         (data if name in data else data["spans"][0])[name] = value
@@ -165,35 +173,39 @@ def lives(**changes: object) -> dict[str, object]:
     ("changes", "why"),
     [
         ({"outcome": "passed"}, "ValueError 'passed' is not a valid Outcome"),
-        ({"metric": "rss"}, "ValueError 'rss' is no metric"),
-        ({"metric": []}, "ValueError metric=[] is no str"),
-        ({"nodeid": 3}, "ValueError nodeid=3 is no str"),
-        ({"region": None}, "ValueError region=None is no str"),
-        ({"peak_bytes": "9"}, "ValueError peak_bytes='9' is no int | None"),
-        ({"limit_bytes": 10**5000}, "ValueError limit_bytes=<int of 16610 bits> is no int | None"),
-        ({"allocations": None}, "ValueError allocations=None is no int"),
-        ({"duration_s": "long"}, "ValueError duration_s='long' is no float"),
-        ({"shape": ["N"]}, "ValueError shape=['N'] is no Mapping[str, int]"),
-        ({"shape": {"N": None}}, "ValueError shape={'N': None} is no Mapping[str, int]"),
+        ({"metric": "rss"}, "ValueError 'rss' is not a metric"),
+        ({"metric": []}, "ValueError metric=[] is not of type str"),
+        ({"nodeid": 3}, "ValueError nodeid=3 is not of type str"),
+        ({"region": None}, "ValueError region=None is not of type str"),
+        ({"peak_bytes": "9"}, "ValueError peak_bytes='9' is not of type int | None"),
+        (
+            {"limit_bytes": 10**5000},
+            "ValueError limit_bytes=<int of 16610 bits> is not of type int | None",
+        ),
+        ({"allocations": None}, "ValueError allocations=None is not of type int"),
+        ({"duration_s": "long"}, "ValueError duration_s='long' is not of type float"),
+        ({"shape": ["N"]}, "ValueError shape=['N'] is not of type Mapping[str, int]"),
+        ({"shape": {"N": None}}, "ValueError shape={'N': None} is not of type Mapping[str, int]"),
         (
             {"held": [{"bytes": 1, "shape": "ab", "dtype": "", "op": "", "where": ""}]},
-            "ValueError shape=('a', 'b') is no tuple[int, ...]",
+            "ValueError shape='ab' is not of type tuple[int, ...]",
         ),
         ({"held": None}, "TypeError 'NoneType' object is not iterable"),
-        ({"where": 3}, "ValueError where=3 is no str"),
+        ({"where": 3}, "ValueError where=3 is not of type str"),
         ({"timeline": {}}, "KeyError 'spans'"),
         ({"timeline": 3}, "TypeError 'int' object is not subscriptable"),
         (lives(spans=[{}]), "KeyError 'bytes'"),
-        (lives(events=None), "ValueError events=None is no int"),
-        (lives(events=10**18), "ValueError 1000000000000000000 events of 2 lives"),
-        (lives(events=-1), "ValueError -1 events of 2 lives"),
-        (lives(note=7), "ValueError note=7 is no str"),
-        (lives(born="x"), "ValueError born='x' is no int"),
-        (lives(born=-1), "ValueError a life from -1 to 2 of 3 events"),
-        (lives(died=0), "ValueError a life from 0 to 0 of 3 events"),
-        (lives(died=4), "ValueError a life from 0 to 4 of 3 events"),
-        (lives(died="x"), "ValueError died='x' is no int | None"),
-        (lives(shape=None), "TypeError 'NoneType' object is not iterable"),
+        (lives(events=None), "ValueError events=None is not of type int"),
+        (lives(events=10**18), "ValueError 1000000000000000000 events of 2 spans"),
+        (lives(events=-1), "ValueError -1 events of 2 spans"),
+        (lives(note=7), "ValueError note=7 is not of type str"),
+        (lives(born="x"), "ValueError born='x' is not of type int"),
+        (lives(born=-1), "ValueError a span from -1 to 2 of 3 events"),
+        (lives(died=0), "ValueError a span from 0 to 0 of 3 events"),
+        (lives(died=4), "ValueError a span from 0 to 4 of 3 events"),
+        (lives(died="x"), "ValueError died='x' is not of type int | None"),
+        (lives(shape=None), "ValueError shape=None is not of type tuple[int, ...]"),
+        (lives(shape=[1.5]), "ValueError shape=(1.5,) is not of type tuple[int, ...]"),
         ({"held": [{}]}, "KeyError 'bytes'"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),

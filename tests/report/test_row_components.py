@@ -1,4 +1,4 @@
-"""What the panel of components has of a row."""
+"""The components of a row in the panel."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def test_what_is_proved_has_symbols_and_grows() -> None:
 
 
 def test_a_repeated_mask_and_tiles_are_what_made_them() -> None:
-    """A shape of scores, [B, H, N, N], makes no tensor scores."""
+    """A tensor of the shape of scores, [B, H, N, N], is not scores for that reason."""
     mask = Held(2048, (2, 8, 8, 8), "bool", "repeat", "a.py:3")
     tiles = Held(512, (2, 8, 8, 4), "float32", "bmm", "a.py:4")
     roles = tuple(replace(OUTPUT, role=role) for role in ("parameter", "gradient", "optimizer"))

@@ -1,6 +1,7 @@
-"""The JSON Schema that is shipped: what is written is of it, and what is not is noticed."""
+"""The shipped JSON Schema: files that we write conform to it, and other files do not."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 from pytest_attnmem.api.attnmem import AttnMem
 from pytest_attnmem.api.conclusion import Part
 from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.baselines.entries import State
 from pytest_attnmem.budgets.verdict import Verdict
 from pytest_attnmem.errors import BudgetExceeded
 from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record, record
+from pytest_attnmem.report.schema import PATH, text, updated
 from pytest_attnmem.report.summary import summarise
 
 from .rows import RECORDS, WHOLE, records
@@ -28,7 +31,7 @@ SCHEMA: dict[str, Any] = json.loads(
 
 
 def closed(schema: Any) -> Any:
-    """The schema without room for what a newer version may add: all we write is written down."""
+    """Returns the schema without room for unknown keys, because it lists each key that we write."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -39,7 +42,7 @@ def closed(schema: Any) -> Any:
     return parts
 
 
-#: ``held`` is a part of a timeline's span, and closed only where it stands alone.
+#: ``held`` is also a part of a timeline's span, so it is closed only where it stands alone.
 CLOSED = closed(SCHEMA)
 del CLOSED["$defs"]["held"]["unevaluatedProperties"]
 CLOSED["$defs"]["result"]["properties"]["held"]["items"]["unevaluatedProperties"] = False
@@ -47,9 +50,28 @@ EXACTLY = jsonschema.Draft202012Validator(CLOSED)
 
 
 def file() -> dict[str, Any]:
-    """A file as it is written, as data to change."""
+    """Returns the data of a written file, to change it."""
     data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
     return data
+
+
+def test_the_schema_is_current() -> None:
+    found = PATH.read_text("utf-8")
+    assert found == text(updated(json.loads(found))) + "\n"
+
+
+def test_a_new_field_of_a_result_is_in_the_schema() -> None:
+    older = json.loads(PATH.read_text("utf-8"))
+    del older["$defs"]["result"]["properties"]["reason"]
+    del older["$defs"]["timeline"]["properties"]["spans"]
+    older["$defs"]["held"]["required"].remove("bytes")
+    assert updated(older) == SCHEMA
+
+
+@pytest.mark.parametrize("state", ["", *(state.value for state in State)])
+def test_a_row_of_each_baseline_state_is_of_the_schema(state: str) -> None:
+    row = replace(WHOLE, baseline_state=state)
+    assert [*EXACTLY.iter_errors(json.loads(render(summarise([row]), describe())))] == []
 
 
 def test_the_schema_is_one() -> None:
@@ -70,7 +92,7 @@ def test_every_key_is_in_the_schema() -> None:
         "growth": data["growth"][0],
         "summary": data["summary"],
     }.items():
-        assert list(keys) == list(SCHEMA["$defs"][name]["properties"])
+        assert set(keys) == set(SCHEMA["$defs"][name]["properties"])
     assert set(data["environment"]) <= set(SCHEMA["$defs"]["environment"]["properties"])
 
 

@@ -1,4 +1,4 @@
-"""What became of each test, and which of it fails."""
+"""The change of each test, and the changes that fail."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.report.record import Record
-from pytest_attnmem.report.session_diff import Differences, Fate, differences
+from pytest_attnmem.report.session_diff import ChangeKind, Differences, differences
 
 from .rows import records
 
@@ -27,6 +27,7 @@ RAN_OUT = replace(OVER, peak_bytes=0, out_of_memory="tried to allocate 1.0 GiB")
 UNPROVEN = replace(ROW, outcome=Outcome.NOT_ENFORCED, reason="a thread was started")
 SKIPPED = Record("a.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU")
 MEASURED = replace(ROW, outcome=None, limit_bytes=None)
+STARTED_A_THREAD = replace(MEASURED, reason="a thread was started")
 
 
 def compared(
@@ -44,64 +45,72 @@ def needs(nbytes: int, row: Record = ROW) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "fate", "delta", "fails"),
+    ("old", "new", "kind", "delta", "fails"),
     [
-        (ROW, ROW, Fate.SAME, 0, False),
-        (ROW, needs(100 * MIB + 1), Fate.GREW, 1, True),
-        (ROW, needs(100 * MIB - 1), Fate.SHRANK, -1, False),
-        (ROW, OVER, Fate.BROKEN, 0, True),
-        (OVER, ROW, Fate.SAME, 0, False),
-        (OVER, needs(200 * MIB, OVER), Fate.GREW, 100 * MIB, True),
-        (ROW, SKIPPED, Fate.UNPROVEN, None, True),
-        (ROW, UNPROVEN, Fate.UNPROVEN, None, True),
-        (MEASURED, replace(MEASURED, reason="a thread was started"), Fate.UNPROVEN, None, True),
-        (OVER, SKIPPED, Fate.UNPROVEN, None, True),
-        (SKIPPED, ROW, Fate.PROVEN, None, False),
-        (SKIPPED, OVER, Fate.PROVEN, None, False),
-        (UNPROVEN, SKIPPED, Fate.SAME, None, False),
-        (None, ROW, Fate.ADDED, None, False),
-        (ROW, None, Fate.REMOVED, None, True),
-        (OVER, None, Fate.REMOVED, None, True),
-        (MEASURED, None, Fate.REMOVED, None, True),
-        (SKIPPED, None, Fate.FORGOTTEN, None, False),
-        (UNPROVEN, None, Fate.FORGOTTEN, None, False),
-        (ROW, EXPECTED, Fate.SAME, 0, False),
-        (ROW, needs(200 * MIB, EXPECTED), Fate.GREW, 100 * MIB, True),
-        (EXPECTED, OVER, Fate.BROKEN, 0, True),
-        (ROW, RAN_OUT, Fate.BROKEN, None, True),
-        (RAN_OUT, ROW, Fate.PROVEN, None, False),
-        (MEASURED, needs(101 * MIB, MEASURED), Fate.GREW, MIB, True),
-        (ROW, replace(ROW, backend="simulated:H100"), Fate.ELSEWHERE, None, False),
-        (SKIPPED, UNPROVEN, Fate.SAME, None, False),
+        (ROW, ROW, ChangeKind.SAME, 0, False),
+        (ROW, needs(100 * MIB + 1), ChangeKind.GREW, 1, True),
+        (ROW, needs(100 * MIB - 1), ChangeKind.SHRANK, -1, False),
+        (ROW, OVER, ChangeKind.NOW_OVER, 0, True),
+        (OVER, ROW, ChangeKind.SAME, 0, False),
+        (OVER, needs(200 * MIB, OVER), ChangeKind.GREW, 100 * MIB, True),
+        (ROW, SKIPPED, ChangeKind.NO_LONGER_MEASURED, None, True),
+        (ROW, UNPROVEN, ChangeKind.NO_LONGER_MEASURED, None, True),
+        (
+            MEASURED,
+            replace(MEASURED, reason="a thread was started"),
+            ChangeKind.NO_LONGER_MEASURED,
+            None,
+            True,
+        ),
+        (OVER, SKIPPED, ChangeKind.NO_LONGER_MEASURED, None, True),
+        (SKIPPED, ROW, ChangeKind.NEWLY_MEASURED, None, False),
+        (SKIPPED, OVER, ChangeKind.NEWLY_MEASURED, None, False),
+        (UNPROVEN, SKIPPED, ChangeKind.SAME, None, False),
+        (None, ROW, ChangeKind.ADDED, None, False),
+        (ROW, None, ChangeKind.REMOVED, None, True),
+        (OVER, None, ChangeKind.REMOVED, None, True),
+        (MEASURED, None, ChangeKind.REMOVED, None, True),
+        (SKIPPED, None, ChangeKind.REMOVED_UNMEASURED, None, False),
+        (UNPROVEN, None, ChangeKind.REMOVED_UNMEASURED, None, False),
+        (ROW, EXPECTED, ChangeKind.SAME, 0, False),
+        (ROW, needs(200 * MIB, EXPECTED), ChangeKind.GREW, 100 * MIB, True),
+        (EXPECTED, OVER, ChangeKind.NOW_OVER, 0, True),
+        (ROW, RAN_OUT, ChangeKind.NOW_OVER, None, True),
+        (RAN_OUT, ROW, ChangeKind.NEWLY_MEASURED, None, False),
+        (MEASURED, needs(101 * MIB, MEASURED), ChangeKind.GREW, MIB, True),
+        (ROW, replace(ROW, backend="simulated:H100"), ChangeKind.OTHER_DEVICE, None, False),
+        (SKIPPED, UNPROVEN, ChangeKind.SAME, None, False),
     ],
 )
 def test_the_fate_of_a_test(
-    old: Record | None, new: Record | None, fate: Fate, delta: int | None, fails: bool
+    old: Record | None, new: Record | None, kind: ChangeKind, delta: int | None, fails: bool
 ) -> None:
     found = compared([row for row in (KEPT, old) if row], [row for row in (KEPT, new) if row])
     (change,) = (change for change in found.changes if change.row.nodeid == "a.py::test")
-    assert (change.fate, change.delta, change.fails) == (fate, delta, fails)
+    assert (change.kind, change.delta, change.fails) == (kind, delta, fails)
     assert (change.old, change.new) == (old, new)
     assert found.failed is fails
-    assert found.count(Fate.SAME) == 1 + (fate is Fate.SAME)
+    assert found.count(ChangeKind.SAME) == 1 + (kind is ChangeKind.SAME)
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "grown", "fate"),
+    ("tolerance", "grown", "kind"),
     [
-        ("2%+1MiB", 102 * MIB, Fate.ALLOWED),
-        ("2%+1MiB", 102 * MIB + 1, Fate.GREW),
-        ("1%+3MiB", 103 * MIB, Fate.ALLOWED),
-        ("1%+3MiB", 103 * MIB + 1, Fate.GREW),
-        ("2%", 102 * MIB + 1, Fate.GREW),
-        ("1 MiB", 101 * MIB, Fate.ALLOWED),
-        ("0", 100 * MIB + 1, Fate.GREW),
+        ("2%+1MiB", 102 * MIB, ChangeKind.WITHIN_TOLERANCE),
+        ("2%+1MiB", 102 * MIB + 1, ChangeKind.GREW),
+        ("1%+3MiB", 103 * MIB, ChangeKind.WITHIN_TOLERANCE),
+        ("1%+3MiB", 103 * MIB + 1, ChangeKind.GREW),
+        ("2%", 102 * MIB + 1, ChangeKind.GREW),
+        ("1 MiB", 101 * MIB, ChangeKind.WITHIN_TOLERANCE),
+        ("0", 100 * MIB + 1, ChangeKind.GREW),
     ],
 )
-def test_both_parts_of_a_tolerance_must_be_exceeded(tolerance: str, grown: int, fate: Fate) -> None:
+def test_both_parts_of_a_tolerance_must_be_exceeded(
+    tolerance: str, grown: int, kind: ChangeKind
+) -> None:
     found = compared([ROW], [needs(grown)], tolerance)
-    assert found.changes[0].fate is fate
-    assert found.failed is (fate is Fate.GREW)
+    assert found.changes[0].kind is kind
+    assert found.failed is (kind is ChangeKind.GREW)
 
 
 def test_what_fails_comes_first_and_of_that_the_largest() -> None:
@@ -124,29 +133,29 @@ def test_what_fails_comes_first_and_of_that_the_largest() -> None:
 def test_regions_and_metrics_are_tests_of_their_own() -> None:
     rows = [ROW, replace(ROW, region="x"), replace(ROW, metric="allocated", allocated_bytes=7)]
     found = compared(rows, [*rows[:2], replace(rows[2], allocated_bytes=8)])
-    assert [(change.row.metric, change.fate) for change in found.changes] == [
-        ("allocated", Fate.GREW),
-        ("peak", Fate.SAME),
-        ("peak", Fate.SAME),
+    assert [(change.row.metric, change.kind) for change in found.changes] == [
+        ("allocated", ChangeKind.GREW),
+        ("peak", ChangeKind.SAME),
+        ("peak", ChangeKind.SAME),
     ]
 
 
 def test_a_test_of_several_places_is_compared_in_each() -> None:
     there = replace(ROW, backend="simulated:H100")
     found = compared([ROW, there], [needs(1), there])
-    assert [change.fate for change in found.changes] == [Fate.SHRANK, Fate.SAME]
+    assert [change.kind for change in found.changes] == [ChangeKind.SHRANK, ChangeKind.SAME]
     found = compared([ROW, there], [ROW])
-    assert [change.fate for change in found.changes] == [Fate.REMOVED, Fate.SAME]
+    assert [change.kind for change in found.changes] == [ChangeKind.REMOVED, ChangeKind.SAME]
 
 
 def test_a_cuda_device_is_what_it_is_and_not_its_number() -> None:
     row = replace(ROW, backend="cuda", device="cuda:0")
     one = {"device": "NVIDIA H100", "compute_capability": "9.0"}
     other = {"device": "NVIDIA A100", "compute_capability": "8.0"}
-    assert compared([row], [row], environments=(one, one)).changes[0].fate is Fate.SAME
+    assert compared([row], [row], environments=(one, one)).changes[0].kind is ChangeKind.SAME
     found = compared([KEPT, row], [KEPT, row], environments=(one, other))
-    assert found.changes[0].fate is Fate.ELSEWHERE
-    assert compared([ROW], [ROW], environments=(one, other)).changes[0].fate is Fate.SAME
+    assert found.changes[0].kind is ChangeKind.OTHER_DEVICE
+    assert compared([ROW], [ROW], environments=(one, other)).changes[0].kind is ChangeKind.SAME
 
 
 @pytest.mark.parametrize(
@@ -165,13 +174,13 @@ def test_a_comparison_of_nothing_is_refused(
     with pytest.raises(AttnMemError) as error:
         compared(old, new)
     assert str(error.value) == (
-        "nothing can be compared: no test was measured in one place in both sessions (in the"
-        f" first on {there}, in the second on {here})"
+        "nothing can be compared: no test was measured on the same device in both sessions"
+        f" (the first measured on {there}, the second on {here})"
     )
 
 
 def test_where_there_was_nothing_all_is_new() -> None:
-    assert [change.fate for change in compared([], [ROW]).changes] == [Fate.ADDED]
+    assert [change.kind for change in compared([], [ROW]).changes] == [ChangeKind.ADDED]
     assert compared([], []).changes == ()
 
 
@@ -190,4 +199,4 @@ def test_every_test_has_one_fate_and_nothing_grew_from_a_session_to_itself(
         return
     told = [key for change in found.changes for key in keys(change.old, change.new)]
     assert sorted(told) == sorted(keys(*old, *new))
-    assert {change.fate for change in same.changes} <= {Fate.SAME}
+    assert {change.kind for change in same.changes} <= {ChangeKind.SAME}

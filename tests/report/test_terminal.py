@@ -1,4 +1,4 @@
-"""The line and the table, as they are printed."""
+"""The printed summary line and table."""
 
 from dataclasses import replace
 
@@ -29,13 +29,13 @@ ONLY_MEASURED = Record(
 
 
 def table(*rows: Record) -> list[str]:
-    """The lines of the table alone."""
+    """Returns the lines of the table."""
     lines = render_table(summarise(rows))
     return [line.rstrip() for line in lines[: lines.index("")]]
 
 
 def notes(*rows: Record) -> list[str]:
-    """The lines under it."""
+    """Returns the lines under the table."""
     lines = render_table(summarise(rows))
     return lines[lines.index("") + 1 :]
 
@@ -91,8 +91,8 @@ def test_the_table() -> None:
 def test_the_notes_under_the_table() -> None:
     assert notes(SKIPPED, ROW, ONLY_MEASURED) == [
         "session peak  3.0 KiB in a.py::test_a",
-        "workspace     512 B on cpu, primed once and part of no result",
-        "workspace     0 B on cuda:0, primed once and part of no result",
+        "workspace     512 B on cpu, from library warm-up, not counted in any test",
+        "workspace     0 B on cuda:0, from library warm-up, not counted in any test",
         "not enforced  a.py::test_b: skipped: no GPU",
     ]
 

@@ -7,8 +7,8 @@ import torch
 
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.measurement.garbage import GarbageFreezer
-from pytest_attnmem.sweep.candidates import attention_of
-from pytest_attnmem.sweep.case import Case
+from pytest_attnmem.sweep.candidates import candidate_named
+from pytest_attnmem.sweep.case import SweepCase
 from pytest_attnmem.sweep.results import OK, Row, Sweep
 
 MIB = 1 << 20
@@ -18,9 +18,9 @@ MIB = 1 << 20
 def _little_garbage():
     """Every window collects it; what was imported is not visited each time."""
     collector = GarbageFreezer()
-    collector.settle(Path(__file__))
+    collector.freeze(Path(__file__))
     yield
-    collector.thaw()
+    collector.unfreeze()
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def case():
     """A case of the benchmark, B = 8 and one head."""
 
     def made(name, N, d=16, *, causal=True, backward=True, B=8, H=1, dtype=torch.float32):
-        return Case(attention_of(name), B, H, N, d, dtype, causal, backward)
+        return SweepCase(candidate_named(name), B, H, N, d, dtype, causal, backward)
 
     return made
 

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.sweep.candidates import attention_of
-from pytest_attnmem.sweep.case import cases, passes
+from pytest_attnmem.sweep.candidates import candidate_named
+from pytest_attnmem.sweep.case import sweep_cases, timed_passes
 
 COMMON = {"batch": 2, "heads": 3, "dtype": torch.float32, "backward": True}
 
 
 def listed(*names, causal=None):
-    return [*cases(map(attention_of, names), [16, 32], [64, 8], causal=causal, **COMMON)]
+    return [*sweep_cases(map(candidate_named, names), [16, 32], [64, 8], causal=causal, **COMMON)]
 
 
 def test_they_come_kernel_by_kernel_then_by_width():
@@ -41,7 +41,7 @@ def test_what_a_kernel_does_not_know_is_refused(name, causal, message):
 
 def test_the_passes_that_are_timed():
     (point, *_) = listed("standard")
-    forward, ready = passes(point, "cpu")
+    forward, ready = timed_passes(point, "cpu")
     out = forward()
     assert (out.shape, out.requires_grad) == ((2, 3, 64, 16), False)
     assert ready()() is None
@@ -49,6 +49,6 @@ def test_the_passes_that_are_timed():
 
 def test_a_ring_is_run_by_processes_of_its_own():
     (point, *_) = listed("ring:4")
-    forward, _ = passes(point, "cpu")
+    forward, _ = timed_passes(point, "cpu")
     with pytest.raises(BudgetError, match="ring:4 runs in processes of its own"):
         forward()

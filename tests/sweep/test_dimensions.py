@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.sweep.dimensions import dimensions, placed
+from pytest_attnmem.sweep.dimensions import dimensions, with_dimensions
 
 SYMBOLS = {"B": 1, "H": 8, "Hkv": 8, "N": 2048, "M": 2048, "d": 64, "dv": 64, "itemsize": 2}
 
@@ -11,8 +11,8 @@ SYMBOLS = {"B": 1, "H": 8, "Hkv": 8, "N": 2048, "M": 2048, "d": 64, "dv": 64, "i
 def test_a_size_that_two_symbols_have_is_neither() -> None:
     symbols = {"B": 1, "H": 8, "N": 64, "M": 64, "d": 64, "dv": 64}
     matrix = Held(4, (1, 8, 64, 64), "float32", "bmm", "")
-    assert placed(matrix, symbols).dims == ()
-    assert placed(matrix, {**symbols, "d": 32, "dv": 32}).dims == ("1", "H", "N", "N")
+    assert with_dimensions(matrix, symbols).dims == ()
+    assert with_dimensions(matrix, {**symbols, "d": 32, "dv": 32}).dims == ("1", "H", "N", "N")
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.sweep import extrapolation
-from pytest_attnmem.sweep.extrapolation import allocations, by_growth, by_model
-from pytest_attnmem.sweep.memory import Seen, observe
+from pytest_attnmem.sweep.extrapolation import allocations, memory_by_growth, memory_by_model
+from pytest_attnmem.sweep.memory import CaseMemory, observe
 
 
 def test_growth_is_exact_with_a_rest_of_a_block_too(case, gtx_1080):
@@ -14,22 +14,22 @@ def test_growth_is_exact_with_a_rest_of_a_block_too(case, gtx_1080):
         return observe(at, gtx_1080)
 
     long = case("flash", 1061, B=2)
-    grown, seen = by_growth(long, short), observe(long, gtx_1080)
+    grown, seen = memory_by_growth(long, short), observe(long, gtx_1080)
     assert (grown.before_bytes, grown.peak_bytes) == (seen.before_bytes, seen.peak_bytes)
 
 
 def test_padding_to_blocks_is_told_by_lengths_with_the_same_rest(case):
     def padded(at):
-        return Seen(None, -(-at.N // 128) * 128, 0)
+        return CaseMemory(None, -(-at.N // 128) * 128, 0)
 
-    assert by_growth(case("standard", 4097), padded).peak_bytes == 33 * 128
+    assert memory_by_growth(case("standard", 4097), padded).peak_bytes == 33 * 128
 
 
 def test_no_polynomial_is_an_error(case):
     with pytest.raises(BudgetError) as caught:
-        by_growth(case("standard", 4096), lambda at: Seen(1, 2**at.N, 0))
+        memory_by_growth(case("standard", 4096), lambda at: CaseMemory(1, 2**at.N, 0))
     assert str(caught.value) == (
-        "standard causal N=4096 d=16: too long to simulate, and it grows by no polynomial"
+        "standard causal N=4096 d=16: too long to simulate, and its memory is not a polynomial in N"
     )
 
 
@@ -41,14 +41,41 @@ def test_another_phase_at_the_top_is_an_error(case, monkeypatch):
         lambda model, shape, kinds: str(shape.symbols["N"] > 4000),
     )
     with pytest.raises(BudgetError) as caught:
-        by_growth(attention, lambda at: pytest.fail("nothing is to be run"))
+        memory_by_growth(attention, lambda at: pytest.fail("nothing is to be run"))
     assert str(caught.value) == (
-        "flash causal N=4096 d=16: too long to simulate, and shorter ones peak elsewhere"
+        "flash causal N=4096 d=16: too long to simulate, and shorter lengths peak elsewhere"
     )
 
 
+def test_a_length_that_the_model_does_not_continue_is_an_error(case):
+    """Chunks are 128 long up to N = 16,384, and √N beyond."""
+    sizes = {"B": 1, "backward": False, "causal": False}
+    with pytest.raises(BudgetError) as caught:
+        memory_by_growth(case("chunked", 1 << 20, **sizes), lambda at: pytest.fail("not to run"))
+    assert str(caught.value) == (
+        "chunked N=1048576 d=16: too long to simulate, and it grows unlike shorter lengths"
+    )
+
+
+def test_a_kernel_that_is_slow_at_short_lengths_is_refused(case):
+    def slow(at):
+        assert at.N == 512
+        return CaseMemory(None, 1, 1501)
+
+    with pytest.raises(BudgetError) as caught:
+        allocations(case("linear-recurrent", 10**9), slow)
+    assert str(caught.value) == (
+        "linear-recurrent causal N=1000000000 d=16: too long to simulate, for N=512 makes 1,501"
+        " allocations already; sweep it up to N=1024, or use attnmem predict, which has the"
+        " kernel's model"
+    )
+    assert allocations(case("linear-recurrent", 1024), slow) == 0
+
+
 def test_what_shorter_lengths_do_not_tell_is_not_told(case):
-    seen = by_growth(case("standard", 4096), lambda at: Seen(None, None, 0, unmeasured="no model"))
+    seen = memory_by_growth(
+        case("standard", 4096), lambda at: CaseMemory(None, None, 0, unmeasured="no model")
+    )
     assert (seen.before_bytes, seen.peak_bytes, seen.unmeasured) == (None, None, "no model")
 
 
@@ -56,23 +83,23 @@ def test_allocations_grow_as_between_two_short_lengths(case):
     assert (
         allocations(case("standard", extrapolation.SHORT), lambda at: pytest.fail("too short")) == 0
     )
-    quadratic = allocations(case("standard", 16384), lambda at: Seen(0, 0, at.N**2 // 128**2))
+    quadratic = allocations(case("standard", 16384), lambda at: CaseMemory(0, 0, at.N**2 // 128**2))
     assert quadratic == 128**2
-    assert allocations(case("standard", 16384), lambda at: Seen(0, 0, 69)) == 69
+    assert allocations(case("standard", 16384), lambda at: CaseMemory(0, 0, 69)) == 69
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_one_rank_of_a_ring(case, causal):
     kinds = ("sm61", "cuda")
     B, N, d, R = 8, 4096, 64, 4
-    seen = by_model(case(f"ring:{R}", N, d, causal=causal), kinds)
+    seen = memory_by_model(case(f"ring:{R}", N, d, causal=causal), kinds)
     tensor, rows = B * (N // R) * d * 4, B * (N // R) * 4
     # what the benchmark holds around it, out and its gradient, and the exponentials' sums
     assert seen.before_bytes == 14 * tensor + rows
     # k and v of two other ranks, dq, dk, dv and those of two on their way, delta; and tiles
     tiles = 2 * B * 128**2 * 4 + B * 128 * d * 4 + causal * 128**2
     assert seen.peak_bytes == 14 * tensor + rows + (4 + 3 + 2) * tensor + rows + tiles
-    forward = by_model(case(f"ring:{R}", N, d, causal=causal, backward=False), kinds)
+    forward = memory_by_model(case(f"ring:{R}", N, d, causal=causal, backward=False), kinds)
     tile = B * 128**2 * 4 + causal * 128**2
     online = (1 + 4) * tensor + 2 * rows + 2 * B * 128 * 4 + tile
     assert (forward.before_bytes, forward.peak_bytes) == (None, 3 * tensor + online)
@@ -80,7 +107,7 @@ def test_one_rank_of_a_ring(case, causal):
 
 def test_ranks_share_evenly_or_not_at_all(case):
     with pytest.raises(BudgetError) as caught:
-        by_model(case("ring:3", 4096), ())
+        memory_by_model(case("ring:3", 4096), ())
     assert str(caught.value) == "3 ranks cannot share N=4096 evenly"
     with pytest.raises(BudgetError, match="standard has no model"):
-        by_model(case("standard", 4096), ())
+        memory_by_model(case("standard", 4096), ())

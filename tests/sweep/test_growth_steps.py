@@ -4,14 +4,18 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_attnmem.sweep.growth_steps import largest_that_fits, smallest_that_does_not, steps
+from pytest_attnmem.sweep.growth_steps import (
+    growth_steps,
+    largest_that_fits,
+    smallest_that_does_not,
+)
 from pytest_attnmem.sweep.results import OOM
 
 MIB = 1 << 20
 
 
 def test_quadratic_is_sixteen_fold_per_four_times_the_length(row, sweep):
-    first, second = steps(
+    first, second = growth_steps(
         sweep(row("a", 64, before=3), row("a", 256, before=48), row("a", 512, before=192))
     )
     assert (first.shorter, first.longer, first.factor, first.exponent) == (64, 256, 16, 2.0)
@@ -20,7 +24,7 @@ def test_quadratic_is_sixteen_fold_per_four_times_the_length(row, sweep):
 
 def test_workspaces_do_not_grow(row, sweep):
     made = sweep(*(row("a", N, before=N + 16, workspace_bytes=16 * MIB) for N in (32, 64)))
-    (step,) = steps(made)
+    (step,) = growth_steps(made)
     assert (step.factor, step.without_workspaces) == (Fraction(80, 48), 2)
     assert step.exponent == 1.0
 
@@ -30,22 +34,24 @@ def test_the_documents_factors_were_divided_by_four(row, sweep):
     document = {16: ((22.3, 92.3, 1148.6), 2.07), 128: ((34.6, 141.3, 1344.6), 1.70)}
     for sizes, printed in document.values():
         tenths = [round(10 * size) for size in sizes]
-        found = [*steps(sweep(*(row("a", 4**n, before=size) for n, size in enumerate(tenths, 4))))]
+        found = [
+            *growth_steps(sweep(*(row("a", 4**n, before=size) for n, size in enumerate(tenths, 4))))
+        ]
         mean = sum(float(step.factor) / 4 for step in found) / 2
         assert round(mean, 2) == printed
 
 
 def test_only_lengths_with_numbers_count(row, sweep):
-    assert [*steps(sweep(row("a", 64), row("a", 128, before=1)))] == []
-    (step,) = steps(sweep(row("a", 64, before=1), row("a", 128), row("a", 256, before=2)))
+    assert [*growth_steps(sweep(row("a", 64), row("a", 128, before=1)))] == []
+    (step,) = growth_steps(sweep(row("a", 64, before=1), row("a", 128), row("a", 256, before=2)))
     assert (step.shorter, step.longer) == (64, 256)
     assert [
-        *steps(sweep(row("a", 64, before=1, workspace_bytes=MIB), row("a", 128, before=2)))
+        *growth_steps(sweep(row("a", 64, before=1, workspace_bytes=MIB), row("a", 128, before=2)))
     ] == []
 
 
 def test_without_a_backward_pass_it_is_the_peak(row, sweep):
-    (step,) = steps(sweep(*(row("a", N, peak=N, backward=False) for N in (32, 64))))
+    (step,) = growth_steps(sweep(*(row("a", N, peak=N, backward=False) for N in (32, 64))))
     assert step.exponent == pytest.approx(1)
 
 

@@ -44,9 +44,9 @@ def test_what_a_newer_version_says_besides_is_passed_over(row, sweep, written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "it is no JSON: Expecting property name"),
-        ("[]", "it is no JSON file of attnmem sweep"),
-        ('{"schema": 1, "results": []}', "it is no JSON file of attnmem sweep"),
+        ("{", "it is not JSON: Expecting property name"),
+        ("[]", "it is not a JSON file of attnmem sweep"),
+        ('{"schema": 1, "results": []}', "it is not a JSON file of attnmem sweep"),
         ('{"kind": "attnmem sweep", "schema": 2}', "its schema is 2, this version reads 1"),
         ('{"kind": "attnmem sweep", "schema": 1}', "KeyError: 'parameters'"),
         ('{"kind": "attnmem sweep", "schema": 1, "parameters": 3}', "TypeError: "),
@@ -82,7 +82,7 @@ def test_a_row_that_is_none_is_refused(row, sweep, written, change):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is no int | None"),
+        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is not of type int | None"),
         ({"batch": 0}, "KeyError: 'batch'"),
     ],
 )

@@ -10,15 +10,15 @@ from pytest_attnmem.backends.registry import BACKENDS, with_profiles
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.sweep import runner
-from pytest_attnmem.sweep.memory import Seen
-from pytest_attnmem.sweep.runner import Bench
+from pytest_attnmem.sweep.memory import CaseMemory
+from pytest_attnmem.sweep.runner import SweepRunner
 
 MIB = 1 << 20
 
 
 @pytest.fixture
 def bench(gtx_1080):
-    return Bench(gtx_1080)
+    return SweepRunner(gtx_1080)
 
 
 def raising(error, case):
@@ -71,7 +71,7 @@ def test_an_interrupt_is_none(bench, case):
 
 
 def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
-    seen = Seen(1, 2, 3, unmeasured="no model of aten.mystery")
+    seen = CaseMemory(1, 2, 3, unmeasured="no model of aten.mystery")
     monkeypatch.setattr(runner, "observe", lambda case, primed: seen)
     row = bench.row(case("standard", 64))
     assert (row.status, row.reason) == ("unmeasured", "no model of aten.mystery")
@@ -83,7 +83,7 @@ def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypat
 
     def short(point, primed):
         asked.append(point.N)
-        return Seen(point.N, 2 * point.N * MIB, point.N**2)
+        return CaseMemory(point.N, 2 * point.N * MIB, point.N**2 // 256)
 
     monkeypatch.setattr(runner, "observe", short)
     workspaces = 2 * 8_519_680
@@ -95,13 +95,16 @@ def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypat
     assert sorted(asked) == [512, 640, 768, 896, 1024]  # each once
     row = bench.row(case("flash", 8192))
     lack = 2 * 8192 * MIB + 2 * 8_519_680 - 8_513_978_368
-    assert (row.status, row.reason) == ("OOM", f"needs {lack:,} B more than there are, by growth")
+    assert (row.status, row.reason) == (
+        "OOM",
+        f"needs {lack:,} B more than the device has, by growth",
+    )
     assert bench.row(case("ring:4", 8192)).by == "by the model"
 
 
 def test_a_device_may_be_smaller(case):
     tiny = replace(find_profile("GTX 1080"), memory_bytes=30 * MIB)
-    bench = Bench(open_primed("simulated:GTX 1080", {**BACKENDS, **with_profiles([tiny])}))
+    bench = SweepRunner(open_primed("simulated:GTX 1080", {**BACKENDS, **with_profiles([tiny])}))
     for name, fitting in (("standard", 64), ("ring:4", 1024)):
         assert bench.fits(case(name, fitting))
         assert not bench.fits(case(name, 8 * fitting))
@@ -109,7 +112,7 @@ def test_a_device_may_be_smaller(case):
 
 
 def test_on_a_device_that_computes_there_are_times(case):
-    bench = Bench(open_primed("cpu"), passes=2, warmup=1, tracing=True)
+    bench = SweepRunner(open_primed("cpu"), passes=2, warmup=1, tracing=True)
     row = bench.row(case("standard", 64, B=2))
     assert (row.status, row.by) == ("ok", "measured")
     assert row.forward_ms > 0
@@ -118,7 +121,7 @@ def test_on_a_device_that_computes_there_are_times(case):
     assert {"scores", "inputs q, k, v", "intermediate gradients"} <= {
         part.name for part in row.components
     }
-    forward = Bench(open_primed("cpu"), passes=1, warmup=0).row(
+    forward = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(
         case("standard", 64, backward=False)
     )
     assert (forward.backward_ms, forward.before_bytes, forward.components) == (None, None, ())
@@ -130,10 +133,10 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
 
     def seen(point, primed):
         asked.append((point.attention.name, point.N))
-        return Seen(1, 2, 3)
+        return CaseMemory(1, 2, 3)
 
     monkeypatch.setattr(runner, "observe", seen)
-    bench = Bench(open_primed("cpu"))
+    bench = SweepRunner(open_primed("cpu"))
     for name, N in (("standard", 512), ("standard", 256), ("checkpointed", 64)):
         assert bench.fits(case(name, N))
     assert asked == [
@@ -143,14 +146,14 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
 
 
 def test_memory_is_the_same_where_it_is_measured(bench, case):
-    measured = Bench(open_primed("cpu"), passes=1, warmup=0).row(case("standard", 128, B=2))
+    measured = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(case("standard", 128, B=2))
     simulated = bench.row(case("standard", 128, B=2))
     scale = 8  # which is a tensor of its own on a CPU
     assert measured.before_bytes == simulated.before_bytes - simulated.workspace_bytes + scale
 
 
 def test_a_kernel_for_another_device_is_an_error(case):
-    row = Bench(open_primed("cpu")).row(case("flash-triton", 64))
+    row = SweepRunner(open_primed("cpu")).row(case("flash-triton", 64))
     assert (row.status, row.reason) == ("error", "flash-triton runs on cuda")
 
 

@@ -29,7 +29,7 @@ def test_the_table(row, sweep):
     ]  # fmt: skip
     assert lines[8:] == [
         "",
-        "by growth: the exact polynomial through shorter lengths, too long to simulate itself",
+        "by growth: too long to simulate; the exact polynomial through shorter lengths",
     ]
 
 
@@ -44,14 +44,14 @@ def test_the_notes(row, sweep):
         "by the model\n\n"
     )
     assert notes.splitlines() == [
-        "memory is all that is allocated, 1.0 MiB of workspaces included",
-        "standard is the textbook's attention, softmax written out, causality a float mask;"
-        " standard-fused is the bundled kernel",
-        "by the model: one rank's share, by the formulas of the kernel's memory model",
+        "memory is all allocated memory, 1.0 MiB of workspaces included",
+        "standard is textbook attention with its softmax written out and a float causal mask;"
+        " standard-fused is the bundled kernel standard",
+        "by the model: the memory of one rank, from the formulas of the kernel's memory model",
         "longest that fits: a, d=8: N=12,345, peak 1.0 MiB, reserved 2.0 MiB",
         "longest that fits: b, d=8: N=3, peak 1.0 MiB",
         "longest that fits: c, d=8: not even N=1 fits",
-        "interrupted: 2 rows done; --resume goes on",
+        "interrupted: 2 rows done; --resume continues",
     ]
 
 
@@ -75,7 +75,7 @@ def test_decompositions(row, sweep):
         "inputs q, k, v  1.0 MiB          3  O(B·N·d)    12*B*N*d",
         "peak            3.0 MiB                         3,145,728 B",
     ]
-    assert lines[8] == "a, d=16 N=256: peak (OOM: what it would be)"
+    assert lines[8] == "a, d=16 N=256: peak with enough memory (OOM here)"
     assert len(lines) == 14
 
 

@@ -1,4 +1,4 @@
-"""Shapes of arguments, as they are written."""
+"""The text of shapes of arguments."""
 
 import pytest
 

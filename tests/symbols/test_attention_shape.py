@@ -1,4 +1,4 @@
-"""Symbols: where their values come from, what they are called, and the sizes they give."""
+"""Symbols: their sources, their names, and the sizes of tensors."""
 
 import copy
 import pickle

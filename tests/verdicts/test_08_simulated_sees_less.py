@@ -34,11 +34,11 @@ def test_threads_of_a_fixture_and_uncompiled_flex_attention_are_not_enforced(sui
     suite.write(SUITE)
     ran = suite.run("--attnmem-backend=simulated")
     assert ran.outcome("test_pool") == (
-        "not enforced: a thread ran meanwhile, and the test's own alone is simulated"
+        "not enforced: another thread ran, and only the test's own thread is simulated"
     )
     text = (
-        "flex_attention, of which nothing is known without data, needs the values of a tensor at"
-        " test_suite.py:19, and a simulated one has none; use backend='cpu' for this test"
+        "flex_attention, which PyTorch cannot run without data, needs the values of a tensor at"
+        " test_suite.py:19, and a simulated tensor has none; use backend='cpu' for this test"
     )
     assert ran.outcome("test_flex") == f"not enforced: {text}"
     assert ran.report("test_flex") == [text]

@@ -94,5 +94,5 @@ def test_a_branch_that_a_device_would_take_by_its_values_is_not_enforced(suite):
     ran = suite.run()
     assert ran.outcome("test_linear[4096]") == (
         "not enforced: Tensor.__bool__ needs the values of a tensor at test_suite.py:6, and a"
-        " simulated one has none; use backend='cpu' for this test"
+        " simulated tensor has none; use backend='cpu' for this test"
     )

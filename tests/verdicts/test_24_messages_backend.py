@@ -16,7 +16,7 @@ def test_one(): pass
 def test_two(): pass
 """
 KNOWN = ", ".join(PROFILES)
-BACKENDS = "auto, cuda, accelerator, cpu, null, simulated"
+BACKENDS = "auto, cuda, accelerator, null, cpu, simulated"
 without_gpu = pytest.mark.skipif(torch.accelerator.is_available(), reason="there is a device here")
 
 

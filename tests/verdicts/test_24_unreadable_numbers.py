@@ -18,7 +18,7 @@ def test_a_duration_beyond_a_float_is_refused_in_one_line(tmp_path, capsys):
     assert main(["report", str(path), "--html", str(tmp_path / "page.html")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "duration_s=1000" in line
-    assert line.endswith(" is no float")
+    assert line.endswith(" is not of type float")
 
 
 def test_a_whole_duration_is_one():

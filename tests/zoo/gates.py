@@ -1,6 +1,7 @@
 """The suite of all pairs: a test for each gate; and the sessions of pytest that run it."""
 
 import contextlib
+import gc
 import io
 import json
 import re
@@ -37,6 +38,7 @@ def keep():
 def run(backend: str, chosen: Mapping[str, Pair] | None = None) -> Endings:
     """The endings of all gates on a backend, from four sessions of pytest in this process."""
     chosen = pairs() if chosen is None else chosen
+    gc.unfreeze()  # or the sessions leave freezing to those before them, and visit all their tests
     with tempfile.TemporaryDirectory(prefix="zoo-") as made, _threads(1):
         folder = Path(made).resolve()
         (folder / "pytest.ini").write_text(

@@ -1,4 +1,4 @@
-"""Runs a program on tensors without data, as a CUDA device would hold them."""
+"""The simulated backend: programs run on tensors without data, as on a CUDA device."""
 
 from __future__ import annotations
 
@@ -15,95 +15,97 @@ from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
 from .fake_tensor import DEVICE
-from .op_plan import AllocationPlan, OpCall, Output, Planner
+from .op_plan import Planner
+from .op_rules import plan, program_only
 
 if TYPE_CHECKING:
     from .simulation import Simulation
 
+__all__ = ["Simulated", "open_backend", "program_only"]
+
 
 class Simulated:
-    """A CUDA device that nobody has."""
+    """A simulated CUDA device."""
 
     device: str = DEVICE
     computes = False
 
-    def __init__(self, profile: DeviceProfile, plan: Planner | None = None) -> None:
-        from . import scratch
+    def __init__(self, profile: DeviceProfile, planner: Planner | None = None) -> None:
         from .simulation import Simulation
 
         self.profile = profile
         self.name = f"simulated:{profile.name}"
-        self._simulation = Simulation(profile, settings_from(os.environ), plan or scratch.plan)
+        self._simulation = Simulation(profile, settings_from(os.environ), planner or plan)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """``simulated``, ``sm80`` and ``cuda``."""
+        """Returns ``simulated``, ``sm80`` and ``cuda``."""
         major, minor = self.profile.compute_capability
         return ("simulated", f"sm{major}{minor}", "cuda")
 
     @property
     def symbols(self) -> Mapping[str, int]:
-        """None: formulas read nothing of the device."""
+        """Returns an empty mapping: formulas read no facts of the device."""
         return {}
 
     def world(self) -> AbstractContextManager[None]:
-        """Where the programs run that are measured."""
-        return self._simulation.surroundings()
+        """Returns the context in which measured programs run."""
+        return self._simulation.active()
 
     @property
     def starts_again(self) -> str:
-        """Why the program must start again, though it caught the error that says so."""
+        """Returns the reason why the program must start again, even if it caught the error."""
         return self._simulation.starts_again
 
     def lookahead(self) -> AbstractContextManager[None] | None:
-        """Returns a world without limits while a program may still come to name the device.
+        """Returns a context without limits of memory, while the program may yet name the device.
 
-        Tensors that it made without a device are on the host then, and needed nothing.
+        If it names the device, its earlier tensors belong on the host and need no device memory.
         """
-        return self._ahead() if self._simulation.undecided else None
+        return self._unlimited() if self._simulation.may_start_again else None
 
     @contextmanager
-    def _ahead(self) -> Iterator[None]:
-        self._simulation.restart(endless=True)
+    def _unlimited(self) -> Iterator[None]:
+        self._simulation.restart(unlimited=True)
         self.prime()
         try:
             with self.world():
                 yield
         finally:
-            if not self.starts_again:  # or the next stretch begins as in a new process anyway
+            if not self.starts_again:  # then the next window restarts the device by itself
                 self.forget()
 
     def prime(self) -> int:
-        """Give the libraries' handles their workspaces, as on a device that was used before."""
+        """Allocates library workspaces, as on a device used before; returns their bytes."""
         return self._simulation.prime()
 
     def gauge(self) -> Recorder:
-        """The simulated device itself."""
+        """Returns the simulation, which records its own device."""
         return self._simulation
 
     def forget(self, primed: bool = True) -> None:
-        """Another test: another process, with nothing on the device but what priming leaves."""
+        """Empties the device for another test, except for library workspaces if ``primed``."""
         self._simulation.restart()
         if primed:
             self._simulation.prime()
 
     def tracer(self) -> Recorder:
-        """Returns the gauge, which knows the tensors anyway; traced, it knows their modules too."""
+        """Returns a recorder that also finds the modules and roles of tensors."""
         return _Tracing(self._simulation)
 
     def empty_cache(self) -> None:
-        """Give unused segments back."""
+        """Releases unused segments."""
         self._simulation.device.allocator.empty_cache()
 
     def out_of_memory(self, error: BaseException) -> str | None:
-        """``needs 20.0 GiB more at attn.py:5``, when it did not fit."""
+        """Returns ``needs 20.0 GiB more at attn.py:5`` for an out-of-memory error, else None."""
         if not isinstance(error, torch.OutOfMemoryError):
             return None
-        return self._simulation.device.refused or f"it does not fit{raised_at(error)}"
+        return self._simulation.device.out_of_memory or f"it does not fit{raised_at(error)}"
 
 
 class _Tracing:
-    """The gauge of a simulation that looks for modules and roles while it is on."""
+    """A recorder of a simulation that also finds modules and roles."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -113,26 +115,16 @@ class _Tracing:
         self._simulation.start()
 
     def stop(self) -> Interval:
-        stretch = self._simulation.stop()
+        interval = self._simulation.stop()
         self._simulation.trace(False)
-        return stretch
-
-
-def program_only(call: OpCall) -> AllocationPlan:
-    """The tensors of the program, as large as CUDA makes them, and no scratch of its operators."""
-    from . import scratch
-
-    known = scratch.plan(call)
-    if known is None:
-        return tuple(map(Output, range(len(call.outputs))))
-    return tuple(step for step in known if isinstance(step, Output))
+        return interval
 
 
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
-    """The device of that name, of ``profiles`` too, or an A100 of 80 GB.
+    """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.
 
     Raises:
-        BackendUnavailable: there is no such profile, or this torch cannot run programs on fakes.
+        BackendUnavailable: there is no such profile, or this torch lacks the private APIs.
     """
     profile = find_profile(argument or DEFAULT_PROFILE, profiles)
     try:

@@ -1,4 +1,4 @@
-"""The words for an allocation: the line of the program, the operator and the shape."""
+"""Descriptions of allocations: the line of the program, the operator and the shape."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..tracing.tensor_origin import Origin, Origins, user_frame
 Line = Origin | tuple[str, int, str] | None
 
 
-class Lines:
-    """Finds the line of the program that runs, again and again."""
+class LineFinder:
+    """A finder of the program's current line, with a cache of code outside torch."""
 
     def __init__(self) -> None:
         self._foreign: dict[CodeType, bool] = {}
         self._origins: Origins | None = None
 
     def trace(self, traced: bool) -> None:
-        """Find modules and optimizers as well from now on, which takes time; or do not."""
+        """Turns the search for modules and optimizers, which takes time, on or off."""
         self._origins = Origins() if traced else None
 
     @property
     def traced(self) -> bool:
-        """Returns whether modules and optimizers are found as well."""
+        """Returns True if modules and optimizers are searched for."""
         return self._origins is not None
 
     def caller(self) -> Line:
-        """The innermost line outside torch and this package."""
+        """Returns the innermost line outside torch and this package."""
         frame: Any = sys._getframe(1)
         if self._origins is not None:
             return self._origins.of(frame)
@@ -47,7 +47,7 @@ class Lines:
 
 
 class Role:
-    """The role of a storage, which may become known after it is allocated."""
+    """The role of a storage, which may be learned after its allocation."""
 
     __slots__ = ("role",)
 
@@ -55,22 +55,22 @@ class Role:
         self.role = ""
 
 
-def written(
-    nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, storage: Role | None = None
+def tensor_held(
+    nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, role: Role | None = None
 ) -> Held:
-    """Returns the description of a tensor, with the role that its storage has by now."""
+    """Returns the description of a tensor, with the role learned for it so far."""
     origin = _origin(line)
-    if storage is not None and storage.role:
-        origin = origin._replace(role=storage.role)
-    return Held(nbytes, tuple(shape), str(dtype).removeprefix("torch."), _name(op), *origin)
+    if role is not None and role.role:
+        origin = origin._replace(role=role.role)
+    return Held(nbytes, tuple(shape), str(dtype).removeprefix("torch."), _op_name(op), *origin)
 
 
-def scratch(nbytes: int, op: Any, line: Line) -> Held:
+def scratch_held(nbytes: int, op: Any, line: Line) -> Held:
     """Returns the description of an operator's scratch."""
-    return Held(nbytes, (), "", f"{_name(op)} (scratch)", *_origin(line))
+    return Held.of_scratch(nbytes, _op_name(op), *_origin(line))
 
 
-def _name(op: Any) -> str:
+def _op_name(op: Any) -> str:
     return op if isinstance(op, str) else op.overloadpacket.__name__.strip("_")
 
 

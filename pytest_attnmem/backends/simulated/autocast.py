@@ -1,7 +1,7 @@
-"""``autocast("cuda")`` for fakes, whose C++ kernels do not take them to be on a CUDA device.
+"""``autocast("cuda")`` for fakes, which autocast's C++ kernels do not see on a CUDA device.
 
-The policies are those of aten/src/ATen/autocast_mode.h of PyTorch 2.13; which operators have one
-is asked of the dispatcher.
+The policies are those of aten/src/ATen/autocast_mode.h of PyTorch 2.13; the dispatcher lists the
+operators that have one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch.library import Library
 
 #: AT_FORALL_LOWER_PRECISION_FP
-_LOWER = frozenset(
+_LOWER_PRECISION = frozenset(
     [
         "_convolution",
         "_convolution.deprecated",
@@ -54,8 +54,8 @@ _LOWER = frozenset(
         "scaled_dot_product_attention",
     ]
 )
-#: AT_FORALL_FP32_SET_OPT_DTYPE, and those where a dtype is added to the call
-_WIDE_RESULT = frozenset(
+#: AT_FORALL_FP32_SET_OPT_DTYPE, and the operators whose calls get a dtype argument
+_FP32_DTYPE_ARGUMENT = frozenset(
     [
         "prod",
         "prod.dim_int",
@@ -71,7 +71,7 @@ _WIDE_RESULT = frozenset(
     ]
 )
 #: AT_FORALL_PROMOTE
-_PROMOTED = frozenset(
+_PROMOTE = frozenset(
     [
         "addcdiv",
         "addcmul",
@@ -86,24 +86,24 @@ _PROMOTED = frozenset(
         "vdot",
     ]
 )
-#: Refuses to run.
+#: Raises an error under autocast.
 _BANNED = "binary_cross_entropy"
 
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 
 class Autocast:
-    """Casts as a CUDA device would, while ``install`` holds."""
+    """The casts of ``autocast("cuda")``, done while ``install`` is in force."""
 
     def __init__(self) -> None:
         self._casts: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
 
     def install(self) -> Library:
-        """Replace the kernels for fakes, until the library is destroyed."""
+        """Replaces autocast's kernels for fakes, until the library is destroyed."""
         library = Library("aten", "IMPL")
         registered = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that kernels are overridden is what is wanted
+            warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
             for full in registered:
                 name = full.removeprefix("aten::")
                 if full != name and name != _BANNED:
@@ -111,21 +111,21 @@ class Autocast:
         return library
 
     def clear(self) -> None:
-        """Forget the casts of weights, as the end of an outermost autocast does."""
+        """Drops the cached casts of weights, as the end of an outermost autocast does."""
         self._casts.clear()
 
     def _kernel(self, name: str) -> Callable[..., Any]:
         packet, _, overload = name.partition(".")
         op = getattr(getattr(torch.ops.aten, packet), overload or "default")
         prepare: Callable[[Any, Any, Any], Any]
-        if name in _LOWER:
-            prepare = self._lowered
-        elif name in _WIDE_RESULT:
-            prepare = _with_wide_result
-        elif name in _PROMOTED:
-            prepare = self._promoted
+        if name in _LOWER_PRECISION:
+            prepare = self._to_lower_precision
+        elif name in _FP32_DTYPE_ARGUMENT:
+            prepare = _with_fp32_dtype
+        elif name in _PROMOTE:
+            prepare = self._to_widest
         else:
-            prepare = self._widened
+            prepare = self._to_fp32
 
         def run(*args: Any, **kwargs: Any) -> Any:
             with torch._C._ExcludeDispatchKeyGuard(_KEYS):
@@ -134,19 +134,19 @@ class Autocast:
 
         return run
 
-    def _lowered(self, _: Any, args: Any, kwargs: Any) -> Any:
+    def _to_lower_precision(self, _: Any, args: Any, kwargs: Any) -> Any:
         dtype = torch.get_autocast_dtype("cuda")
-        return _mapped(lambda tensor: self._cast(tensor, dtype), args, kwargs)
+        return _map_tensors(lambda tensor: self._cast(tensor, dtype), args, kwargs)
 
-    def _widened(self, _: Any, args: Any, kwargs: Any) -> Any:
-        return _mapped(lambda tensor: self._cast(tensor, torch.float32), args, kwargs)
+    def _to_fp32(self, _: Any, args: Any, kwargs: Any) -> Any:
+        return _map_tensors(lambda tensor: self._cast(tensor, torch.float32), args, kwargs)
 
-    def _promoted(self, _: Any, args: Any, kwargs: Any) -> Any:
+    def _to_widest(self, _: Any, args: Any, kwargs: Any) -> Any:
         found: list[torch.dtype] = []
-        _mapped(lambda tensor: found.append(tensor.dtype), args, kwargs)
+        _map_tensors(lambda tensor: found.append(tensor.dtype), args, kwargs)
         low = torch.get_autocast_dtype("cuda")
         dtype = torch.float32 if torch.float32 in found else low
-        return _mapped(lambda tensor: self._cast(tensor, dtype), args, kwargs)
+        return _map_tensors(lambda tensor: self._cast(tensor, dtype), args, kwargs)
 
     def _cast(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         if tensor.dtype == dtype:
@@ -168,20 +168,20 @@ class Autocast:
         return cast
 
 
-def _with_wide_result(op: Any, args: Any, kwargs: Any) -> Any:
+def _with_fp32_dtype(op: Any, args: Any, kwargs: Any) -> Any:
     first = args[0] if args else None
     names = [argument.name for argument in op._schema.arguments]
-    place = names.index("dtype")
-    given = args[place] if len(args) > place else kwargs.get("dtype")
-    if given is None and _eligible(first):
-        if len(args) > place:
-            args = (*args[:place], torch.float32, *args[place + 1 :])
+    position = names.index("dtype")
+    given = args[position] if len(args) > position else kwargs.get("dtype")
+    if given is None and _is_eligible(first):
+        if len(args) > position:
+            args = (*args[:position], torch.float32, *args[position + 1 :])
         else:
             kwargs = {**kwargs, "dtype": torch.float32}
     return args, kwargs
 
 
-def _eligible(value: Any) -> bool:
+def _is_eligible(value: Any) -> bool:
     return (
         isinstance(value, torch.Tensor)
         and value.is_cuda
@@ -190,12 +190,12 @@ def _eligible(value: Any) -> bool:
     )
 
 
-def _mapped(change: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
+def _map_tensors(change: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
     def one(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)([one(item) for item in value])
-        return change(value) if _eligible(value) else value
+        return change(value) if _is_eligible(value) else value
 
-    # The compiler that PyTorch is built with evaluates the arguments of a call from the last on.
+    # In PyTorch's builds, C++ evaluates the arguments of a call from last to first.
     named = {name: one(kwargs[name]) for name in reversed(kwargs)}
     return tuple([one(value) for value in reversed(args)][::-1]), named

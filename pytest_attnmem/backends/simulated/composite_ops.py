@@ -1,9 +1,9 @@
-"""What PyTorch's composite operators do on a CUDA device, where it is not what they do on fakes.
+"""Replacements for composite operators that behave differently on fakes than on a CUDA device.
 
-They are written in C++ and ask their inputs whether they are on a CUDA device, which fakes deny,
-and whether they are a subclass of Tensor, for which they avoid operators that work in place. So
-each is replaced for tensors with CUDA's dispatch keys, which only fakes have on a build or machine
-without CUDA. Sources: aten/src/ATen/native/{Linear,Dropout,SoftMax,TensorAdvancedIndexing}.cpp,
+Composite operators are C++ code. They check that their inputs are on CUDA, which fakes deny, and
+that they are not a subclass of Tensor, for which they avoid in-place operators. So each is replaced
+for tensors with CUDA's dispatch keys; without CUDA, only fakes have these keys. Sources:
+aten/src/ATen/native/{Linear,Dropout,SoftMax,TensorAdvancedIndexing}.cpp and
 aten/src/ATen/native/transformers/attention.cpp of PyTorch 2.13.
 """
 
@@ -19,25 +19,25 @@ import torch
 from torch.library import Library
 
 from ...profiles import DeviceProfile
-from .attention import scaled_dot_product_attention
-from .op_kinds import OF_CUDA, in_cpp
+from .attention.sdpa import scaled_dot_product_attention
+from .op_kinds import CUDA_KERNELS, in_cpp
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
 
 _aten = torch.ops.aten
 
-#: Composites that would work in place on a plain tensor, by the operators that they avoid. There
-#: the output takes the place of the first argument.
-_SHY: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+#: Composites that work in place on a plain tensor, and the operators that they call instead on a
+#: subclass. The output of these operators takes over the memory of the first argument.
+_AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.linear.default, (_aten.add.Tensor,)),
     (_aten.gather_backward.default, (_aten.scatter_add.default,)),
     (_aten.value_selecting_reduction_backward.default, (_aten.scatter.src,)),
     (_aten.index_select_backward.default, (_aten.index_add.default,)),
 )
 
-#: Composites that cuDNN or MIOpen computes on a device, with a workspace that only they know.
-_CUDNN = (
+#: Composites that cuDNN computes on a device, with a workspace whose size only cuDNN knows.
+_CUDNN_OPS = (
     _aten.lstm.input,
     _aten.lstm.data,
     _aten.gru.input,
@@ -64,9 +64,9 @@ def _attention_layer(
     return out, query.new_empty(query.shape[0], *heads, query.shape[1], key.shape[1])
 
 
-#: Operators that PyTorch knows no shapes for, by what they return; what they allocate besides is
-#: not known either.
-_OPAQUE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
+#: Operators that PyTorch has no shape rule for, and functions that return their outputs. No model
+#: knows what they allocate besides.
+_NO_SHAPE_RULE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
     {
         _aten._transformer_encoder_layer_fwd.default: _layer,
         _aten._native_multi_head_attention.default: _attention_layer,
@@ -75,15 +75,15 @@ _OPAQUE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
 
 
 class CompositeOps:
-    """The replacements of one world, in force while ``install`` holds."""
+    """The composite operators of one fake mode, replaced while ``install`` is in force."""
 
-    def __init__(self, profile: DeviceProfile, note: Callable[[str], None]) -> None:
+    def __init__(self, profile: DeviceProfile, mark_unknown: Callable[[str], None]) -> None:
         self._profile = profile
-        self._note = note
-        self.world: SimulatedFakeMode
+        self._mark_unknown = mark_unknown
+        self.fake_mode: SimulatedFakeMode
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
-        """By operator."""
+        """Returns the replacements by operator."""
         table: dict[Any, Callable[..., Any]] = {
             _aten.dropout.default: _dropout,
             _aten.softmax.int: _softmax,
@@ -92,37 +92,37 @@ class CompositeOps:
             _aten.one_hot.default: _one_hot,
             _aten.scaled_dot_product_attention.default: self._attention,
         }
-        for op, avoided in _SHY:
+        for op, avoided in _AVOIDED_OPS:
             table[op] = self._in_place(op, avoided)
-        for op in _CUDNN:
+        for op in _CUDNN_OPS:
             table[op] = self._unknown(op, partial(in_cpp, op))
-        for op, outputs in _OPAQUE.items():
+        for op, outputs in _NO_SHAPE_RULE.items():
             table[op] = self._unknown(op, outputs)
         return table
 
     def install(self) -> Library:
-        """Replace them for fakes of a CUDA device, until the library is destroyed."""
+        """Registers the replacements for CUDA fakes, until the library is destroyed."""
         library = Library("aten", "IMPL")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that kernels are overridden is what is wanted
+            warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
             for op, replacement in self.replacements().items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
-        for name in OF_CUDA:
+        for name in CUDA_KERNELS:
             if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
-                library.impl(name.removeprefix("aten::"), _never, "CUDA")
+                library.impl(name.removeprefix("aten::"), _launched, "CUDA")
         return library
 
     def _in_place(self, op: Any, avoided: tuple[Any, ...]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
-            with self.world.inheriting(avoided):
+            with self.fake_mode.in_place_of(avoided):
                 return in_cpp(op, *args, **kwargs)
 
         return run
 
-    def _unknown(self, op: Any, known: Callable[..., Any]) -> Callable[..., Any]:
+    def _unknown(self, op: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
-            self._note(str(op))
-            return known(*args, **kwargs)
+            self._mark_unknown(str(op))
+            return otherwise(*args, **kwargs)
 
         return run
 
@@ -175,5 +175,5 @@ def _one_hot(self: Any, num_classes: int = -1) -> Any:
     return made.scatter_(-1, self.unsqueeze(-1), 1)
 
 
-def _never(*args: Any, **kwargs: Any) -> Any:
+def _launched(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("a kernel was launched on a simulated device")

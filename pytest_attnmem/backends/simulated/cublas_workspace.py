@@ -1,4 +1,4 @@
-"""How large the workspaces of libraries are (aten/src/ATen/cuda/CublasHandlePool.cpp)."""
+"""The size of cuBLAS workspaces (aten/src/ATen/cuda/CublasHandlePool.cpp)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PAIRS = re.compile(r":(\d+):(\d+)")
 
 
 def workspace_bytes(profile: DeviceProfile) -> int:
-    """The bytes that PyTorch gives to each of cuBLAS's handles on each stream.
+    """Returns the bytes that PyTorch gives to each cuBLAS handle on each stream.
 
-    ``CUBLAS_WORKSPACE_CONFIG`` has pairs of KiB and a number, ``:4096:2:16:8``, which are summed.
+    ``CUBLAS_WORKSPACE_CONFIG`` has pairs of KiB and count, ``:4096:2:16:8``, which are summed.
     """
     pairs = _PAIRS.findall(os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""))
     if pairs:

@@ -1,4 +1,4 @@
-"""A function as a program of its sizes: inputs made, called, and perhaps taken backward."""
+"""A user's function as a program of its sizes: makes inputs, calls it, perhaps runs backward."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ...profiles import DEFAULT_PROFILE, find_profile
 from ...symbols.argument_shapes import Argument
 from ...units import shown
 from ..tracing.dispatch_tracker import raised_at
-from . import program_only, scratch
 from .fake_tensor import DEVICE
+from .op_rules import plan, program_only
 from .simulation import Simulation
 
-#: Nothing runs out of memory while a formula is looked for.
-_BOUNDLESS = 1 << 60
+#: Bytes of the device: a program must not run out of memory while its formula is derived.
+_UNLIMITED = 1 << 60
 
 
 @contextmanager
@@ -36,29 +36,29 @@ def program(
     backward: bool,
     profile: str,
 ) -> Iterator[Program]:
-    """``function`` of tensors as ``arguments`` describe them, run on a simulated device.
+    """Yields a program that calls ``function`` with ``arguments`` on a simulated device.
 
     Raises:
         BackendUnavailable: there is no such profile.
     """
-    device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_BOUNDLESS)
-    simulation = Simulation(device, AllocatorSettings(), scratch.plan if profile else program_only)
+    device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
+    simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
 
     def run(sizes: Mapping[str, int]) -> Run:
-        def called(made: Sequence[Any]) -> Any:
+        def call(made: Sequence[Any]) -> Any:
             out = function(*made)
             if backward:
-                loss = _first(out)
+                loss = _first_with_gradient(out)
                 (loss.sum() if loss.dim() else loss).backward()
             elif not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out)):
-                raise BudgetError(f"the function returned {shown(out)}, and no tensor")
+                raise BudgetError(f"the function returned {shown(out)}, which has no tensor")
             return out
 
         try:
             with torch.set_grad_enabled(backward):
-                made = [_made(argument, sizes, floating, backward) for argument in arguments]
-                events, problem = simulation.record(partial(called, made))
+                made = [_input(argument, sizes, floating, backward) for argument in arguments]
+                events, problem = simulation.record(partial(call, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -71,11 +71,11 @@ def program(
             raise CannotSimulate(problem)
         return tuple(Free(event) if isinstance(event, int) else Alloc(event) for event in events)
 
-    with simulation.surroundings():  # once: to put it on takes longer than most programs
+    with simulation.active():  # once, because entering takes longer than most programs
         yield run
 
 
-def _made(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool) -> Any:
+def _input(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool) -> Any:
     if not isinstance(argument, Argument):
         return argument
     kind = dtype_of(argument.dtype, "derive", floating_only=False) if argument.dtype else floating
@@ -84,8 +84,8 @@ def _made(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool
     return tensor.requires_grad_(backward and kind.is_floating_point)
 
 
-def _first(out: Any) -> torch.Tensor:
+def _first_with_gradient(out: Any) -> torch.Tensor:
     for leaf in tree_leaves(out):
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
             return leaf
-    raise BudgetError(f"the function returned {shown(out)}, and no tensor that has a gradient")
+    raise BudgetError(f"the function returned {shown(out)}, which has no tensor with a gradient")

@@ -1,4 +1,4 @@
-"""Tensors from outside a world: each stands for one on the device that was there before."""
+"""Fakes for tensors from outside the window: each stands for a tensor already on the device."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .fake_tensor import CPU, UNPLACED, SimulatedTensor
+from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
 
 
 class FakeConverter:
-    """The fakes that stand for real tensors, as long as those live."""
+    """The fakes of real tensors, kept as long as the real tensors are alive."""
 
-    def __init__(self, world: SimulatedFakeMode, admit: Callable[[Any], None]) -> None:
-        self._world = world
-        self._admit = admit
+    def __init__(self, fake_mode: SimulatedFakeMode, add_input: Callable[[Any], None]) -> None:
+        self._fake_mode = fake_mode
+        self._add_input = add_input
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._storages: dict[int, tuple[weakref.ref[Any], torch.UntypedStorage]] = {}
 
-    def forget(self) -> None:
-        """Let the next program find tensors as they are, whatever one did to their fakes."""
+    def clear(self) -> None:
+        """Drops all fakes, so that the next program gets tensors as they are outside."""
         self._fakes.clear()
         self._storages.clear()
 
-    def known(self, real: torch.Tensor) -> Any | None:
-        """The fake that stands for ``real``, if there is one by now."""
+    def find(self, real: torch.Tensor) -> Any | None:
+        """Returns the fake of ``real``, or None if it has none yet."""
         watch, fake = self._fakes.get(id(real), (None, None))
         return fake if watch is not None and watch() is real else None
 
-    def stands_for_another(self, fake: Any) -> bool:
-        """Whether ``fake`` stands for a tensor from outside."""
-        return any(found is fake for _, found in self._fakes.values())
+    def is_converted(self, fake: Any) -> bool:
+        """Returns True if ``fake`` stands for a tensor from outside."""
+        return any(other is fake for _, other in self._fakes.values())
 
-    def adopted(self, real: torch.Tensor) -> Any:
-        """The fake that stands for ``real``: of its sizes, and of the same storage as its views.
+    def to_fake(self, real: torch.Tensor) -> Any:
+        """Returns the fake of ``real``: same sizes, and views of one storage share a storage.
 
         Raises:
-            CannotSimulate: there can be none; the text says why.
+            CannotSimulate: no fake can stand for ``real``.
         """
-        found = self.known(real)
+        found = self.find(real)
         if found is not None:
             return found
-        with torch._C.DisableTorchFunction():  # what is asked of it, the program does not ask
+        with torch._C.DisableTorchFunction():  # the program does not make these calls
             _check(real)
             with no_dispatch():
-                fake = self._made(real)
+                fake = self._make(real)
             if fake.fake_device.type == "cuda":
-                self._admit(fake)
+                self._add_input(fake)
             key = id(real)
             self._fakes[key] = (weakref.ref(real, lambda _: self._fakes.pop(key, None)), fake)
             if real.is_leaf and real.grad is not None:
-                fake.grad = self.adopted(real.grad)
+                fake.grad = self.to_fake(real.grad)
         return fake
 
-    def _made(self, real: torch.Tensor) -> Any:
+    def _make(self, real: torch.Tensor) -> Any:
         host = real.dim() == 0 and not real.requires_grad and real.device.type == "cpu"
         if isinstance(real, FakeTensor):
             host = real.fake_device.type == "cpu"
         elem = torch.empty(0, dtype=real.dtype, device="meta")
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
         value = real.detach().clone() if host and not isinstance(real, FakeTensor) else None
-        fake = FakeTensor(self._world, elem, CPU if host else UNPLACED, value)
+        fake = FakeTensor(self._fake_mode, elem, CPU if host else IMPLICIT_CUDA, value)
         fake.__class__ = SimulatedTensor  # type: ignore[assignment]
-        if value is not None:  # it may be asked for
-            self._world.fake_tensor_converter.add_constant_storage_mapping(fake)
+        if value is not None:  # the program may read it
+            self._fake_mode.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):
             fake._is_param = True
         return fake.requires_grad_(real.requires_grad)
@@ -91,14 +91,12 @@ def _check(real: torch.Tensor) -> None:
     named = f"{list(real.shape)} {str(real.dtype).removeprefix('torch.')}"
     if not (kind in (torch.Tensor, torch.nn.Parameter) or isinstance(real, FakeTensor)):
         raise CannotSimulate(
-            f"a {kind.__name__} {named} from outside the window cannot stand for a simulated"
-            " tensor; make it inside"
+            f"a {kind.__name__} {named} from outside the window cannot be simulated; make it inside"
         )
     if real.layout is not torch.strided or real.is_quantized:
         layout = str(real.layout).removeprefix("torch.")
         raise CannotSimulate(
-            f"a {layout} tensor {named} from outside the window cannot stand for a simulated one;"
-            " make it inside"
+            f"a {layout} tensor {named} from outside the window cannot be simulated; make it inside"
         )
     if real.grad_fn is not None:
         raise CannotSimulate(

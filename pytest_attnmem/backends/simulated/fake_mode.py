@@ -1,4 +1,4 @@
-"""The world of a simulated device: operators run without data, and somebody is told of them."""
+"""A FakeTensorMode for a simulated device: operators run without data and are observed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
 from types import CodeType, MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -21,28 +21,37 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
-from .fake_tensor import CUDA, DEVICE, DEVICE_OF, UNPLACED, SimulatedTensor, seen_by_cpp, simulate
-from .op_cache import CachedOp, OpCache
+from .fake_tensor import (
+    CUDA,
+    DEVICE,
+    DEVICE_OF,
+    IMPLICIT_CUDA,
+    SimulatedTensor,
+    make_simulated,
+    seen_by_cpp,
+)
+from .observer import DispatchedOp, Observer
+from .op_cache import OpCache
 from .op_kinds import in_cpp, is_composite, is_factory, is_for_host
 
 _aten = torch.ops.aten
 _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
 _INDEX_PUT = _aten.index_put.default
 
-#: What autograd's formulas do in place unless a tensor is a subclass, by node and operator
-#: (torch/csrc/autograd/FunctionsManual.cpp).
+#: The in-place operator that autograd's formula calls on plain tensors, by node and by the operator
+#: that it calls on a subclass (torch/csrc/autograd/FunctionsManual.cpp).
 _CROSS_ENTROPY = "BinaryCrossEntropyWithLogitsBackward0"
-_IN_PLACE = MappingProxyType(
+_IN_PLACE_OP = MappingProxyType(
     {
         ("IndexBackward0", _INDEX_PUT): _aten._index_put_impl_.default,
         (_CROSS_ENTROPY, _aten.sub.Tensor): _aten.sub_.Tensor,
         (_CROSS_ENTROPY, _aten.mul.Tensor): _aten.mul_.Tensor,
     }
 )
-_OF_BACKWARD = frozenset({_ADD, *(func for _, func in _IN_PLACE)})
+_BACKWARD_OPS = frozenset({_ADD, *(func for _, func in _IN_PLACE_OP)})
 
-#: Their backward looks at values, and takes another way on a subclass, which has none.
-_LOOKS_BACK = frozenset(
+#: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
+_BACKWARD_READS_VALUES = frozenset(
     {
         *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
         *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
@@ -50,44 +59,10 @@ _LOOKS_BACK = frozenset(
 )
 
 
-class Observer(Protocol):
-    """Who is told of what happens in a world."""
-
-    def ran(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        out: Any,
-        inherits: bool,
-        recalled: CachedOp | None,
-    ) -> None:
-        """An operator returned ``out``. If it ``inherits``, what it returned takes the place of
-        the first argument, which a plain tensor would have been changed to."""
-
-    def used_on(self, tensor: torch.Tensor, stream: int) -> None:
-        """Another stream uses the tensor."""
-
-    def note(self, what: str) -> None:
-        """Nobody knows what ``what`` allocates."""
-
-    def refusal(self, what: str = "") -> CannotSimulate:
-        """The error for ``what`` was asked of a tensor without data."""
-
-    def mixture(self, func: Any) -> CannotSimulate:
-        """Returns the error for an operator that got tensors of the host and of the device."""
-
-    def named(self) -> None:
-        """The program names the device."""
-
-    def adopted(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The fake that stands for a tensor from outside."""
-
-
 class SimulatedFakeMode(FakeTensorMode):
-    """Where operators run without data."""
+    """A mode in which operators run without data, on a simulated device."""
 
-    supports_higher_order_operators = True  # they are refused in one line
+    supports_higher_order_operators = True  # so that they come here, and fail in one line
 
     def __init__(
         self,
@@ -97,25 +72,28 @@ class SimulatedFakeMode(FakeTensorMode):
         super().__init__()
         self.observer = observer
         self.running = False
-        """Whether a program runs in it."""
-        self.calls = 0
-        """How deep a call of the program's own, into PyTorch's Python interface, is."""
-        self.placing = False  # whether the program names devices; else every tensor is on CUDA
-        self.unplaced = False  # whether a tensor is on CUDA because the program named no device
-        self.told = 0  # how deep the calls of factories are that were given a device
+        """True while a program runs in the mode."""
+        self.function_depth = 0
+        """The nesting depth of calls from the program into PyTorch's Python interface."""
+        self.device_named = False
+        """True once the program names a device; until then every tensor is on CUDA."""
+        self.used_implicit_device = False
+        """True if a tensor is on CUDA only because the program named no device."""
+        self.factory_depth = 0
+        """The nesting depth of factory calls whose device the function mode has chosen."""
+        self.torch_code: dict[CodeType, bool] = {}
+        """Answers of ``asked_by_torch``."""
         self._replacements = replacements
-        self._depth = 0
-        self._composite: dict[Any, bool] = {}
-        self._factory: dict[Any, bool] = {}
-        self._avoided: tuple[Any, ...] = ()
-        self._unshared: Any = None
-        self._recall = OpCache(self)
-        self.kind = SimulatedTensor
-        self.askers: dict[CodeType, bool] = {}  # code that asked for a kind → is it torch's
+        self._dispatch_depth = 0
+        self._is_composite: dict[Any, bool] = {}
+        self._is_factory: dict[Any, bool] = {}
+        self._avoided_ops: tuple[Any, ...] = ()
+        self._unshared_counts: Any = None
+        self._op_cache = OpCache()
 
     @property
     def avoid_device_init(self) -> bool:
-        """There is no device to be initialised, whatever ``torch.cuda.is_available`` says."""
+        """Returns True: no device exists, whatever ``torch.cuda.is_available`` returns."""
         return True
 
     def _dispatched(
@@ -126,68 +104,69 @@ class SimulatedFakeMode(FakeTensorMode):
         kwargs = kwargs or {}
         device = kwargs.get("device")
         if device is not None and device.type != "cpu":
-            kwargs = {**kwargs, "device": CUDA if self.placing else UNPLACED}
-        if self._depth:
+            kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
+        if self._dispatch_depth:
             return self.dispatch(func, types, args, kwargs)
-        if not (self.told or self.placing) and self._is_stray(func, args, kwargs):
+        if not (self.factory_depth or self.device_named) and self._lacks_device(func, args, kwargs):
             return self._put_on_device(func, types, args, kwargs)
-        composite = self._composite.get(func)
+        composite = self._is_composite.get(func)
         if composite is None:
             if isinstance(func, HigherOrderOperator):
-                raise self._nothing_known(func)
+                raise self._unsupported(func)
             composite = func in self._replacements or is_composite(func)
-            self._composite[func] = composite
-        if composite:  # as it comes in inference mode
+            self._is_composite[func] = composite
+        if composite:  # composites reach the mode in inference mode
             with self:
                 return self._replacements.get(func, partial(in_cpp, func))(*args, **kwargs)
-        with torch._C.DisableTorchFunction():  # what runs in here is not the program
+        with torch._C.DisableTorchFunction():  # the code below is not the program's
             return self._run(func, types, args, kwargs)
 
     def _run(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func not in self.lift_fns:
             for arg in args:
-                if not self._is_ours(arg):
-                    args = tuple(map(self._ours, args))
+                if not self._is_own(arg):
+                    args = tuple(map(self._as_fake, args))
                     break
-        if func in _OF_BACKWARD and torch._C._current_graph_task_id() != -1:
-            func, args = self._as_backward_would(func, args, kwargs)
-        if func in _LOOKS_BACK and torch.is_grad_enabled() and args[0].requires_grad:
-            self.observer.note(f"the backward of {func}")
-        recalled, key = None, self._recall.key(func, args, kwargs)
+        if func in _BACKWARD_OPS and torch._C._current_graph_task_id() != -1:
+            func, args = self._as_autograd_calls(func, args, kwargs)
+        if func in _BACKWARD_READS_VALUES and torch.is_grad_enabled() and args[0].requires_grad:
+            self.observer.mark_unknown(f"the backward of {func}")
+        cached, key = None, self._op_cache.key(func, args, kwargs)
+        in_place = func in self._avoided_ops
         if key is not None:
-            recalled = self._recall.find(key)
-            if recalled is not None:
-                out = self._recall.again(recalled, args)
-                self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
+            cached = self._op_cache.find(key)
+            if cached is not None:
+                out = self._op_cache.replay(cached, args)
+                self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
                 return out
-        self._depth += 1
+        self._dispatch_depth += 1
         try:
             out = self.dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
-            raise self.observer.refusal() from None
+            raise self.observer.no_data_error() from None
         except FakeTensorDeviceMismatchError:
-            raise self.observer.mixture(func) from None
+            raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
-            raise self._nothing_known(func) from None
+            raise self._unsupported(func) from None
         finally:
-            self._depth -= 1
+            self._dispatch_depth -= 1
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
-                    simulate(tensor, (args, kwargs))
+                    make_simulated(tensor, (args, kwargs))
         if key is not None:
-            recalled = self._recall.remember(key, args, out)
-        self.observer.ran(func, args, kwargs, out, func in self._avoided, recalled)
+            cached = self._op_cache.store(key, args, out)
+        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
-    def _nothing_known(self, func: Any) -> CannotSimulate:
-        return self.observer.refusal(f"{func}, of which nothing is known without data,")
+    def _unsupported(self, func: Any) -> CannotSimulate:
+        return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")
 
-    def _is_stray(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Returns whether C++ code makes a tensor of some size without a device."""
-        factory = self._factory.get(func)
+    def _lacks_device(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Returns True if C++ code makes a tensor, not a single number, without a device."""
+        factory = self._is_factory.get(func)
         if factory is None:
-            factory = self._factory[func] = is_factory(func)
+            factory = self._is_factory[func] = is_factory(func)
         if factory:
             return not is_for_host(args, kwargs)
         return func in self.lift_fns and bool(args[0].dim())
@@ -195,100 +174,103 @@ class SimulatedFakeMode(FakeTensorMode):
     def _put_on_device(
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Runs a factory of C++ code that has no device, and puts its tensor on the device."""
-        self.unplaced = True
+        """Runs a factory that C++ code called without a device; its tensor goes on the device."""
+        self.used_implicit_device = True
         if func not in self.lift_fns:
-            kwargs = {**kwargs, "device": UNPLACED}
+            kwargs = {**kwargs, "device": IMPLICIT_CUDA}
         with torch._C.DisableTorchFunction():
             made = self._run(func, types, args, kwargs)
             if func not in self.lift_fns:
                 return made
-            return self._run(_aten._to_copy.default, types, (made,), {"device": UNPLACED})
+            return self._run(_aten._to_copy.default, types, (made,), {"device": IMPLICIT_CUDA})
 
-    def _is_ours(self, arg: Any) -> bool:
+    def _is_own(self, arg: Any) -> bool:
         if isinstance(arg, torch.Tensor):
             if type(arg) is SimulatedTensor:
                 return arg.__dict__["fake_mode"] is self
             return getattr(arg, "fake_mode", None) is self
         if isinstance(arg, (list, tuple)):
-            return all(map(self._is_ours, arg))
+            return all(map(self._is_own, arg))
         return True
 
-    def _ours(self, arg: Any) -> Any:
+    def _as_fake(self, arg: Any) -> Any:
         if isinstance(arg, torch.Tensor):
-            return arg if self._is_ours(arg) else self.observer.adopted(arg)
+            return arg if self._is_own(arg) else self.observer.to_fake(arg)
         if isinstance(arg, (list, tuple)):
-            return type(arg)(map(self._ours, arg))
+            return type(arg)(map(self._as_fake, arg))
         return arg
 
-    def _as_backward_would(
+    def _as_autograd_calls(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """The operator that autograd would call if the tensors were no subclass."""
-        if kwargs or self.calls or torch.is_grad_enabled():
+        """Returns the operator that autograd calls on plain tensors, and its arguments."""
+        if kwargs or self.function_depth or torch.is_grad_enabled():
             return func, args
         if func is _ADD:
-            return self._accumulation(args)
+            return self._gradient_sum(args)
         node = torch._C._current_autograd_node()
-        instead = _IN_PLACE.get((node.name() if node is not None else "", func))
+        instead = _IN_PLACE_OP.get((node.name() if node is not None else "", func))
         if instead is None:
             return func, args
         if func is _INDEX_PUT:
-            return instead, (*args, True)  # which is safe, as autograd knows
+            return instead, (*args, True)  # unsafe=True, as autograd passes it
         return (instead if self._is_unshared(args[0]) else func), args
 
-    def _accumulation(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Autograd's sum of two gradients, where it would work in place on a plain tensor.
+    def _gradient_sum(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns the addition that autograd uses to sum two gradients: in place where it can.
 
         See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
         """
         old, new = args[0], args[-1]
         if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
-            if self._unshared is None:
-                self._unshared = _holders(old, 0)
+            if self._unshared_counts is None:
+                self._unshared_counts = _reference_counts(old, 0)
             elif self._is_unshared(old) and _is_dense(old):
                 return _ADD_, args
         return _ADD, args
 
     def _is_unshared(self, tensor: Any) -> bool:
-        """Whether nobody but autograd, and who asks, holds the tensor and its storage."""
-        limits = zip(_holders(tensor, 1), self._unshared, strict=True)
+        """Returns True if only autograd and the caller hold the tensor and its storage."""
+        limits = zip(_reference_counts(tensor, 1), self._unshared_counts, strict=True)
         return all(count <= limit for count, limit in limits)
 
-    def rehearse(self) -> None:
-        """Run a program for the first time: what it imports and learns is there for the next.
+    def warm_up(self) -> None:
+        """Runs a small program once, so that later programs find imports and caches ready.
 
-        Two gradients that nobody holds but autograd are added in it: how often they are held then,
-        by Python's count and by C++'s, is what ``_accumulation`` takes for unshared.
+        It adds two gradients that only autograd holds. Their reference counts, in Python and in
+        C++, become the counts of an unshared tensor.
         """
-        self._unshared = None
+        self._unshared_counts = None
         with torch.inference_mode(False), torch.enable_grad():
             leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     @contextmanager
-    def inheriting(self, avoided: tuple[Any, ...]) -> Iterator[None]:
-        """C++ code runs that avoids to work in place, by these operators, on a subclass."""
-        before, self._avoided = self._avoided, avoided
+    def in_place_of(self, ops: tuple[Any, ...]) -> Iterator[None]:
+        """Treats ``ops`` as in place: C++ code calls them on subclasses to avoid in-place ops."""
+        before, self._avoided_ops = self._avoided_ops, ops
         try:
             yield
         finally:
-            self._avoided = before
+            self._avoided_ops = before
 
 
-#: Set from outside, or it would be wrapped for the sake of a compiler that does not come here.
+#: Set from outside: FakeTensorMode would otherwise wrap the method for the compiler.
 SimulatedFakeMode.__torch_dispatch__ = SimulatedFakeMode._dispatched  # type: ignore[assignment,method-assign]
 
 
-def _holders(tensor: Any, between: int) -> tuple[int, int, int]:
-    """How often it is held by Python, but for so many frames, by C++ code, and its storage."""
+def _reference_counts(tensor: Any, between: int) -> tuple[int, int, int]:
+    """Returns the reference counts of a tensor in Python and C++, and that of its storage.
+
+    ``between`` frames between this function and the caller of interest are left out.
+    """
     storage = tensor.untyped_storage()._cdata
-    held = torch._C._storage_Use_Count(storage)
-    return getrefcount(tensor) - between, tensor._use_count(), held
+    of_storage = torch._C._storage_Use_Count(storage)
+    return getrefcount(tensor) - between, tensor._use_count(), of_storage
 
 
 def _is_dense(tensor: Any) -> bool:
-    """Whether its elements fill a stretch of memory, each with a place of its own."""
+    """Returns True if the elements fill one range of memory, without gaps or overlaps."""
     if tensor.is_contiguous():
         return True
     expected = 1

@@ -1,11 +1,11 @@
-"""Fake tensors that stand for a CUDA device's on any build of PyTorch.
+"""Fake tensors that act as CUDA tensors on any build of PyTorch.
 
-To Python they are on ``cuda:0``, with CUDA's dispatch keys, so that programs and PyTorch's own
-Python code treat them as such. To PyTorch's C++ code, which cannot do without a device guard for
-the devices it meets, they are on ``meta``, where it has one; what C++ code then makes on ``meta``
-is made on the device. Backward passes run in the calling thread.
+Python sees them on ``cuda:0``, with CUDA's dispatch keys, so programs and PyTorch's own Python code
+treat them as CUDA tensors. PyTorch's C++ code needs a device guard for each device, so it sees them
+on ``meta``, which has one; a tensor that C++ code makes on ``meta`` is put on the device. Backward
+passes run in the calling thread.
 
-This package is the one place for the private APIs that it takes (written against torch 2.13).
+Only this package uses the private APIs of torch that this needs (written against torch 2.13).
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from .hidden_fakes import asked_by_torch
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
-    from .fake_mode import SimulatedFakeMode
+    from .observer import FakeMode
 
 
 DEVICE = DeviceName("cuda:0")
-#: The device of tensors that are on it only because the program names no device. It equals
-#: ``CUDA``, but is another object, which tells the two apart.
-UNPLACED = torch.device("cuda", 0)
+#: The device of tensors made while the program names no device. It equals ``CUDA``; only the
+#: identity of the object tells the two apart.
+IMPLICIT_CUDA = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
 PRINTING = "printing a tensor"
 DEVICE_OF = torch.ops.prim.device.default
 
 
-def _world(tensor: Any) -> SimulatedFakeMode:
+def _fake_mode(tensor: Any) -> FakeMode:
     return tensor.__dict__["fake_mode"]  # type: ignore[no-any-return]
 
 
-def _hidden(found: Any, name: str) -> property:
-    """Returns an attribute that torch finds and a program does not, as on a device's tensors."""
+def _hidden(read: Any, name: str) -> property:
+    """Returns an attribute that torch can read and a program cannot, as on a CUDA tensor."""
 
     def get(self: Any) -> Any:
-        if asked_by_torch(_world(self).askers):
-            return found(self)
+        if asked_by_torch(_fake_mode(self).torch_code):
+            return read(self)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
     def put(self: Any, value: Any) -> None:
@@ -53,8 +53,8 @@ def _hidden(found: Any, name: str) -> property:
 class SimulatedTensor(torch.Tensor):
     """A tensor without data, on the device or on the host.
 
-    A program takes it for a plain tensor: it is not a subclass of FakeTensor. Only code of torch,
-    which needs a FakeTensor, is told that it is one.
+    A program sees a plain tensor: this is not a subclass of FakeTensor. Only code of torch, which
+    needs a FakeTensor, sees one.
     """
 
     if TYPE_CHECKING:
@@ -62,26 +62,28 @@ class SimulatedTensor(torch.Tensor):
         constant: Any
     else:
         __class__ = property(
-            lambda self: FakeTensor if asked_by_torch(_world(self).askers) else torch.Tensor
+            lambda self: FakeTensor if asked_by_torch(_fake_mode(self).torch_code) else torch.Tensor
         )
         for _name in vars(FakeTensor).keys() - vars(type("", (), {})).keys():
             locals()[_name] = vars(FakeTensor)[_name]
         __qualname__, __module__ = "Tensor", "torch"
 
-    fake_mode = _hidden(_world, "fake_mode")
+    fake_mode = _hidden(_fake_mode, "fake_mode")
     fake_device = _hidden(lambda self: self._fake_device, "fake_device")
-    device = property(lambda self: META if _world(self).in_kernel_invocation else self._fake_device)
+    device = property(
+        lambda self: META if _fake_mode(self).in_kernel_invocation else self._fake_device
+    )
     is_cuda = property(lambda self: self._fake_device.type == "cuda")
     is_cpu = property(lambda self: self._fake_device.type == "cpu")
     is_meta = property(lambda self: False)
 
     def get_device(self) -> int:
-        """The device's number; -1 on the host."""
+        """Returns the index of the device, or -1 on the host."""
         return 0 if self._fake_device.type == "cuda" else -1
 
     def record_stream(self, stream: Any) -> None:
-        """Its memory is used on that stream too."""
-        _world(self).observer.used_on(self, stream.stream_id)
+        """Records that another stream uses the tensor's memory."""
+        _fake_mode(self).observer.record_stream(self, stream.stream_id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -110,25 +112,25 @@ class SimulatedTensor(torch.Tensor):
         return dispatch(FakeTensor, func, kinds, args, kwargs or {})
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """There are no values to give."""
-        raise _world(self).observer.refusal("Tensor.numpy")
+        """Raises CannotSimulate: the tensor has no values."""
+        raise _fake_mode(self).observer.no_data_error("Tensor.numpy")
 
     def tolist(self) -> Any:
-        """What is known of the host's, and of no other."""
+        """Returns the values of a host tensor whose values are known."""
         if self.constant is None:
-            raise _world(self).observer.refusal("Tensor.tolist")
+            raise _fake_mode(self).observer.no_data_error("Tensor.tolist")
         return self.constant.tolist()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise _world(self).observer.refusal("numpy")
+        raise _fake_mode(self).observer.no_data_error("numpy")
 
     def data_ptr(self) -> int:
-        """There is no memory to point to."""
-        raise _world(self).observer.refusal("Tensor.data_ptr")
+        """Raises CannotSimulate: the tensor has no memory."""
+        raise _fake_mode(self).observer.no_data_error("Tensor.data_ptr")
 
     def __repr__(self, **kwargs: Any) -> str:  # type: ignore[override]
-        if _world(self).running:
-            raise _world(self).observer.refusal(PRINTING)
+        if _fake_mode(self).running:
+            raise _fake_mode(self).observer.no_data_error(PRINTING)
         where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
         return f"tensor(simulated, {where})"
 
@@ -142,27 +144,28 @@ SimulatedTensor.__name__ = "Tensor"
 
 
 def seen_by_cpp(tensor: Any) -> torch.device:
-    """The device that PyTorch's C++ code is told."""
+    """Returns the device on which PyTorch's C++ code sees the tensor."""
     if tensor.fake_mode.in_kernel_invocation or tensor._fake_device.type == "cuda":
         return META
     return tensor._fake_device  # type: ignore[no-any-return]
 
 
-def simulate(tensor: Any, made_of: Any) -> None:
-    """Make a FakeTensor that an operator returns a simulated one, on the device of its arguments.
+def make_simulated(tensor: Any, inputs: Any) -> None:
+    """Turns a FakeTensor that an operator returned into a simulated tensor.
 
-    FakeTensor keeps a device that equals the one it is given, and is another object.
+    FakeTensor stores a device that equals ``CUDA`` but is another object, so the device is set
+    again: ``CUDA`` if an input names it, else ``IMPLICIT_CUDA``.
     """
     tensor.__class__ = SimulatedTensor
     if tensor.device.type == "cuda":
-        tensor.__dict__["_fake_device"] = CUDA if _is_placed(made_of) else UNPLACED
+        tensor.__dict__["_fake_device"] = CUDA if _has_explicit_device(inputs) else IMPLICIT_CUDA
 
 
-def _is_placed(made_of: Any) -> bool:
-    """Returns True if the program placed a tensor or a device among the arguments."""
-    for value in made_of.values() if isinstance(made_of, dict) else made_of:
+def _has_explicit_device(inputs: Any) -> bool:
+    """Returns True if an input is a device that the program named, or a tensor on one."""
+    for value in inputs.values() if isinstance(inputs, dict) else inputs:
         if isinstance(value, (tuple, list, dict)):
-            if _is_placed(value):
+            if _has_explicit_device(value):
                 return True
         elif value is CUDA or (type(value) is SimulatedTensor and value._fake_device is CUDA):
             return True

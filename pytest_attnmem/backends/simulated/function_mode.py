@@ -1,4 +1,4 @@
-"""What a program says to PyTorch's Python interface, in the words of a simulated device."""
+"""A TorchFunctionMode that redirects a program's calls of PyTorch to the simulated device."""
 
 from __future__ import annotations
 
@@ -12,43 +12,45 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
 from ...errors import CannotSimulate
-from .fake_tensor import CPU, CUDA, UNPLACED, SimulatedTensor
+from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, SimulatedTensor
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
     from .fake_mode import SimulatedFakeMode
 
-#: Attributes of a tensor from outside that its fake has to answer for.
-_ANSWERED = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
-#: Factories that make of one number a tensor of the host, as they do in a program for CUDA.
-_OF_NUMBERS = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
-_SIZED = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn})
+#: Attributes of a tensor from outside that are read from its fake.
+_ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
+#: Factories that put a single number on the host, as in a program for CUDA.
+_FROM_A_NUMBER = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
+_FROM_A_SIZE = frozenset(
+    {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+)
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
-    """Sees each call of the program: names of devices, and tensors from outside."""
+    """Sees every call of the program; translates device names and tensors from outside."""
 
     def __init__(
         self,
-        world: SimulatedFakeMode,
-        adoption: FakeConverter,
-        resized: Callable[[torch.UntypedStorage], None],
+        fake_mode: SimulatedFakeMode,
+        converter: FakeConverter,
+        storage_resized: Callable[[torch.UntypedStorage], None],
     ) -> None:
         super().__init__()
-        self.calling: Any = None
-        """What the program called last."""
-        self.resized = resized
-        self.note = world.observer.note
-        self._world = world
-        self._adoption = adoption
+        self.current_call: Any = None
+        """The function that the program is calling."""
+        self.storage_resized = storage_resized
+        self.mark_unknown = fake_mode.observer.mark_unknown
+        self._fake_mode = fake_mode
+        self._converter = converter
         self._factories = frozenset(_device_constructors())
         self._special: dict[Any, Callable[..., Any]] = {
-            torch.Tensor.to: self._to,
-            torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._moved(
+            torch.Tensor.to: self._tensor_to,
+            torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._move(
                 tensor, self.device(CUDA if device is None else device)
             ),
-            torch.Tensor.cpu: lambda tensor, *_, **__: self._moved(tensor, CPU),
+            torch.Tensor.cpu: lambda tensor, *_, **__: self._move(tensor, CPU),
             torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
@@ -62,96 +64,95 @@ class SimulatedFunctionMode(TorchFunctionMode):
             if type(arg) is not SimulatedTensor and isinstance(arg, (torch.Tensor, list, tuple)):
                 if getattr(func, "__name__", "") in ("__get__", "__set__"):
                     return self._attribute(func, args)
-                args = self.standing(args)
+                args = self.to_fakes(args)
                 break
-        world = self._world
-        before, self.calling = self.calling, func
-        world.calls += 1
+        fake_mode = self._fake_mode
+        before, self.current_call = self.current_call, func
+        fake_mode.function_depth += 1
         try:
             special = self._special.get(func)
             if special is not None:
                 return special(*args, **(kwargs or {}))
             if func in self._factories:
-                return self._made(func, args, kwargs or {})
+                return self._run_factory(func, args, kwargs or {})
             if kwargs:
                 for arg in kwargs.values():
                     if isinstance(arg, torch.Tensor) and type(arg) is not SimulatedTensor:
-                        kwargs = {key: self._adopted(value) for key, value in kwargs.items()}
+                        kwargs = {key: self._to_fake(value) for key, value in kwargs.items()}
                         break
                 if kwargs.get("device") is not None:
                     kwargs = {**kwargs, "device": self.device(kwargs["device"])}
                 return func(*args, **kwargs)
             return func(*args)
         finally:
-            world.calls -= 1
-            self.calling = before
+            fake_mode.function_depth -= 1
+            self.current_call = before
 
     @contextmanager
-    def resumed(self) -> Iterator[None]:
-        """Autograd's engine runs, and code of the program in it."""
-        calls, self._world.calls = self._world.calls, 0
-        before, self.calling = self.calling, None
+    def inside_autograd(self) -> Iterator[None]:
+        """Marks a run of autograd's engine, which may call code of the program."""
+        function_depth, self._fake_mode.function_depth = self._fake_mode.function_depth, 0
+        before, self.current_call = self.current_call, None
         try:
-            if calls:
+            if function_depth:
                 with self:
                     yield
             else:
                 yield
         finally:
-            self._world.calls, self.calling = calls, before
+            self._fake_mode.function_depth, self.current_call = function_depth, before
 
-    def standing(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """With fakes for the tensors from outside."""
-        return tuple([self._adopted(arg) for arg in args])
+    def to_fakes(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the arguments with fakes for the tensors from outside."""
+        return tuple([self._to_fake(arg) for arg in args])
 
     def device(self, given: Any) -> torch.device:
-        """The device that a program names.
+        """Returns the device that a program names.
 
         Raises:
-            CannotSimulate: there is none such.
+            CannotSimulate: the simulated backend has no such device.
             StartAgain: the program names CUDA after it made tensors without a device.
         """
-        if given is UNPLACED or isinstance(given, DeviceName):
-            return UNPLACED  # a world around this one sees that the program does not name it
+        if given is IMPLICIT_CUDA or isinstance(given, DeviceName):
+            return IMPLICIT_CUDA  # an outer mode sees that the program did not name the device
         found = CUDA if isinstance(given, int) else torch.device(given)
         index = given if isinstance(given, int) else found.index
         if found.type == "cpu":
             return CPU
         if found.type == "cuda" and index in (None, 0):
-            self._world.observer.named()
+            self._fake_mode.observer.device_named()
             return CUDA
         raise CannotSimulate(
-            f"the simulated backend has one device, 'cuda', and no {str(given)!r}; use another"
-            " backend for that"
+            f"the simulated backend has one device, 'cuda', not {str(given)!r}; use another backend"
         )
 
     def _attribute(self, func: Any, args: tuple[Any, ...]) -> Any:
-        """Of a tensor from outside, or set to one."""
+        """Reads or sets an attribute where a tensor from outside takes part."""
         name, (owner, *values) = func.__self__.__name__, args
         if func.__name__ == "__set__":
-            return setattr(self._adopted(owner), name, *map(self._adopted, values))
-        if name not in _ANSWERED and self._adoption.known(owner) is None:
+            return setattr(self._to_fake(owner), name, *map(self._to_fake, values))
+        if name not in _ANSWERED_BY_FAKE and self._converter.find(owner) is None:
             return func(*args)
-        return getattr(self._adopted(owner), name)
+        return getattr(self._to_fake(owner), name)
 
-    def _adopted(self, arg: Any) -> Any:
+    def _to_fake(self, arg: Any) -> Any:
         if isinstance(arg, torch.Tensor):
-            if getattr(arg, "fake_mode", None) is self._world or _is_wrapped(arg):
+            if getattr(arg, "fake_mode", None) is self._fake_mode or _is_wrapped(arg):
                 return arg
-            return self._adoption.adopted(arg)
+            return self._converter.to_fake(arg)
         if type(arg) in (list, tuple):
             for item in arg:
                 if isinstance(item, (torch.Tensor, list, tuple)):
-                    return type(arg)([self._adopted(item) for item in arg])
+                    return type(arg)([self._to_fake(item) for item in arg])
         return arg
 
-    def _made(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Returns the tensor of a factory, on the device that the program names, or on CUDA."""
+    def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a factory on the device that the program names, or else on CUDA."""
         first = args[0] if args else kwargs.get("data")
         given = kwargs.get("device")
         if given is None and isinstance(first, torch.Tensor):
             return func(*args, **kwargs)  # on the device of that tensor
-        world = self._world
+        fake_mode = self._fake_mode
         if given is None:
             given = torch.utils._device.CURRENT_DEVICE
         pinned = kwargs.get("pin_memory")
@@ -159,21 +160,21 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs = {**kwargs, "pin_memory": False}
         if given is not None:
             device = self.device(given)
-        elif world.placing or pinned or _is_number(func, args, kwargs):
+        elif fake_mode.device_named or pinned or _is_number(func, args, kwargs):
             device = CPU
         else:
-            device, world.unplaced = UNPLACED, True
-        world.told += 1
+            device, fake_mode.used_implicit_device = IMPLICIT_CUDA, True
+        fake_mode.factory_depth += 1
         try:
             made = func(*args, **{**kwargs, "device": device})
         finally:
-            world.told -= 1
+            fake_mode.factory_depth -= 1
         if isinstance(given, DeviceName):
-            made.__dict__["_fake_device"] = CUDA  # a program that copies this device names it
+            made.__dict__["_fake_device"] = CUDA  # code that copies this device names it
         return made
 
-    def _to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        """``Tensor.to``, in all its forms."""
+    def _tensor_to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        """Runs ``Tensor.to`` for every form of its arguments."""
         device = kwargs.pop("device", None)
         rest = list(args)
         if rest and (other := rest[0]) is not None:
@@ -190,18 +191,18 @@ class SimulatedFunctionMode(TorchFunctionMode):
             rest = rest[1:] if rest else rest
         if rest:
             kwargs["copy"] = rest[-1]
-        return self._moved(tensor, None if device is None else self.device(device), **kwargs)
+        return self._move(tensor, None if device is None else self.device(device), **kwargs)
 
-    def _moved(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
+    def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         if device is None or tensor.fake_device == device:
-            if device == CUDA and self._adoption.stands_for_another(tensor):
-                kwargs["copy"] = True  # of what was on the host until now
+            if device == CUDA and self._converter.is_converted(tensor):
+                kwargs["copy"] = True  # the tensor was on the host until now
             return torch.Tensor.to(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return torch.Tensor.to(tensor, device=device, **kwargs)
 
 
 def _is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     first = args[0] if args else kwargs.get("data", kwargs.get("size"))
-    if func in _OF_NUMBERS:
+    if func in _FROM_A_NUMBER:
         return isinstance(first, (int, float, complex))
-    return func in _SIZED and isinstance(first, (tuple, list)) and len(first) == 0
+    return func in _FROM_A_SIZE and isinstance(first, (tuple, list)) and len(first) == 0

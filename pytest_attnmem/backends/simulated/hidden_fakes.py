@@ -1,7 +1,8 @@
-"""The code that asks whether a tensor is fake: torch, which has to know, or the program.
+"""Hides fake tensors from programs, but not from torch.
 
-Libraries take another branch for tensors without data, and no device ever takes that branch. So a
-program gets the answer that a device would give, in whatever way it asks.
+Libraries branch on fake tensors, and a device never takes that branch. So every check for fake
+tensors or dispatch modes returns to a program the answer that a device would give; torch needs the
+true one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from torch.utils import _python_dispatch
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _INSIDE = (os.path.dirname(torch.__file__), _PACKAGE)
 
-#: Functions of torch that ask on behalf of their caller.
-_FOR_OTHERS = frozenset(
+#: Functions of torch that check on behalf of their caller.
+_ASKS_FOR_CALLER = frozenset(
     function.__code__
     for function in (
         *(fake_tensor.is_fake, fake_tensor.get_plain_tensors),
@@ -28,8 +29,8 @@ _FOR_OTHERS = frozenset(
     )
 )
 
-#: Functions that tell of dispatch modes, and their answers where no mode is on.
-_OF_MODES = (
+#: Functions that report dispatch modes, and their results while no mode is active.
+_MODE_QUERIES = (
     (_python_dispatch, "_get_current_dispatch_mode", None),
     (_python_dispatch, "_get_current_dispatch_mode_stack", ()),
     (torch._C, "_get_dispatch_mode", None),
@@ -37,29 +38,29 @@ _OF_MODES = (
 )
 
 
-def asked_by_torch(known: dict[CodeType, bool]) -> bool:
-    """Returns whether torch or this package asks the caller of this; ``known`` keeps answers."""
+def asked_by_torch(answers: dict[CodeType, bool]) -> bool:
+    """Returns True if torch or this package called the caller; ``answers`` caches the results."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code in _FOR_OTHERS:
+    while frame is not None and frame.f_code in _ASKS_FOR_CALLER:
         frame = frame.f_back
     code = frame.f_code
-    found = known.get(code)
-    if found is None:
-        found = known[code] = code.co_filename.startswith(_INSIDE)
-    return found
+    answer = answers.get(code)
+    if answer is None:
+        answer = answers[code] = code.co_filename.startswith(_INSIDE)
+    return answer
 
 
-def without_modes(known: dict[CodeType, bool]) -> dict[tuple[Any, str], Any]:
-    """Returns functions that tell torch of all modes and a program of none, by owner and name."""
+def without_modes(answers: dict[CodeType, bool]) -> dict[tuple[Any, str], Any]:
+    """Returns functions that report modes to torch and none to programs, by owner and name."""
 
-    def told(original: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:
-        def tell(*args: Any, **kwargs: Any) -> Any:
-            return original(*args, **kwargs) if asked_by_torch(known) else otherwise
+    def hidden(original: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:
+        def query(*args: Any, **kwargs: Any) -> Any:
+            return original(*args, **kwargs) if asked_by_torch(answers) else otherwise
 
-        return tell
+        return query
 
     return {
-        (owner, name): told(getattr(owner, name), otherwise)
-        for owner, name, otherwise in _OF_MODES
+        (owner, name): hidden(getattr(owner, name), otherwise)
+        for owner, name, otherwise in _MODE_QUERIES
         if hasattr(owner, name)
     }

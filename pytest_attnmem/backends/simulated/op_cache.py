@@ -1,25 +1,23 @@
-"""Remembering what operators return, so that the same call need not be worked out again.
+"""A cache of operator calls, so that the same call need not be computed again.
 
-Without data, what an operator returns hangs on the sizes, strides and dtypes of its inputs alone;
-so does what it allocates. PyTorch's fake mode remembers too, at several times the cost.
+Without data, the outputs of an operator depend only on the sizes, strides and dtypes of its inputs,
+and so do its allocations. PyTorch's fake mode has a cache too, which costs several times as much.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import torch
 
-from .fake_tensor import UNPLACED, SimulatedTensor
-
-if TYPE_CHECKING:
-    from .fake_mode import SimulatedFakeMode
+from .cached_op import CachedOp, CachedOutput
+from .fake_tensor import IMPLICIT_CUDA, SimulatedTensor
 
 _PLAIN = frozenset(
     {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout}
     | {torch.memory_format}
 )
-_UNFIT = frozenset(
+_NOT_CACHED = frozenset(
     {
         torch.Tag.data_dependent_output,
         torch.Tag.dynamic_output_shape,
@@ -28,44 +26,23 @@ _UNFIT = frozenset(
 )
 
 
-class _Made(NamedTuple):
-    """How to make one output: ``source`` is the input that it is a view of, or -1."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-    offset: int
-    device: torch.device
-    source: int
-
-
-class CachedOp:
-    """One call: its outputs, and room for what whoever follows storages finds out about it."""
-
-    __slots__ = ("in_place", "made", "plan", "several")
-
-    def __init__(self, made: tuple[_Made, ...], several: type | None, in_place: bool) -> None:
-        self.made = made
-        self.several = several
-        self.in_place = in_place
-        self.plan: Any = ...
-
-
 class OpCache:
-    """The calls of one world."""
+    """The cached calls of one fake mode."""
 
-    def __init__(self, world: SimulatedFakeMode) -> None:
-        self._world = world
+    def __init__(self) -> None:
         self._calls: dict[Any, CachedOp] = {}
-        self._fit: dict[Any, bool] = {}
+        self._cacheable: dict[Any, bool] = {}
         self._attributes: dict[str, Any] | None = None
 
     def key(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
-        """What the call's outcome hangs on; ``None`` if it may hang on more."""
-        fit = self._fit.get(func)
-        if fit is None:
-            fit = self._fit[func] = _is_fit(func)
-        if not fit:
+        """Returns everything that the outcome of the call depends on.
+
+        Returns None if the outcome may depend on more.
+        """
+        cacheable = self._cacheable.get(func)
+        if cacheable is None:
+            cacheable = self._cacheable[func] = _is_cacheable(func)
+        if not cacheable:
             return None
         parts: list[Any] = [
             func,
@@ -73,58 +50,58 @@ class OpCache:
             torch.is_inference_mode_enabled(),
             torch.are_deterministic_algorithms_enabled(),
         ]
-        if not _describe(args, parts):
+        if not _add_to_key(args, parts):
             return None
         if kwargs:
             for name, value in kwargs.items():
                 parts.append(name)
-                if not _describe((value,), parts):
+                if not _add_to_key((value,), parts):
                     return None
         return tuple(parts)
 
     def find(self, key: Any) -> CachedOp | None:
-        """What is remembered of such a call."""
+        """Returns the cached call with that key."""
         return self._calls.get(key)
 
-    def again(self, recalled: CachedOp, args: tuple[Any, ...]) -> Any:
-        """The outputs, made anew."""
-        if recalled.in_place:
+    def replay(self, cached: CachedOp, args: tuple[Any, ...]) -> Any:
+        """Returns new outputs for a cached call."""
+        if cached.returns_first:
             return args[0]
-        outputs = [self._make(made, args) for made in recalled.made]
-        return outputs[0] if recalled.several is None else recalled.several(outputs)
+        outputs = [self._make(output, args) for output in cached.outputs]
+        return outputs[0] if cached.container is None else cached.container(outputs)
 
-    def remember(self, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
-        """Keep what a call returned, if it can be made anew."""
+    def store(self, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
+        """Caches a call; returns None if its outputs cannot be made again from their sizes."""
         if args and out is args[0]:
-            recalled = CachedOp((), None, True)
+            cached = CachedOp((), returns_first=True)
         else:
-            several = None if type(out) is SimulatedTensor else type(out)
-            outputs = (out,) if several is None else out
-            if several not in (None, tuple, list):
+            container = None if type(out) is SimulatedTensor else type(out)
+            tensors = (out,) if container is None else out
+            if container not in (None, tuple, list):
                 return None
-            made = []
-            for tensor in outputs:
-                described = self._described(tensor, args)
-                if described is None:
+            outputs = []
+            for tensor in tensors:
+                output = self._described(tensor, args)
+                if output is None:
                     return None
-                made.append(described)
-            recalled = CachedOp(tuple(made), several, False)
-        self._calls[key] = recalled
-        return recalled
+                outputs.append(output)
+            cached = CachedOp(tuple(outputs), container)
+        self._calls[key] = cached
+        return cached
 
-    def _described(self, tensor: Any, args: tuple[Any, ...]) -> _Made | None:
+    def _described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
         if type(tensor) is not SimulatedTensor or tensor.constant is not None:
             return None
         if self._attributes is None:
             self._attributes = {**vars(tensor)}
         storage = tensor.untyped_storage()
         source = -1
-        for place, arg in enumerate(args):
+        for position, arg in enumerate(args):
             if type(arg) is SimulatedTensor:
                 if arg is tensor:
                     return None
                 if arg.untyped_storage()._cdata == storage._cdata:
-                    source = place
+                    source = position
         shape, stride = tuple(tensor.shape), tensor.stride()
         offset, dtype = tensor.storage_offset(), tensor.dtype
         if source < 0:
@@ -133,39 +110,45 @@ class OpCache:
                 return None
         if tensor.dtype.is_complex or tensor.is_neg():
             return None
-        return _Made(shape, stride, dtype, int(offset), tensor._fake_device, source)
+        return CachedOutput(shape, stride, dtype, int(offset), tensor._fake_device, source)
 
-    def _make(self, made: _Made, args: tuple[Any, ...]) -> Any:
-        if made.source < 0:
-            elem = torch.empty_strided(made.shape, made.stride, dtype=made.dtype, device="meta")
+    def _make(self, output: CachedOutput, args: tuple[Any, ...]) -> Any:
+        if output.source < 0:
+            elem = torch.empty_strided(
+                output.shape, output.stride, dtype=output.dtype, device="meta"
+            )
         else:
-            elem = torch.empty(0, dtype=made.dtype, device="meta")
-            storage = args[made.source].untyped_storage()
-            elem.set_(storage, made.offset, made.shape, made.stride)
+            elem = torch.empty(0, dtype=output.dtype, device="meta")
+            storage = args[output.source].untyped_storage()
+            elem.set_(storage, output.offset, output.shape, output.stride)
         tensor = torch.Tensor._make_subclass(  # as FakeTensor.__new__ does
-            self._world.kind, elem, False, dispatch_device=True, device_for_backend_keys=made.device
+            SimulatedTensor,
+            elem,
+            False,
+            dispatch_device=True,
+            device_for_backend_keys=output.device,
         )
         torch._C._set_throw_on_mutable_data_ptr(tensor)
         attributes = vars(tensor)
         attributes.update(self._attributes or {})
-        attributes["_fake_device"] = made.device
+        attributes["_fake_device"] = output.device
         return tensor
 
 
-def _is_fit(func: Any) -> bool:
+def _is_cacheable(func: Any) -> bool:
     overload = func._overloadname
     return (
         isinstance(func, torch._ops.OpOverload)
         and func.namespace == "aten"
-        and not _UNFIT.intersection(func.tags)
+        and not _NOT_CACHED.intersection(func.tags)
         and "out" not in overload.split("_")
         and "lift" not in str(func)
         and not func._schema.name.startswith("aten::_foreach")
     )
 
 
-def _describe(values: Any, parts: list[Any]) -> bool:
-    """Add what is to be known of the values; whether that can be told."""
+def _add_to_key(values: Any, parts: list[Any]) -> bool:
+    """Appends the facts that matter of each value; returns False if a value cannot be in a key."""
     for value in values:
         if type(value) is SimulatedTensor:
             if value.constant is not None or value.dtype.is_complex:
@@ -177,7 +160,7 @@ def _describe(values: Any, parts: list[Any]) -> bool:
                     value.dtype,
                     value.storage_offset(),
                     value._fake_device.type,
-                    value._fake_device is UNPLACED,
+                    value._fake_device is IMPLICIT_CUDA,
                 )
             )
             continue
@@ -187,7 +170,7 @@ def _describe(values: Any, parts: list[Any]) -> bool:
             parts.append(value)
         elif kind is list or kind is tuple or kind is torch.Size:
             parts.append(len(value))
-            if not _describe(value, parts):
+            if not _add_to_key(value, parts):
                 return False
         else:
             return False

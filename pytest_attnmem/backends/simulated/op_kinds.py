@@ -1,4 +1,4 @@
-"""Kinds of operators, told by PyTorch's dispatcher and by their schemas."""
+"""Kinds of operators, read from PyTorch's dispatcher and from schemas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch._ops import HigherOrderOperator
 
 
 def is_factory(func: Any) -> bool:
-    """Returns whether the operator takes a device and no tensor, and makes tensors."""
+    """Returns True if the operator makes tensors from a device and no tensor."""
     if func is torch.ops.aten.scalar_tensor.default or isinstance(func, HigherOrderOperator):
         return False
     arguments = func._schema.arguments
@@ -20,7 +20,7 @@ def is_factory(func: Any) -> bool:
 
 
 def is_for_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Returns whether a factory makes a number, or names a device or pinned memory."""
+    """Returns True if a factory makes a single number, or is given a device or pinned memory."""
     device = kwargs.get("device")
     elsewhere = device is not None and device.type != "cpu"
     number = not args or (isinstance(args[0], (list, tuple)) and not args[0])
@@ -28,19 +28,19 @@ def is_for_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 def is_composite(func: Any) -> bool:
-    """Returns whether C++ code makes the operator of other operators, for CUDA too."""
+    """Returns True if C++ code composes the operator of other operators, on CUDA too."""
     name = func.name()
     return bool(
         torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
         and not torch._C._dispatch_has_kernel_for_dispatch_key(name, "Meta")
-        and name not in OF_CUDA
+        and name not in CUDA_KERNELS
     )
 
 
-#: Composites that have a kernel of their own on CUDA, which a build for the CPU does not know.
-OF_CUDA = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
+#: Composites that have their own kernel on CUDA, which is not registered in a CPU build.
+CUDA_KERNELS = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
 
 
 def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """The composite as C++ has it: ``decompose`` would prefer Python's, which may differ."""
+    """Runs the composite in C++; ``decompose`` prefers Python code, which may differ."""
     return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)

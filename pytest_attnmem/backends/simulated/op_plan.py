@@ -1,4 +1,4 @@
-"""One operator's call, and what happens to memory while a CUDA device runs it."""
+"""The allocation plan of an operator call: what a CUDA device allocates and frees to run it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...profiles import DeviceProfile
 
 @dataclass(frozen=True, slots=True)
 class OpCall:
-    """One dispatched operator, as a CUDA kernel would see it."""
+    """A dispatched operator call, with the arguments that a CUDA kernel gets."""
 
     op: str  # "aten.bmm.default"
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    outputs: tuple[Any, ...]  # the tensors it returned that have a new storage, in that order
+    outputs: tuple[Any, ...]  # the returned tensors that have a new storage, in order
     profile: DeviceProfile
     deterministic: bool  # torch.are_deterministic_algorithms_enabled()
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The storage of ``outputs[index]`` is allocated now.
+    """Allocates the storage of ``outputs[index]``.
 
-    ``nbytes`` is given where CUDA makes a storage of another size than other devices do.
+    ``nbytes`` is set where the storage has another size on CUDA than on other devices.
     """
 
     index: int
@@ -34,7 +34,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """Allocated now, and freed by its ``Free``, or when the operator ends: the youngest first."""
+    """Allocates memory that ``Free`` or else the end of the operator frees, newest first."""
 
     name: str
     nbytes: int
@@ -42,20 +42,21 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """The temporary of that name is freed now."""
+    """Frees the temporary of that name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Allocated now, unless this thread's handle has it on this stream, and kept for ever."""
+    """Allocates a library workspace, once for each thread and stream; it is never freed."""
 
     name: str = "cublas"
 
 
 Step = Output | Temporary | Free | Workspace
 AllocationPlan = tuple[Step, ...]
-Rule = Callable[[OpCall], AllocationPlan | None]  # nothing where what happens is not known
-#: A rule for every operator; ``None`` of one that nobody knows.
-Planner = Callable[[OpCall], "AllocationPlan | None"]
+#: Plans the calls of one operator; returns None for a call that it has no model of.
+Rule = Callable[[OpCall], AllocationPlan | None]
+#: Plans the calls of every operator; returns None for a call without a model.
+Planner = Callable[[OpCall], AllocationPlan | None]

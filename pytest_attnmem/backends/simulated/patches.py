@@ -1,8 +1,8 @@
-"""Everything that makes a program believe in a simulated device, put on and taken off again.
+"""Patches of PyTorch that show a simulated device to a program, applied and undone together.
 
-It changes PyTorch for the whole process while it holds: ``torch.cuda``, and a few functions that
-programs call by name. Threads that use a real device meanwhile are not served; measuring threads
-are one at a time.
+While they are applied, they hold for the whole process: ``torch.cuda`` and a few functions that
+programs call by name. Only one thread measures at a time; another thread must not use a real device
+meanwhile.
 """
 
 from __future__ import annotations
@@ -31,35 +31,39 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def surroundings(
-    world: SimulatedFakeMode,
-    translation: SimulatedFunctionMode,
-    interface: TorchCuda,
-    composites: CompositeOps,
+def patched_torch(
+    fake_mode: SimulatedFakeMode,
+    function_mode: SimulatedFunctionMode,
+    torch_cuda: TorchCuda,
+    composite_ops: CompositeOps,
     autocast: Autocast,
-    replaced: Mapping[tuple[Any, str], Any],
+    further: Mapping[tuple[Any, str], Any],
 ) -> Iterator[None]:
-    """Run the body on the simulated device."""
-    patches = {**_everywhere(translation, autocast), **without_modes(world.askers), **replaced}
-    for name, replacement in interface.replacements().items():
+    """Runs the body on the simulated device; ``further`` has more patches by owner and name."""
+    patches = {
+        **_torch_patches(function_mode, autocast),
+        **without_modes(fake_mode.torch_code),
+        **further,
+    }
+    for name, replacement in torch_cuda.replacements().items():
         for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
             if hasattr(module, name):
                 patches[module, name] = replacement
-    for name, replacement in interface.accelerator().items():
+    for name, replacement in torch_cuda.accelerator().items():
         if hasattr(torch.accelerator, name):
             patches[torch.accelerator, name] = replacement
     with ExitStack() as stack:
         stack.enter_context(_patched(patches))
-        for library in (composites.install(), autocast.install()):
+        for library in (composite_ops.install(), autocast.install()):
             stack.callback(library._destroy)
-        stack.enter_context(world)
+        stack.enter_context(fake_mode)
         stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
-        stack.enter_context(translation)
-        world.running = True
+        stack.enter_context(function_mode)
+        fake_mode.running = True
         try:
             yield
         finally:
-            world.running = False
+            fake_mode.running = False
             autocast.clear()
 
 
@@ -79,28 +83,32 @@ def _patched(patches: Mapping[tuple[Any, str], Any]) -> Iterator[None]:
                 setattr(owner, name, original)
 
 
-def _everywhere(
-    translation: SimulatedFunctionMode, autocast: Autocast
+def _torch_patches(
+    function_mode: SimulatedFunctionMode, autocast: Autocast
 ) -> dict[tuple[Any, str], Any]:
     return {
         (fake_tensor, "init_gpu_context"): lambda device: None,
-        (fake_tensor.log, "disabled"): True,  # of a shape that does not fit, the error is enough
+        (fake_tensor.log, "disabled"): True,  # a shape mismatch raises an error anyway
         (torch, "Generator"): SimulatedGenerator,
-        (torch, "get_rng_state"): _unmoved(torch.get_rng_state),
-        (torch.random, "get_rng_state"): _unmoved(torch.random.get_rng_state),
+        (torch, "get_rng_state"): _host_state(torch.get_rng_state),
+        (torch.random, "get_rng_state"): _host_state(torch.random.get_rng_state),
         (torch, "set_rng_state"): lambda state: None,
         (torch.random, "set_rng_state"): lambda state: None,
         (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
-        (torch.autograd, "_engine_run_backward"): _resumed(_engine_run_backward, translation),
+        (torch.autograd, "_engine_run_backward"): _run_backward(
+            _engine_run_backward, function_mode
+        ),
         (torch.autograd.Function, "apply"): classmethod(
-            _with_fakes(vars(torch.autograd.Function)["apply"], translation)
+            _with_fakes(vars(torch.autograd.Function)["apply"], function_mode)
         ),
-        (torch.UntypedStorage, "__init__"): _noted(translation),
-        (torch.UntypedStorage, "resize_"): _told(torch.UntypedStorage.resize_, translation),
-        (torch._C, "_group_tensors_by_device_and_dtype"): _by_device(
-            torch._C._group_tensors_by_device_and_dtype, translation
+        (torch.UntypedStorage, "__init__"): _storage_init(function_mode),
+        (torch.UntypedStorage, "resize_"): _storage_resize(
+            torch.UntypedStorage.resize_, function_mode
         ),
-        # Modules take their fast path on plain tensors, which those of the program stand for.
+        (torch._C, "_group_tensors_by_device_and_dtype"): _group_by_device(
+            torch._C._group_tensors_by_device_and_dtype, function_mode
+        ),
+        # The program's tensors must take modules' fast path, as plain tensors do.
         (optimizer, "_foreach_supported_types"): [
             *optimizer._foreach_supported_types,
             SimulatedTensor,
@@ -110,15 +118,15 @@ def _everywhere(
             SimulatedTensor,
         ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
-        (torch.nn.Module, "_apply"): _applied(translation),
+        (torch.nn.Module, "_apply"): _module_apply(function_mode),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
         (torch.backends.cuda, "is_built"): lambda: True,
-        (torch.amp.GradScaler, "_maybe_opt_step"): _step,
+        (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step,
     }
 
 
-def _unmoved(original: Callable[[], Any]) -> Callable[[], Any]:
-    """The real state: the host's generator is no concern of the device."""
+def _host_state(original: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns a function that returns the host generator's real state."""
 
     def run() -> Any:
         with torch._C.DisableTorchFunction(), no_dispatch():
@@ -135,53 +143,55 @@ def _both(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], N
     return run
 
 
-def _resumed(
-    original: Callable[..., Any], translation: SimulatedFunctionMode
+def _run_backward(
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode
 ) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        with translation.resumed():
+        with function_mode.inside_autograd():
             return original(*args, **kwargs)
 
     return run
 
 
-def _with_fakes(original: Any, translation: SimulatedFunctionMode) -> Callable[..., Any]:
+def _with_fakes(original: Any, function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        args = translation.standing(args)
+        args = function_mode.to_fakes(args)
         return original.__func__(cls, *args, **kwargs)
 
     return apply
 
 
-def _noted(translation: SimulatedFunctionMode) -> Callable[..., None]:
+def _storage_init(function_mode: SimulatedFunctionMode) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:  # it is allocated past all operators
-            translation.note("torch.UntypedStorage")
+        if args or kwargs:  # allocated without any operator
+            function_mode.mark_unknown("torch.UntypedStorage")
 
     return __init__
 
 
-def _told(original: Callable[..., Any], translation: SimulatedFunctionMode) -> Callable[..., Any]:
+def _storage_resize(
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode
+) -> Callable[..., Any]:
     def resize_(storage: Any, size: int) -> Any:
         result = original(storage, size)
-        translation.resized(storage)
+        function_mode.storage_resized(storage)
         return result
 
     return resize_
 
 
-def _step(self: Any, optimizer: Any, optimizer_state: Any, *args: Any, **kwargs: Any) -> Any:
-    """Without values no gradient is infinite."""
+def _opt_step(self: Any, optimizer: Any, optimizer_state: Any, *args: Any, **kwargs: Any) -> Any:
+    """Steps the optimizer, because no gradient is infinite without values."""
     return optimizer.step(*args, **kwargs)
 
 
-def _by_device(
-    original: Callable[..., Any], translation: SimulatedFunctionMode
+def _group_by_device(
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode
 ) -> Callable[..., Any]:
-    """With the names of devices that Python knows."""
+    """Returns the function with ``cuda:0`` in its results, where C++ code sees ``meta``."""
 
     def grouped(*args: Any) -> Any:
-        groups = original(*translation.standing(args))
+        groups = original(*function_mode.to_fakes(args))
         return {
             (CUDA if device is not None and device.type == "meta" else device, dtype): group
             for (device, dtype), group in groups.items()
@@ -190,8 +200,8 @@ def _by_device(
     return grouped
 
 
-def _applied(translation: SimulatedFunctionMode) -> Callable[..., Any]:
-    """``Module._apply``: a parameter of a module from outside is changed in what stands for it."""
+def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
+    """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes."""
 
     def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         if recurse:
@@ -200,16 +210,16 @@ def _applied(translation: SimulatedFunctionMode) -> Callable[..., Any]:
         for tensors in (self._parameters, self._buffers):
             for tensor in tensors.values():
                 if tensor is not None:
-                    (fake,) = translation.standing((tensor,))
-                    _become(fake, fn(tensor))
+                    (fake,) = function_mode.to_fakes((tensor,))
+                    _set_data(fake, fn(tensor))
                     if fake.grad is not None:
-                        _become(fake.grad, fn(fake.grad))
+                        _set_data(fake.grad, fn(fake.grad))
         return self
 
     return _apply
 
 
-def _become(fake: Any, other: Any) -> None:
+def _set_data(fake: Any, other: Any) -> None:
     if other is not fake:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             fake.data = other.detach()

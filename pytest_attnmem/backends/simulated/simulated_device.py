@@ -1,6 +1,6 @@
-"""The memory of a simulated device: its allocator, its workspaces, and what a gauge reads of them.
+"""The memory of a simulated device: its allocator, its workspaces and its numbers for a window.
 
-Free of torch: a tensor is what is told of it.
+This module does not import torch: the caller describes each tensor.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...profiles import DeviceProfile
 from ...units import format_size
 from ..tracing.live_tensors import LiveTensors
 
-#: Says what a birth is. Asked only when somebody reads it: to write it down takes its time.
-About = Callable[[], Held]
+#: Describes an allocation. Called only when a report reads it, because the text is slow to make.
+DescribeHeld = Callable[[], Held]
 
-#: The threads of a process that run operators; each has a handle of its own to every library.
+#: The threads of a process that run operators; each has its own handle of every library.
 MAIN, BACKWARD = "main", "backward"
 
-#: The bytes of a device on which everything fits.
-_ENDLESS = 1 << 60
+#: The bytes of a device that never runs out of memory.
+_UNLIMITED = 1 << 60
 
 _KINDS = ("requested", "allocated", "reserved")
 
 
 class DeviceName(str):
-    """The device's name as this package writes it, which is told apart from a program's."""
+    """The device's name as written by this package, not by a program."""
 
     __slots__ = ()
 
@@ -38,157 +38,163 @@ class DeviceBlock(NamedTuple):
     """One allocation, until it is freed."""
 
     address: int
-    birth: int
-    """Its number, or -1 for an input, which no window counts."""
+    number: int
+    """The number of the allocation, or -1 for an input, which no window counts."""
     allocator: CachingAllocator
 
 
 class Device:
-    """One device's memory from a fresh process on; ``restart`` begins another process."""
+    """The memory of one device; ``restart`` empties it, as in a new process."""
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings) -> None:
         self.profile = profile
         self.stream = 0
-        self.listening = False
-        """Whether a gauge is on; what is born while none is, is an input."""
-        self.refused = ""
+        self.recording = False
+        """True during a window; memory allocated outside windows is an input."""
+        self.out_of_memory = ""
         self._settings = settings
-        self._ledger = LiveTensors()  # of what windows count
+        self._live_tensors = LiveTensors()  # without inputs, which no window counts
         self.restart()
 
-    def restart(self, endless: bool = False) -> None:
-        """Forget every allocation; what is still alive is an input's when it is met again."""
-        capacity = _ENDLESS if endless else self.profile.memory_bytes
+    def restart(self, unlimited: bool = False) -> None:
+        """Drops every allocation; a tensor that is still alive becomes an input when used."""
+        capacity = _UNLIMITED if unlimited else self.profile.memory_bytes
         self.allocator = CachingAllocator(self._settings, capacity=capacity)
         self._workspaces: set[tuple[str, str, int]] = set()
-        self._ledger.forget()
-        self._read = dict.fromkeys(_KINDS, 0)  # highest since the gauge began
-        self._told = dict.fromkeys(_KINDS, 0)  # highest since the program reset its peaks
+        self._live_tensors.forget()
+        self._window_peaks = dict.fromkeys(_KINDS, 0)  # since the window began
+        self._program_peaks = dict.fromkeys(_KINDS, 0)  # since the program reset its peaks
         self.begin()
 
-    # What happens to memory
+    # Allocations
 
-    def allocate(self, nbytes: int, about: About) -> DeviceBlock | None:
-        """Something is born; ``None`` if it takes no memory.
+    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
+        """Allocates memory; returns None if ``nbytes`` is 0.
 
         Raises:
-            OutOfMemory: it does not fit; that is remembered too.
+            OutOfMemory: the memory does not fit; ``out_of_memory`` says where.
         """
         if nbytes == 0:
             return None
-        if not self.listening:
-            return self.admit(nbytes)
-        address = self._malloc(nbytes, about)
-        return DeviceBlock(address, self._ledger.born(nbytes, about), self.allocator)
+        if not self.recording:
+            return self.add_input(nbytes)
+        address = self._malloc(nbytes, describe)
+        return DeviceBlock(address, self._live_tensors.allocate(nbytes, describe), self.allocator)
 
-    def admit(self, nbytes: int) -> DeviceBlock | None:
-        """An input is met: it takes room, and no window counts it."""
+    def add_input(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for an input, which no window counts."""
         if nbytes == 0:
             return None
-        self._settle()
+        self._take_peaks()
         before = self._levels()
         address = self.allocator.malloc(nbytes, self.stream)
-        self._shift(before)
+        self._exclude_since(before)
         return DeviceBlock(address, -1, self.allocator)
 
     def free(self, block: DeviceBlock) -> None:
-        """It is gone."""
-        if block.allocator is not self.allocator:  # of an earlier process
+        """Frees a block."""
+        if block.allocator is not self.allocator:  # allocated before a restart
             return
-        if block.birth < 0:
-            self._settle()
+        if block.number < 0:
+            self._take_peaks()
             before = self._levels()
             self.allocator.free(block.address)
-            self._shift(before)
+            self._exclude_since(before)
             return
         self.allocator.free(block.address)
-        self._ledger.died(block.birth)
+        self._live_tensors.free(block.number)
 
-    def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
-        """Give a library's handle its workspace, unless it has one on this stream."""
+    def workspace(self, name: str, thread: str, nbytes: int, describe: DescribeHeld) -> None:
+        """Allocates the workspace of a thread's library handle, unless this stream has it."""
         key = (name, thread, self.stream)
         if key not in self._workspaces:
             self._workspaces.add(key)
-            self.allocate(nbytes, about)
+            self.allocate(nbytes, describe)
 
-    def _malloc(self, nbytes: int, about: About) -> int:
+    def _malloc(self, nbytes: int, describe: DescribeHeld) -> int:
         try:
             return self.allocator.malloc(nbytes, self.stream)
         except OutOfMemory:
-            where = about().where
-            self.refused = f"needs {format_size(nbytes)} more" + (f" at {where}" if where else "")
+            where = describe().where
+            self.out_of_memory = f"needs {format_size(nbytes)} more" + (
+                f" at {where}" if where else ""
+            )
             raise
 
-    # What a gauge reads
+    # The numbers of a window
 
     def begin(self) -> None:
-        """A stretch begins."""
-        self._settle()
-        self._read = self._levels()
-        self._origin = dict(self._read)
-        self._highest = dict.fromkeys(_KINDS, 0)
-        self._ledger.begin()
-        self.refused = ""
+        """Begins a window."""
+        self._take_peaks()
+        self._window_peaks = self._levels()
+        self._window_start = dict(self._window_peaks)
+        self._window_deltas = dict.fromkeys(_KINDS, 0)
+        self._live_tensors.begin()
+        self.out_of_memory = ""
 
-    def stretch(self, problem: str | None = None) -> Interval:
-        """What happened since ``begin``."""
-        self._settle()
+    def interval(self, problem: str | None = None) -> Interval:
+        """Returns the numbers of the window since ``begin``."""
+        self._take_peaks()
         levels = self._levels()
 
         def rise(kind: str) -> Delta:
-            high = max(self._highest[kind], self._read[kind] - self._origin[kind])
-            return Delta(high, levels[kind] - self._origin[kind])
+            high = max(
+                self._window_deltas[kind], self._window_peaks[kind] - self._window_start[kind]
+            )
+            return Delta(high, levels[kind] - self._window_start[kind])
 
-        return self._ledger.stretch(
-            **{kind: rise(kind) for kind in _KINDS}, problem=problem, out_of_memory=self.refused
+        return self._live_tensors.interval(
+            **{kind: rise(kind) for kind in _KINDS},
+            problem=problem,
+            out_of_memory=self.out_of_memory,
         )
 
     def events(self) -> Iterator[Held | int]:
-        """What happened since ``begin``: what was born, or which birth died, counted from 0."""
-        for event in self._ledger.events:
+        """Yields each allocation since ``begin``, or the number of a freed one, counted from 0."""
+        for event in self._live_tensors.events:
             yield (
                 event.about()
                 if isinstance(event, AllocEvent)
-                else event.number - self._ledger.first
+                else event.number - self._live_tensors.first
             )
 
     def _levels(self) -> dict[str, int]:
         statistics = self.allocator.statistics
         return {kind: getattr(statistics, kind).current for kind in _KINDS}
 
-    def _settle(self) -> None:
-        """Take the allocator's peaks down, for everybody who waits for one."""
+    def _take_peaks(self) -> None:
+        """Moves the allocator's peaks into those of the window and of the program."""
         statistics = self.allocator.statistics
         for kind in _KINDS:
             peak = getattr(statistics, kind).peak
-            self._read[kind] = max(self._read[kind], peak)
-            self._told[kind] = max(self._told[kind], peak)
+            self._window_peaks[kind] = max(self._window_peaks[kind], peak)
+            self._program_peaks[kind] = max(self._program_peaks[kind], peak)
         self.allocator.reset_peak()
 
-    def _shift(self, before: Mapping[str, int]) -> None:
-        """Leave the change since ``before`` out of account."""
+    def _exclude_since(self, before: Mapping[str, int]) -> None:
+        """Leaves the change of the levels since ``before`` out of the window's numbers."""
         after = self._levels()
         for kind in _KINDS:
-            rise = self._read[kind] - self._origin[kind]
-            self._highest[kind] = max(self._highest[kind], rise)
-            self._origin[kind] += after[kind] - before[kind]
-            self._read[kind] = after[kind]
-            self._told[kind] = max(self._told[kind], after[kind])
+            rise = self._window_peaks[kind] - self._window_start[kind]
+            self._window_deltas[kind] = max(self._window_deltas[kind], rise)
+            self._window_start[kind] += after[kind] - before[kind]
+            self._window_peaks[kind] = after[kind]
+            self._program_peaks[kind] = max(self._program_peaks[kind], after[kind])
         self.allocator.reset_peak()
 
-    # What the program reads
+    # The numbers that the program reads
 
     def peaks(self) -> Mapping[str, int]:
-        """The highest bytes since the program reset its peaks, by kind."""
-        self._settle()
-        return self._told
+        """Returns the highest bytes since the program reset its peaks, by kind."""
+        self._take_peaks()
+        return self._program_peaks
 
     def reset_peaks(self) -> None:
-        """As the program asks for it; the gauge does not mind."""
-        self._settle()
-        self._told = self._levels()
+        """Resets the peaks that the program reads; those of the window stay."""
+        self._take_peaks()
+        self._program_peaks = self._levels()
 
     @property
     def statistics(self) -> Statistics:
-        """The allocator's counters; their peaks are not those of the program."""
+        """Returns the allocator's counters; their peaks are not those that the program reads."""
         return self.allocator.statistics

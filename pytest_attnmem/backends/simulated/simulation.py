@@ -1,10 +1,10 @@
-"""One simulated device and the world of the programs that run on it."""
+"""A simulated device, and the context in which programs run on it."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,107 +25,111 @@ from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE, PRINTING
 from .function_mode import SimulatedFunctionMode
-from .op_cache import CachedOp
+from .observer import DispatchedOp
 from .op_plan import Planner
-from .patches import surroundings
+from .patches import patched_torch
 from .simulated_device import BACKWARD, MAIN, Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
 
 _SHOWN = 20
+_OWN_THREAD = "only the test's own thread is simulated"
 
 
 class Simulation:
-    """Runs programs on fakes and tells its device of their storages; a gauge reads the device."""
+    """Runs programs on fakes and records the memory of their storages on a simulated device."""
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         self.device = Device(profile, settings)
-        self._lifetimes = StorageLifetimes(self.device, plan)
-        self._composites = CompositeOps(profile, self._lifetimes.note)
-        self._world = SimulatedFakeMode(self, self._composites.replacements())
-        self._composites.world = self._world
-        self._adoption = FakeConverter(self._world, self._lifetimes.admit)
-        self._translation = SimulatedFunctionMode(
-            self._world, self._adoption, self._lifetimes.resized
+        self._storages = StorageLifetimes(self.device, plan)
+        self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
+        self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
+        self._composite_ops.fake_mode = self._fake_mode
+        self._converter = FakeConverter(self._fake_mode, self._storages.add_input)
+        self._function_mode = SimulatedFunctionMode(
+            self._fake_mode, self._converter, self._storages.storage_resized
         )
-        self._interface = TorchCuda(self.device)
+        self._torch_cuda = TorchCuda(self.device)
         self._autocast = Autocast()
-        self._entered = 0
-        self._refusals: list[str] = []
+        self._depth = 0
+        self._errors: list[str] = []
         self._compiled = False
-        self._threads = False
+        self._thread_started = False
         self.starts_again = ""
-        """Why the next stretch begins as in a new process."""
-        self._watch = ThreadWatch()
+        """The reason why the next window restarts the device; empty if it does not."""
+        self._thread_watch = ThreadWatch()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what PyTorch says of its own imports
-            with self.surroundings():
-                self._world.rehearse()
+            warnings.simplefilter("ignore")  # of PyTorch's own imports
+            with self.active():
+                self._fake_mode.warm_up()
         self.restart()
 
     @property
-    def undecided(self) -> bool:
-        """True while tensors are on the device because the program has named none so far."""
-        return self._world.unplaced and not self._world.placing
+    def may_start_again(self) -> bool:
+        """Returns True while tensors are on the device only because the program named none."""
+        return self._fake_mode.used_implicit_device and not self._fake_mode.device_named
 
     @contextmanager
-    def surroundings(self) -> Iterator[None]:
-        """Where a program finds the simulated device; inside itself, nothing more."""
-        if self._entered:
-            self._entered += 1
+    def active(self) -> Iterator[None]:
+        """Makes PyTorch use the simulated device for the body; nested calls change nothing."""
+        if self._depth:
+            self._depth += 1
             try:
                 yield
             finally:
-                self._entered -= 1
+                self._depth -= 1
             return
-        self._refusals.clear()
-        replaced = {**self._without_compiler(), **self._watching_threads()}
-        with surroundings(
-            self._world,
-            self._translation,
-            self._interface,
-            self._composites,
+        self._errors.clear()
+        patches = {**self._noting_compilation(), **self._noting_threads()}
+        with patched_torch(
+            self._fake_mode,
+            self._function_mode,
+            self._torch_cuda,
+            self._composite_ops,
             self._autocast,
-            replaced,
+            patches,
         ):
-            self._entered = 1
+            self._depth = 1
             try:
                 yield
             finally:
-                self._entered = 0
-                self._interface.restart()
+                self._depth = 0
+                self._torch_cuda.restart()
 
     def prime(self) -> int:
-        """Give both threads' handles their workspaces; bytes that they take."""
+        """Allocates the workspaces of both threads' handles; returns their bytes."""
         self._primed = True
         before = self.device.statistics.allocated.current
         nbytes = workspace_bytes(self.device.profile)
         for thread in (MAIN, BACKWARD):
-            self.device.workspace("cublas", thread, nbytes, _no_tensor)
+            self.device.workspace("cublas", thread, nbytes, _workspace_held)
         return self.device.statistics.allocated.current - before
 
-    def restart(self, placing: bool = False, endless: bool = False) -> None:
-        """As in a new process, with nothing on the device."""
-        self._world.placing, self._world.unplaced = placing, False
+    def restart(self, device_named: bool = False, unlimited: bool = False) -> None:
+        """Empties the device, as in a new process."""
+        self._fake_mode.device_named, self._fake_mode.used_implicit_device = device_named, False
         self._primed, self.starts_again = False, ""
-        self.device.restart(endless)
-        self._lifetimes.restart()
-        self._adoption.forget()
+        self.device.restart(unlimited)
+        self._storages.restart()
+        self._converter.clear()
 
     def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
-        """Births and deaths of a program that finds all as it was, and why not to believe them."""
+        """Runs a program on an empty device; returns its events and a reason to distrust them.
+
+        An event is an allocation, or the number of the allocation that is freed.
+        """
         try:
-            return self._recorded(program, placing=False)
+            return self._recorded(program, device_named=False)
         except StartAgain:
-            return self._recorded(program, placing=True)
+            return self._recorded(program, device_named=True)
 
     def _recorded(
-        self, program: Callable[[], object], placing: bool
+        self, program: Callable[[], object], device_named: bool
     ) -> tuple[list[Held | int], str | None]:
-        self.restart(placing)
+        self.restart(device_named)
         self.prime()
-        self._adoption.forget()
-        with self.surroundings():
+        self._converter.clear()
+        with self.active():
             self.start()
             try:
                 result = program()
@@ -135,124 +139,116 @@ class Simulation:
         del result
         return events, problem
 
-    # The gauge
+    # The recorder
 
     def trace(self, traced: bool) -> None:
-        """Find the modules and roles of tensors as well from now on, or no more."""
-        self._lifetimes.lines.trace(traced)
+        """Turns the search for modules and roles of tensors on or off."""
+        self._storages.lines.trace(traced)
 
     def start(self) -> None:
-        """Begin a stretch."""
-        if self.starts_again:  # with all as it was before
+        """Begins a window."""
+        if self.starts_again:  # restore the state before the program ran
             primed = self._primed
-            self.restart(placing=True)
+            self.restart(device_named=True)
             if primed:
                 self.prime()
         self.device.begin()
-        self.device.listening = True
-        self._lifetimes.unknown.clear()
-        self._refusals.clear()
-        self._compiled = self._threads = False
-        self._watch.start()
+        self.device.recording = True
+        self._storages.unknown.clear()
+        self._errors.clear()
+        self._compiled = self._thread_started = False
+        self._thread_watch.start()
 
     def stop(self) -> Interval:
-        """What happened in it."""
-        ran = self._watch.stop()
-        self.device.listening = False
+        """Ends the window and returns its numbers."""
+        other_thread = self._thread_watch.stop()
+        self.device.recording = False
         problem = self._problem()
-        if ran is not None:
-            problem = problem or "a thread ran meanwhile, and the test's own alone is simulated"
-        return self.device.stretch(problem)
+        if other_thread is not None:
+            problem = problem or f"another thread ran, and {_OWN_THREAD}"
+        return self.device.interval(problem)
 
     def _problem(self) -> str | None:
         if self._compiled:
             return "compiled code cannot be simulated"
-        if self._threads:
-            return "a thread was started, and the test's own alone is simulated"
-        if self._refusals:
-            return self._refusals[0]
-        unknown = [*self._lifetimes.unknown]
+        if self._thread_started:
+            return f"the test started a thread, and {_OWN_THREAD}"
+        if self._errors:
+            return self._errors[0]
+        unknown = [*self._storages.unknown]
         if unknown:
             more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
             return f"no model of {', '.join(unknown[:_SHOWN])}{more}"
         return None
 
-    # What the world tells
+    # The observer of the fake mode
 
-    def ran(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        out: Any,
-        inherits: bool,
-        recalled: CachedOp | None,
-    ) -> None:
-        """An operator ran."""
-        self._lifetimes.after(func, args, kwargs, out, inherits, recalled)
-        if self._lifetimes.lines.traced:
-            self._lifetimes.learn_roles(args, out)
+    def after_op(self, op: DispatchedOp) -> None:
+        """Counts the memory of an operator that ran."""
+        self._storages.after_op(op)
+        if self._storages.lines.traced:
+            self._storages.learn_roles(op)
 
-    def note(self, what: str) -> None:
-        """Nobody knows what ``what`` allocates."""
-        self._lifetimes.note(what)
+    def mark_unknown(self, op: str) -> None:
+        """Records that no model knows what ``op`` allocates."""
+        self._storages.mark_unknown(op)
 
-    def used_on(self, tensor: torch.Tensor, stream: int) -> None:
-        """Another stream uses a tensor; its memory is not to be had before that is done."""
-        block = self._lifetimes.block(tensor)
+    def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
+        """Keeps a tensor's memory from reuse until the other stream is done with it."""
+        block = self._storages.block(tensor)
         if block is not None:
             self.device.allocator.record_stream(block.address, stream)
 
-    def adopted(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor from outside came to an operator, by a way on which it could not be seen."""
+    def to_fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the fake of a tensor that reached an operator past the function mode."""
         if tensor.requires_grad:
             named = f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-            raise self._remember(
-                f"a tensor {named} from outside the window, which requires a gradient, came to an"
+            raise self._record_error(
+                f"a tensor {named} from outside the window, which requires a gradient, reached an"
                 f" operator of C++ code{_at()}; make it inside"
             )
-        fake: torch.Tensor = self._adoption.adopted(tensor)
+        fake: torch.Tensor = self._converter.to_fake(tensor)
         return fake
 
-    def refusal(self, what: str = "") -> CannotSimulate:
-        """The error for a program that asks for values."""
-        if what == PRINTING and self._refusals:  # by who tells what went wrong before
-            return CannotSimulate(self._refusals[0])
-        what = what or _named(self._translation.calling)
-        return self._remember(
-            f"{what} needs the values of a tensor{_at()}, and a simulated one has none; use"
+    def no_data_error(self, call: str = "") -> CannotSimulate:
+        """Returns the error for a program that reads values."""
+        if call == PRINTING and self._errors:  # an error report prints the tensors of its error
+            return CannotSimulate(self._errors[0])
+        call = call or _named(self._function_mode.current_call)
+        return self._record_error(
+            f"{call} needs the values of a tensor{_at()}, and a simulated tensor has none; use"
             " backend='cpu' for this test"
         )
 
-    def mixture(self, func: Any) -> CannotSimulate:
+    def mixed_devices_error(self, func: Any) -> CannotSimulate:
         """Returns the error for an operator that got tensors of the host and of the device."""
-        return self._remember(
+        return self._record_error(
             f"{func} got a tensor of the CPU and one of {DEVICE}{_at()}; put both on one device"
         )
 
-    def named(self) -> None:
-        """Take note that the program names the device: its other tensors belong on the host.
+    def device_named(self) -> None:
+        """Records that the program names the device, so that its other tensors are on the host.
 
         Raises:
             StartAgain: tensors without a named device are on the device already.
         """
-        world = self._world
-        if not world.placing:
-            world.placing = True
-            if world.unplaced:
+        fake_mode = self._fake_mode
+        if not fake_mode.device_named:
+            fake_mode.device_named = True
+            if fake_mode.used_implicit_device:
                 found = f"'cuda' is named{_at()}, after tensors were made without a device"
                 self.starts_again = found
-                self._remember(
+                self._record_error(
                     f"{found}, and this run cannot start again; name the device of each tensor"
                 )
                 raise StartAgain(found)
 
-    def _remember(self, text: str) -> CannotSimulate:
-        self._refusals.append(text)
+    def _record_error(self, text: str) -> CannotSimulate:
+        self._errors.append(text)
         return CannotSimulate(text)
 
-    def _without_compiler(self) -> dict[tuple[Any, str], Any]:
-        """Let what is compiled run eagerly, and know that it did."""
+    def _noting_compilation(self) -> dict[tuple[Any, str], Any]:
+        """Returns patches that run compiled functions eagerly and note that they ran."""
         decide = eval_frame._callback_from_stance
 
         def eager(callback: Any) -> Any:
@@ -267,12 +263,12 @@ class Simulation:
 
         return {(eval_frame, "_callback_from_stance"): eager, (torch, "compile"): compile}
 
-    def _watching_threads(self) -> dict[tuple[Any, str], Any]:
-        """Know of threads: what they do is real, and not seen."""
+    def _noting_threads(self) -> dict[tuple[Any, str], Any]:
+        """Returns patches that note when a thread starts, because threads are not simulated."""
         original = threading.Thread.start
 
         def start(thread: threading.Thread) -> None:
-            self._threads = True
+            self._thread_started = True
             original(thread)
 
         return {(threading.Thread, "start"): start}
@@ -291,5 +287,5 @@ def _at() -> str:
     return f" at {where}" if where else ""
 
 
-def _no_tensor() -> Any:
+def _workspace_held() -> Any:
     return Held(0, (), "", "workspace", "")

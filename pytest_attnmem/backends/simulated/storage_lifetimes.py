@@ -1,9 +1,9 @@
-"""When storages are born and die, in the order in which a program makes them."""
+"""The allocation and freeing of storages, in the order in which a program makes them."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,34 +13,34 @@ from ...allocator import OutOfMemory
 from ...profiles import DeviceProfile
 from ...units import format_size
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
-from .allocation_lines import Line, Lines, Role, scratch, written
+from .allocation_lines import Line, LineFinder, Role, scratch_held, tensor_held
 from .cublas_workspace import workspace_bytes
 from .fake_tensor import SimulatedTensor
-from .op_cache import CachedOp
+from .observer import DispatchedOp
 from .op_plan import AllocationPlan, Free, OpCall, Output, Planner, Temporary, Workspace
-from .simulated_device import BACKWARD, MAIN, About, DeviceBlock
+from .simulated_device import BACKWARD, MAIN, DescribeHeld, DeviceBlock
 
 
 class Memory(Protocol):
-    """Where births and deaths are told; a :class:`~.device.Device`."""
+    """The memory in which storages are allocated; see ``simulated_device.Device``."""
 
     profile: DeviceProfile
 
-    def allocate(self, nbytes: int, about: About) -> DeviceBlock | None:
-        """Something is born."""
+    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
+        """Allocates memory."""
 
-    def admit(self, nbytes: int) -> DeviceBlock | None:
-        """An input is met."""
+    def add_input(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for an input, which no window counts."""
 
     def free(self, block: DeviceBlock) -> None:
-        """It is gone."""
+        """Frees a block."""
 
-    def workspace(self, name: str, thread: str, nbytes: int, about: About) -> None:
-        """An operator wants the workspace of its thread's handle."""
+    def workspace(self, name: str, thread: str, nbytes: int, describe: DescribeHeld) -> None:
+        """Allocates the workspace of a thread's library handle, unless it has one."""
 
 
 class _Storage(Role):
-    """What is known of one storage."""
+    """A storage on the device."""
 
     __slots__ = ("block", "nbytes", "watch")
 
@@ -52,145 +52,135 @@ class _Storage(Role):
 
 
 class StorageLifetimes:
-    """Follows the storages of one world, by operator, and tells a memory of them."""
+    """Follows the storages of one fake mode, operator by operator, and allocates their memory."""
 
     def __init__(self, memory: Memory, plan: Planner) -> None:
         self.memory = memory
         self.unknown: dict[str, bool] = {}
-        """The operators that nobody knows the scratch of, in the order in which they were met."""
+        """The operators whose scratch no model knows, in the order of their first calls."""
+        self.lines = LineFinder()
         self._plan = plan
-        self._known: dict[int, _Storage] = {}
+        self._storages: dict[int, _Storage] = {}
         self._views: dict[Any, bool] = {}
-        self.lines = Lines()
-        self._strangers = False
+        self._has_older_storages = False
 
-    def note(self, op: str) -> None:
-        """Remember an operator that nobody knows the scratch of."""
+    def mark_unknown(self, op: str) -> None:
+        """Records an operator whose scratch no model knows."""
         self.unknown[op] = True
 
     def restart(self) -> None:
-        """The memory begins anew: all that is alive is an input."""
-        self._strangers = self._strangers or bool(self._known)
-        self._known.clear()
+        """Forgets all storages; one that is still alive becomes an input when it is used."""
+        self._has_older_storages = self._has_older_storages or bool(self._storages)
+        self._storages.clear()
         self.unknown.clear()
 
-    def after(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        out: Any,
-        inherits: bool,
-        recalled: CachedOp | None,
-    ) -> None:
-        """An operator returned ``out``, tensors alone or in tuples and lists.
-
-        If it ``inherits``, the first takes the place in memory of the first argument. ``recalled``
-        stands for every call like it.
+    def after_op(self, op: DispatchedOp) -> None:
+        """Allocates the outputs of an operator, and its scratch.
 
         Raises:
-            torch.OutOfMemoryError: they, or what the operator needs besides, do not fit.
+            torch.OutOfMemoryError: the outputs or the scratch do not fit.
         """
-        view = self._views.get(func)
+        view = self._views.get(op.func)
         if view is None:
-            view = self._views[func] = bool(func.is_view)
+            view = self._views[op.func] = bool(op.func.is_view)
         if view:
             return
-        if self._strangers:  # alive since before the memory began anew
-            for given in _on_device(args):
-                self.admit(given)
-        if inherits:  # what it makes is not what the same call makes elsewhere
-            recalled = None
-        fresh: list[tuple[Any, _Storage]] = []
-        known = self._known
-        for tensor in _on_device(out):
-            storage = tensor.untyped_storage()
-            key = storage._cdata
-            found = known.get(key)
-            if found is None:
-                nbytes = storage.nbytes()
-                found = known[key] = _Storage(nbytes)
-                found.watch = weakref.ref(storage, partial(self._died, key))
-                if inherits:
-                    self._inherit(args[0], found)
-                    inherits = False
-                else:
-                    fresh.append((tensor, found))
-            elif found.nbytes != storage.nbytes():
-                self._resized(func, tensor, found, storage.nbytes())
-        if recalled is not None and recalled.plan is not ...:
-            plan = recalled.plan
-        else:
-            plan = self._planned(func, args, kwargs, tuple([tensor for tensor, _ in fresh]))
-            if recalled is not None:
-                recalled.plan = plan
+        if self._has_older_storages:
+            for tensor in _on_device(op.args):
+                self.add_input(tensor)
+        fresh = self._add_outputs(op)
+        plan = self._plan_of(op, tuple([tensor for tensor, _ in fresh]))
         if plan is None:
-            self.note(str(func))
+            self.mark_unknown(str(op.func))
             plan = tuple(map(Output, range(len(fresh))))
         if plan:
             try:
-                self._follow(plan, fresh, func, self.lines.caller())
+                self._run_plan(plan, fresh, op.func, self.lines.caller())
             except OutOfMemory as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
-    def _is(self, role: str, tensor: Any) -> None:
-        found = self._known.get(tensor.untyped_storage()._cdata)
+    def _add_outputs(self, op: DispatchedOp) -> list[tuple[Any, _Storage]]:
+        """Returns the outputs with a new storage; resizes the storages that have another size."""
+        in_place = op.in_place
+        fresh: list[tuple[Any, _Storage]] = []
+        storages = self._storages
+        for tensor in _on_device(op.out):
+            storage = tensor.untyped_storage()
+            key = storage._cdata
+            found = storages.get(key)
+            if found is None:
+                nbytes = storage.nbytes()
+                found = storages[key] = _Storage(nbytes)
+                found.watch = weakref.ref(storage, partial(self._freed, key))
+                if in_place:
+                    self._take_over_block(op.args[0], found)
+                    in_place = False
+                else:
+                    fresh.append((tensor, found))
+            elif found.nbytes != storage.nbytes():
+                self._resize(op.func, tensor, found, storage.nbytes())
+        return fresh
+
+    def _plan_of(self, op: DispatchedOp, outputs: tuple[Any, ...]) -> AllocationPlan | None:
+        cached = None if op.in_place else op.cached  # the same call is not in place elsewhere
+        if cached is not None and cached.plan is not ...:
+            return cached.plan
+        plan: AllocationPlan | None = ()
+        if outputs or any(map(_on_device, op.args)):  # else all is on the host
+            deterministic = torch.are_deterministic_algorithms_enabled()
+            profile = self.memory.profile
+            plan = self._plan(
+                OpCall(str(op.func), op.args, op.kwargs, outputs, profile, deterministic)
+            )
+        if cached is not None:
+            cached.plan = plan
+        return plan
+
+    def learn_roles(self, op: DispatchedOp) -> None:
+        """Records which storages are of parameters or of their gradients."""
+        for tensor in _on_device(op.args):
+            if is_parameter(tensor):
+                self._set_role(PARAMETER, tensor)
+        if is_gradient():
+            for tensor in _on_device(op.out):
+                self._set_role(GRADIENT, tensor)
+
+    def _set_role(self, role: str, tensor: Any) -> None:
+        found = self._storages.get(tensor.untyped_storage()._cdata)
         if found is not None:
             found.role = role
 
-    def _planned(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        outputs: tuple[Any, ...],
-    ) -> AllocationPlan | None:
-        if not outputs and not any(map(_on_device, args)):
-            return ()  # of the host's own
-        deterministic = torch.are_deterministic_algorithms_enabled()
-        call = OpCall(str(func), args, kwargs, outputs, self.memory.profile, deterministic)
-        return self._plan(call)
-
-    def learn_roles(self, args: tuple[Any, ...], out: Any) -> None:
-        """Remember the storages of parameters and of their gradients."""
-        for tensor in _on_device(args):
-            if is_parameter(tensor):
-                self._is(PARAMETER, tensor)
-        if is_gradient():
-            for tensor in _on_device(out):
-                self._is(GRADIENT, tensor)
-
-    def admit(self, tensor: Any) -> None:
-        """A tensor that was there before: an input."""
+    def add_input(self, tensor: Any) -> None:
+        """Allocates the storage of a tensor from before the window, which is not counted."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key not in self._known:
+        if key not in self._storages:
             nbytes = storage.nbytes()
             try:
-                block = self.memory.admit(nbytes)
+                block = self.memory.add_input(nbytes)
             except OutOfMemory as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
-            found = self._known[key] = _Storage(nbytes)
+            found = self._storages[key] = _Storage(nbytes)
             found.block = block
-            found.watch = weakref.ref(storage, partial(self._died, key))
+            found.watch = weakref.ref(storage, partial(self._freed, key))
 
     def block(self, tensor: Any) -> DeviceBlock | None:
-        """Where the tensor lives."""
-        found = self._known.get(tensor.untyped_storage()._cdata)
+        """Returns the block that holds the tensor."""
+        found = self._storages.get(tensor.untyped_storage()._cdata)
         return found.block if found is not None else None
 
-    def resized(self, storage: torch.UntypedStorage) -> None:
-        """A storage was given another size, by no operator."""
-        found = self._known.get(storage._cdata)
+    def storage_resized(self, storage: torch.UntypedStorage) -> None:
+        """Reallocates a storage that was resized without an operator."""
+        found = self._storages.get(storage._cdata)
         if found is not None and found.nbytes != storage.nbytes():
-            about = partial(
-                written, storage.nbytes(), (storage.nbytes(),), torch.uint8, "resize_",
+            describe = partial(
+                tensor_held, storage.nbytes(), (storage.nbytes(),), torch.uint8, "resize_",
                 self.lines.caller(), found,
             )  # fmt: skip
-            self._grown(found, storage.nbytes(), about)
+            self._reallocate(found, storage.nbytes(), describe)
 
-    def _follow(
-        self, plan: AllocationPlan, fresh: list[tuple[Any, _Storage]], func: Any, line: Line
+    def _run_plan(
+        self, plan: AllocationPlan, fresh: Sequence[tuple[Any, _Storage]], func: Any, line: Line
     ) -> None:
         memory = self.memory
         temporaries: dict[str, DeviceBlock] = {}
@@ -198,13 +188,14 @@ class StorageLifetimes:
             for step in plan:
                 if isinstance(step, Output):
                     tensor, found = fresh[step.index]
-                    # Kernels may make more than they are seen to.
                     nbytes = found.nbytes if step.nbytes is None else step.nbytes
-                    about = partial(written, nbytes, tensor.shape, tensor.dtype, func, line, found)
-                    found.block = memory.allocate(nbytes, about)
+                    describe = partial(
+                        tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found
+                    )
+                    found.block = memory.allocate(nbytes, describe)
                 elif isinstance(step, Temporary):
-                    about = partial(scratch, step.nbytes, func, line)
-                    block = memory.allocate(step.nbytes, about)
+                    describe = partial(scratch_held, step.nbytes, func, line)
+                    block = memory.allocate(step.nbytes, describe)
                     if block is not None:
                         temporaries[step.name] = block
                 elif isinstance(step, Free):
@@ -212,40 +203,40 @@ class StorageLifetimes:
                         memory.free(temporaries.pop(step.name))
                 elif isinstance(step, Workspace):
                     nbytes = workspace_bytes(memory.profile)
-                    about = partial(scratch, nbytes, func, line)
-                    memory.workspace(step.name, thread(), nbytes, about)
+                    describe = partial(scratch_held, nbytes, func, line)
+                    memory.workspace(step.name, current_thread(), nbytes, describe)
         finally:
             for name in reversed(temporaries):
                 memory.free(temporaries[name])
 
-    def _inherit(self, parent: Any, heir: _Storage) -> None:
-        found = self._known.get(parent.untyped_storage()._cdata)
-        if found is not None and found.nbytes == heir.nbytes:
-            heir.block, found.block = found.block, None
+    def _take_over_block(self, first: Any, output: _Storage) -> None:
+        found = self._storages.get(first.untyped_storage()._cdata)
+        if found is not None and found.nbytes == output.nbytes:
+            output.block, found.block = found.block, None
 
-    def _resized(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
+    def _resize(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
         line = self.lines.caller()
-        about = partial(written, nbytes, tensor.shape, tensor.dtype, func, line, found)
+        describe = partial(tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found)
         try:
-            self._grown(found, nbytes, about)
+            self._reallocate(found, nbytes, describe)
         except OutOfMemory as error:
             raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
-    def _grown(self, found: _Storage, nbytes: int, about: About) -> None:
-        """What is resized is copied: there are two of it for a moment."""
-        block = self.memory.allocate(nbytes, about)
+    def _reallocate(self, found: _Storage, nbytes: int, describe: DescribeHeld) -> None:
+        """Allocates the new block before it frees the old one, because the data is copied."""
+        block = self.memory.allocate(nbytes, describe)
         if found.block is not None:
             self.memory.free(found.block)
         found.block, found.nbytes = block, nbytes
 
-    def _died(self, key: int, _: object) -> None:
-        found = self._known.pop(key, None)
+    def _freed(self, key: int, _: object) -> None:
+        found = self._storages.pop(key, None)
         if found is not None and found.block is not None:
             self.memory.free(found.block)
 
 
 def _on_device(value: Any) -> list[Any]:
-    """The tensors in it that are on the device."""
+    """Returns the tensors in a value that are on the device."""
     if type(value) is SimulatedTensor:
         return [value] if value._fake_device.type == "cuda" else []
     if isinstance(value, (tuple, list)):
@@ -253,13 +244,13 @@ def _on_device(value: Any) -> list[Any]:
     return []
 
 
-def thread() -> str:
-    """The thread that a CUDA build would run this on: backward passes have one of their own."""
+def current_thread() -> str:
+    """Returns the thread that a CUDA build would use: backward passes have their own."""
     return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
 
 
 def _cuda_text(error: OutOfMemory) -> str:
-    """As PyTorch says it, so that a program that reads it understands."""
+    """Returns the error text of PyTorch, for programs that read it."""
     return (
         f"CUDA out of memory. Tried to allocate {format_size(error.asked)}. GPU 0 has a total"
         f" capacity of {format_size(error.capacity)} of which {format_size(error.free)} is free."

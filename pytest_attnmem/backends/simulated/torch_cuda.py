@@ -1,4 +1,4 @@
-"""``torch.cuda`` as a program finds it on a simulated device."""
+"""Replacements for ``torch.cuda`` on a simulated device."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .fake_tensor import CUDA
 if TYPE_CHECKING:
     from .simulated_device import Device
 
-_RNG_BYTES = 16  # of the state of CUDA's generator: a seed and an offset
+_RNG_BYTES = 16  # the state of CUDA's generator: a seed and an offset
 
 
 class SimulatedGenerator(torch.Generator):
-    """A generator that says what device it is for; nothing is drawn from it."""
+    """A generator that knows its device; no numbers are drawn from it."""
 
     def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:  # noqa: D102
         made: SimulatedGenerator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
@@ -32,14 +32,14 @@ class SimulatedGenerator(torch.Generator):
 
 
 class Stream:
-    """A stream: an order of its own for the blocks that are allocated while it is current."""
+    """A stream; the allocator keeps the blocks of each stream apart."""
 
     device = CUDA
     device_index = 0
     device_type = 1
 
-    def __init__(self, interface: TorchCuda, number: int) -> None:
-        self._interface = interface
+    def __init__(self, torch_cuda: TorchCuda, number: int) -> None:
+        self._torch_cuda = torch_cuda
         self.stream_id = self.cuda_stream = number
 
     def __eq__(self, other: object) -> bool:
@@ -49,61 +49,61 @@ class Stream:
         return self.stream_id
 
     def __enter__(self) -> Stream:
-        self._before = self._interface.current_stream()
-        self._interface.set_stream(self)
+        self._before = self._torch_cuda.current_stream()
+        self._torch_cuda.set_stream(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._interface.set_stream(self._before)
+        self._torch_cuda.set_stream(self._before)
 
     def synchronize(self) -> None:
-        """Everything has happened by now."""
+        """Does nothing: work is done when it is launched."""
 
     def wait_stream(self, stream: Any) -> None:
-        """So has what the other stream was to do."""
+        """Does nothing."""
 
     def wait_event(self, event: Any) -> None:
-        """And what the event stands for."""
+        """Does nothing."""
 
     def record_event(self, event: Any = None) -> Event:
-        """An event, past."""
+        """Returns the event, or a new one."""
         return event or Event()
 
     def query(self) -> bool:
-        """Whether all is done: it is."""
+        """Returns True: all work is done."""
         return True
 
     def is_capturing(self) -> bool:
-        """There are no CUDA graphs here."""
+        """Returns False: CUDA graphs are not simulated."""
         return False
 
 
 class Event:
-    """An event; whatever is recorded has happened, and took no time."""
+    """An event, complete as soon as it is recorded."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
     def record(self, stream: Any = None) -> None:
-        """Nothing to remember."""
+        """Does nothing."""
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing to wait for."""
+        """Does nothing."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Does nothing."""
 
     def query(self) -> bool:
-        """It has happened."""
+        """Returns True: the event is complete."""
         return True
 
     def elapsed_time(self, end: Event) -> float:
-        """In milliseconds: none."""
+        """Returns 0 milliseconds: work takes no time."""
         return 0.0
 
 
 class TorchCuda:
-    """The functions of ``torch.cuda`` for one device, and the stream that is current on it."""
+    """The functions of ``torch.cuda`` for one device, with its current stream."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -111,26 +111,26 @@ class TorchCuda:
         self._stream = Stream(self, 0)
 
     def current_stream(self, device: Any = None) -> Stream:
-        """The stream whose turn it is."""
+        """Returns the current stream."""
         return self._stream
 
     def set_stream(self, stream: Stream | None) -> None:
-        """It is the turn of another one."""
+        """Makes a stream the current one."""
         if stream is not None:
             self._stream = stream
             self._device.stream = stream.stream_id
 
     def restart(self) -> None:
-        """It is the default stream's turn."""
+        """Makes the default stream the current one."""
         self.set_stream(Stream(self, 0))
 
     def replacements(self) -> Mapping[str, Any]:
-        """What stands for the attributes of ``torch.cuda`` and its parts, by name."""
+        """Returns the replacements for attributes of ``torch.cuda`` and its modules, by name."""
         return MappingProxyType(
             {
-                **dict.fromkeys(_NOTHING, _nothing),
-                **self._about_the_device(),
-                **self._about_memory(),
+                **dict.fromkeys(_NO_OPS, _no_op),
+                **self._device_functions(),
+                **self._memory_functions(),
                 "current_stream": self.current_stream,
                 "set_stream": self.set_stream,
                 "default_stream": lambda device=None: Stream(self, 0),
@@ -145,19 +145,19 @@ class TorchCuda:
         )
 
     def accelerator(self) -> Mapping[str, Any]:
-        """And of ``torch.accelerator``."""
-        own = self.replacements()
-        functions = {name: own[name] for name in _OF_ACCELERATORS}
+        """Returns the replacements for attributes of ``torch.accelerator``, by name."""
+        cuda = self.replacements()
+        functions = {name: cuda[name] for name in _ACCELERATOR_FUNCTIONS}
         return MappingProxyType(
             {
                 **functions,
                 "current_accelerator": lambda check_available=False: torch.device("cuda"),
-                "current_device_index": own["current_device"],
-                "current_device_idx": own["current_device"],
+                "current_device_index": cuda["current_device"],
+                "current_device_idx": cuda["current_device"],
             }
         )
 
-    def _about_the_device(self) -> dict[str, Any]:
+    def _device_functions(self) -> dict[str, Any]:
         profile = self._device.profile
         major, minor = profile.compute_capability
         ampere = profile.compute_capability >= (8, 0)
@@ -194,7 +194,7 @@ class TorchCuda:
             "get_arch_list": lambda: [f"sm_{major}{minor}"],
         }
 
-    def _about_memory(self) -> dict[str, Any]:
+    def _memory_functions(self) -> dict[str, Any]:
         memory, total = self._device, self._device.profile.memory_bytes
 
         def current(kind: str) -> Callable[..., int]:
@@ -247,7 +247,7 @@ class TorchCuda:
         return Stream(self, self._streams)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _no_op(*_: Any, **__: Any) -> None:
     return None
 
 
@@ -256,15 +256,15 @@ def _rng_state(device: Any = None) -> torch.Tensor:
         return torch.zeros(_RNG_BYTES, dtype=torch.uint8)
 
 
-#: What ``torch.accelerator`` has too.
-_OF_ACCELERATORS = (
+#: Functions that ``torch.accelerator`` has too.
+_ACCELERATOR_FUNCTIONS = (
     *("is_available", "device_count", "current_stream", "set_stream", "synchronize"),
     *("empty_cache", "memory_stats", "memory_allocated", "max_memory_allocated"),
     *("memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "get_memory_info"),
 )
 
-#: Functions that have nothing to do.
-_NOTHING = (
+#: Functions that do nothing on a simulated device.
+_NO_OPS = (
     "init",
     "_lazy_init",
     "synchronize",

@@ -1,4 +1,4 @@
-"""Who is alive: births and deaths as they are told, and who was there at the highest point."""
+"""The tensors that are allocated and not yet freed, and those of the highest point."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from ...measurement.timeline import AllocEvent, Event, FreeEvent
 
 
 class LiveTensors:
-    """Kept over stretches: what was born in an earlier one is still known."""
+    """The live tensors, kept over intervals: a tensor of an earlier interval is still known."""
 
     def __init__(self) -> None:
-        self.births = 0
-        """How many there were; the number of the next."""
+        self.count = 0
+        """The number of allocations so far, which is the number of the next one."""
         self._alive: dict[int, AllocEvent] = {}
         self.begin()
 
     def begin(self) -> None:
-        """A stretch begins."""
-        self.first = self.births
+        """Begins an interval."""
+        self.first = self.count
         self._at_begin = dict(self._alive)
         self.events: list[Event] = []
-        """What was told since."""
-        self._level = self._high = self._at_high = 0
+        """The events of the interval."""
+        self._level = self._peak = self._events_at_peak = 0
 
     def forget(self) -> None:
-        """Nobody is alive any more, and no death of theirs will be told."""
+        """Forgets all live tensors; a later free of one is ignored."""
         self._alive.clear()
 
-    def born(self, nbytes: int, about: Callable[[], Held]) -> int:
-        """Something is born; its number."""
-        number = self.births
-        self.births += 1
-        birth = self._alive[number] = AllocEvent(nbytes, about)
-        self.events.append(birth)
+    def allocate(self, nbytes: int, about: Callable[[], Held]) -> int:
+        """Adds a tensor; returns its number."""
+        number = self.count
+        self.count += 1
+        allocation = self._alive[number] = AllocEvent(nbytes, about)
+        self.events.append(allocation)
         self._level += nbytes
-        if self._level > self._high:
-            self._high = self._level
-            self._at_high = len(self.events)
+        if self._level > self._peak:
+            self._peak = self._level
+            self._events_at_peak = len(self.events)
         return number
 
-    def died(self, number: int) -> None:
-        """It is gone, unless it was before."""
-        birth = self._alive.pop(number, None)
-        if birth is not None:
-            self._level -= birth.nbytes
-            self.events.append(FreeEvent(number, birth.nbytes))
+    def free(self, number: int) -> None:
+        """Removes a tensor, unless it was removed before."""
+        allocation = self._alive.pop(number, None)
+        if allocation is not None:
+            self._level -= allocation.nbytes
+            self.events.append(FreeEvent(number, allocation.nbytes))
 
     @property
-    def rise(self) -> Delta:
-        """Of the bytes alive, since the stretch began."""
-        return Delta(self._high, self._level)
+    def delta(self) -> Delta:
+        """Returns the change of the live bytes since the interval began."""
+        return Delta(self._peak, self._level)
 
-    def stretch(self, requested: Delta, **others: Any) -> Interval:
-        """What happened since; of what is rounded and the like, others know."""
+    def interval(self, requested: Delta, **others: Any) -> Interval:
+        """Returns the interval; ``others`` are the fields that are not counted here."""
         return Interval(
             requested,
             **{"allocated": None, "reserved": None, **others},
-            allocations=self.births - self.first,
-            held=_written(self._alive_at_high().items()),
-            left=_written(self._alive.items()),
-            births=self.first,
+            allocations=self.count - self.first,
+            held=_described(self._alive_at_peak().items()),
+            left=_described(self._alive.items()),
+            first_allocation=self.first,
             events=tuple(self.events),
         )
 
-    def _alive_at_high(self) -> dict[int, AllocEvent]:
+    def _alive_at_peak(self) -> dict[int, AllocEvent]:
         alive, number = dict(self._at_begin), self.first
-        for event in self.events[: self._at_high]:
+        for event in self.events[: self._events_at_peak]:
             if isinstance(event, AllocEvent):
                 alive[number] = event
                 number += 1
@@ -78,5 +78,5 @@ class LiveTensors:
         return alive
 
 
-def _written(alive: Iterable[tuple[int, AllocEvent]]) -> tuple[tuple[int, Held], ...]:
-    return tuple((number, birth.about()) for number, birth in alive)
+def _described(alive: Iterable[tuple[int, AllocEvent]]) -> tuple[tuple[int, Held], ...]:
+    return tuple((number, allocation.about()) for number, allocation in alive)

@@ -19,7 +19,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 #: Code of this package that is the program under measurement, not its observer.
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 
-#: Each call of a module goes through this function. Only its frames have their variables read:
+#: Each call of a module goes through this function. Only the variables of its frames are read:
 #: reading a frame's variables keeps them alive until it returns, and this frame does so anyway.
 _CALL: CodeType = Module._wrapped_call_impl.__code__
 
@@ -37,7 +37,7 @@ class Origin(NamedTuple):
 
 
 class Origins:
-    """Finds origins, and remembers what modules are called."""
+    """Finds origins, and remembers the names of modules."""
 
     def __init__(self) -> None:
         self._names: weakref.WeakKeyDictionary[Module, dict[int, str]] = weakref.WeakKeyDictionary()

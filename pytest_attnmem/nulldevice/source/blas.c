@@ -1,13 +1,13 @@
-/* cuBLAS: handles and descriptors to hold, and no products.
+/* cuBLAS: handles and descriptors, and no products.
  *
- * PyTorch gives cuBLAS its workspace, so what a product costs in memory is decided above this line.
- * The calls that compute are stubs.c's. Declared here, because not every CUDA package of PyTorch
- * brings these headers.
+ * PyTorch allocates the workspace of cuBLAS, so cuBLAS itself allocates nothing. The calls that
+ * compute are in stubs.c. The functions are declared here because some CUDA packages of PyTorch lack
+ * the headers of cuBLAS.
  */
 #include "null.h"
 #include <string.h>
 
-/* Never two alike: PyTorch keeps a workspace for each handle, and each thread has its own. */
+/* Handles are unique: PyTorch keeps a workspace for each handle, and each thread has its own. */
 static int hand_out(void **handle)
 {
     static uintptr_t handles;

@@ -1,12 +1,13 @@
-/* Copies and fills: done where the host reads the result, left out where only a device could.
+/* Copies and fills of host memory; those of device memory do nothing.
  *
- * Device memory has no contents, so the host reads zeros from it. Addresses tell which is which.
+ * Device memory has no contents, so the host reads zeros from it. The address of a buffer determines
+ * which kind of memory it is.
  */
 #include "null.h"
 #include <string.h>
 
 static unsigned long reads;
-static void (*listener)(void); /* told of the next read, and then no more */
+static void (*listener)(void); /* called at the next read, then cleared */
 
 void null_copy(void *to, const void *from, size_t size)
 {
@@ -15,24 +16,24 @@ void null_copy(void *to, const void *from, size_t size)
     if (null_on_device(from)) {
         __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
         memset(to, 0, size);
-        void (*tell)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
-        if (tell)
-            tell();
+        void (*call)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
+        if (call)
+            call();
     } else {
         memmove(to, from, size);
     }
 }
 
-/* How often the host read device memory: what a program then does depends on zeros. */
+/* Returns how often the host read device memory: from then on the program depends on zeros. */
 VISIBLE unsigned long attnmem_null_reads(void)
 {
     return __atomic_load_n(&reads, __ATOMIC_RELAXED);
 }
 
-/* Call a function at the next read, on the thread that reads; NULL calls none. */
-VISIBLE void attnmem_null_on_read(void (*tell)(void))
+/* Calls a function at the next read, on the thread that reads; NULL removes the function. */
+VISIBLE void attnmem_null_on_read(void (*call)(void))
 {
-    __atomic_store_n(&listener, tell, __ATOMIC_RELEASE);
+    __atomic_store_n(&listener, call, __ATOMIC_RELEASE);
 }
 
 static void fill(void *at, int value, size_t size)

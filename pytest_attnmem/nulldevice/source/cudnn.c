@@ -1,6 +1,6 @@
-/* cuDNN decides on its own scratch, so without a device nothing is known of it: no handle is given.
+/* cuDNN chooses its own scratch, which is unknown without a device, so a handle is refused.
  *
- * Its version is the installed library's own, so PyTorch chooses it where it would on the device.
+ * The version is that of the installed library, so PyTorch selects cuDNN as it does on a device.
  */
 #include "null.h"
 

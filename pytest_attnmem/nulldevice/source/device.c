@@ -1,4 +1,4 @@
-/* Which device a thread uses, the contexts that come with them, and its last error. */
+/* The device that each thread uses, and the primary context of each device. */
 #include "null.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,10 +6,9 @@
 static struct CUctx_st {
     int device;
     bool active;
-} *contexts; /* the primary ones; there are no others */
+} *contexts; /* primary contexts; there are no others */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int current;
-static _Thread_local cudaError_t last_error;
 
 static void make_contexts(void)
 {
@@ -32,11 +31,6 @@ int null_device(void)
     return current;
 }
 
-bool null_is_device(int device)
-{
-    return device >= 0 && device < null_profile()->devices;
-}
-
 CUcontext null_context(int device)
 {
     if (!null_is_device(device))
@@ -44,25 +38,6 @@ CUcontext null_context(int device)
     CUcontext context = context_of(device);
     __atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
     return context;
-}
-
-cudaError_t null_fail(cudaError_t error)
-{
-    if (error)
-        last_error = error;
-    return error;
-}
-
-cudaError_t cudaGetLastError(void)
-{
-    cudaError_t error = last_error;
-    last_error = cudaSuccess;
-    return error;
-}
-
-cudaError_t cudaPeekAtLastError(void)
-{
-    return last_error;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -107,7 +82,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaDriverGetVersion(version);
 }
 
-/* Copies between devices go through the host, as where there is no link between them. */
+/* Copies between devices go through the host, as on machines without a link between devices. */
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
     *can = 0;

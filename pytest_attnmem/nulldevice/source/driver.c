@@ -1,10 +1,10 @@
-/* The driver's view of kernels, as Triton and compiled code load and launch them, and its names. */
+/* The driver API: kernels that Triton and compiled code load and launch, and lookup by name. */
 #include "null.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One module and one function stand for all: nothing is ever looked up in them. */
+/* One module and one function stand for all, because nothing looks inside them. */
 static char a_module, a_function;
 #define SHARED_SIZE CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
@@ -78,7 +78,7 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
     return CUDA_SUCCESS;
 }
 
-/* The errors of runtime and driver have the same numbers. */
+/* The driver has one error for every launch that the runtime refuses. */
 static CUresult launchable(dim3 grid, dim3 block, size_t shared)
 {
     return null_launchable(grid, block, shared) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -123,7 +123,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill)
 {
-    memset(map, 0, sizeof *map); /* kernels alone read it */
+    memset(map, 0, sizeof *map); /* only kernels read it */
     return CUDA_SUCCESS;
 }
 
@@ -131,7 +131,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 {
     int device = null_pointer_device((uintptr_t)pointer);
     if (device < 0)
-        return CUDA_ERROR_INVALID_VALUE; /* memory of the host: what Triton refuses */
+        return CUDA_ERROR_INVALID_VALUE; /* host memory, which Triton refuses */
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *(CUdeviceptr *)data = pointer;
@@ -150,8 +150,8 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     }
 }
 
-/* The texts are the real runtime's. Programs that a preloaded process starts, a compiler for one,
- * have none: where names are bound at once, only weak ones may be missing. */
+/* The real runtime has the texts. Programs that a preloaded process starts, such as a compiler, do
+ * not load it; if they bind names at once, only weak symbols may be missing. */
 #pragma weak cudaGetErrorName
 #pragma weak cudaGetErrorString
 
@@ -168,8 +168,8 @@ CUresult cuGetErrorString(CUresult error, const char **text)
     return CUDA_SUCCESS;
 }
 
-/* Libraries that bring a runtime of their own ask for tables that only a real driver has: with this
- * answer they fail in words of their own, and do not compute. */
+/* Libraries with their own runtime ask for tables that only a real driver has. This error makes them
+ * fail with their own message before they compute. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     COUNT_CALL();
@@ -177,10 +177,10 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* stubs.c, generated: the calls that this runtime does not know */
+/* stubs.c (generated): the calls that this runtime does not know */
 bool null_is_stub(const char *name);
 
-/* A name stands for its newest version; known versions come before unknown ones. */
+/* Returns a function by name: a known version if there is one, else a stub. */
 static void *entry(const char *name)
 {
     static const char *const versions[] = {"", "_v2", "_v3", "_v4"};

@@ -1,8 +1,8 @@
-/* Kernels: known by address, checked as a device would check their launch, and not run. */
+/* Kernels, identified by address: a launch is checked as on a device, and nothing runs. */
 #include "null.h"
 #include <string.h>
 
-#define CONFIGURATIONS 16 /* nested <<<>>>; the compiler's code pops what it pushed at once */
+#define CONFIGURATIONS 16 /* most nested <<<>>>; compiled code pops each one right after the push */
 
 static _Thread_local struct {
     dim3 grid, block;
@@ -34,7 +34,7 @@ VISIBLE cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *
     return cudaSuccess;
 }
 
-/* Programs register their kernels when they are loaded; here a kernel's address says enough. */
+/* Programs register their kernels when they load. A kernel's address is enough here. */
 VISIBLE void **__cudaRegisterFatBinary(void *binary)
 {
     static void *registered;
@@ -100,7 +100,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
                             config->stream);
 }
 
-/* Registers are the compiler's secret: as many as every launch of 1024 threads allows. */
+/* Only the compiler knows the number of registers; 64 is the most that 1024 threads can have. */
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
 {
     memset(attributes, 0, sizeof *attributes);
@@ -162,7 +162,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, co
     return cudaSuccess;
 }
 
-/* Variables of kernels: an address on the device that nothing here will read. */
+/* Variables of kernels get one address on the device, which nothing here reads. */
 cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol)
 {
     static uintptr_t variables;

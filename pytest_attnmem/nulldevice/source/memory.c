@@ -1,56 +1,10 @@
-/* Device memory of a stated capacity, pinned host memory, and what a pointer points to. */
+/* Allocation of device memory and pinned host memory, and the attributes of pointers. */
 #include "null.h"
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct {
-    size_t current, peak;
-} *held; /* of each device */
 static struct ranges pinned;
 enum { ALLOCATED, REGISTERED }; /* kinds of pinned memory */
-
-static void make_ledger(void)
-{
-    int devices = null_profile()->devices;
-    held = calloc(devices > 0 ? (size_t)devices : 1, sizeof *held);
-    if (!held)
-        abort();
-}
-
-void memory_lock(void)
-{
-    pthread_once(&once, make_ledger);
-    pthread_mutex_lock(&lock);
-}
-
-void memory_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-size_t null_round(size_t size, size_t granularity)
-{
-    return (size + granularity - 1) / granularity * granularity;
-}
-
-bool memory_charge(int device, size_t size)
-{
-    if (size > null_profile()->memory - held[device].current)
-        return false;
-    held[device].current += size;
-    if (held[device].current > held[device].peak)
-        held[device].peak = held[device].current;
-    return true;
-}
-
-void memory_discharge(int device, size_t size)
-{
-    held[device].current -= size;
-}
 
 static void *allocate(size_t size, int kind)
 {
@@ -86,7 +40,7 @@ cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned int flags)
 
 cudaError_t cudaFree(void *pointer)
 {
-    if (!pointer) { /* the idiom that creates a context */
+    if (!pointer) { /* cudaFree(NULL) is an idiom that creates a context */
         null_context(null_device());
         return cudaSuccess;
     }
@@ -103,41 +57,17 @@ cudaError_t cudaFree(void *pointer)
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
-    int device = null_device();
-    if (!null_is_device(device))
+    size_t current, peak;
+    if (attnmem_null_memory(null_device(), &current, &peak))
         return null_fail(cudaErrorNoDevice);
-    memory_lock();
     *total = null_profile()->memory;
-    *available = *total - held[device].current;
-    memory_unlock();
+    *available = *total - current;
     return cudaSuccess;
 }
 
 CUresult cuMemGetInfo(size_t *available, size_t *total)
 {
     return cudaMemGetInfo(available, total) ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
-}
-
-/* What of a device is held now, and was at most, in bytes of 2 MiB granules; -1 for no device. */
-VISIBLE int attnmem_null_memory(int device, size_t *current, size_t *peak)
-{
-    if (!null_is_device(device))
-        return -1;
-    memory_lock();
-    *current = held[device].current;
-    *peak = held[device].peak;
-    memory_unlock();
-    return 0;
-}
-
-/* Begin a new peak at what is held now. */
-VISIBLE void attnmem_null_reset_peak(int device)
-{
-    if (!null_is_device(device))
-        return;
-    memory_lock();
-    held[device].peak = held[device].current;
-    memory_unlock();
 }
 
 cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags)

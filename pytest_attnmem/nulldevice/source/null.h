@@ -1,7 +1,7 @@
-/* A CUDA runtime and driver that compute nothing: what its parts share.
+/* Declarations shared by the parts of a CUDA runtime and driver that compute nothing.
  *
- * Device memory is address space without pages. Calls that would only compute return at once; what
- * a program can ask of a device (how much memory, which pointer, what order) is answered truly.
+ * Device memory is address space without pages. Calls that only compute return at once. Calls that
+ * ask a device about memory, pointers or order get the answer of a real device.
  */
 #ifndef ATTNMEM_NULL_H
 #define ATTNMEM_NULL_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Everything is hidden but what the headers of CUDA declare, and what Python reads. */
+/* Visible symbols: the functions that CUDA's headers declare, and those that Python calls. */
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -21,61 +21,66 @@
 #define VISIBLE __attribute__((visibility("default")))
 
 #define MIB ((size_t)1 << 20)
-#define GRANULARITY (2 * MIB) /* of device memory, as on every device since Kepler */
+#define GRANULARITY (2 * MIB) /* device memory comes in these units on every device since Kepler */
+
+/* error.c */
+cudaError_t null_fail(cudaError_t error); /* returns the error, now the thread's last error */
 
 /* profile.c: the devices of this process, all of one kind */
 struct profile {
     const char *name;
-    int installed, devices; /* the latter as far as CUDA_VISIBLE_DEVICES shows them */
+    int installed, devices; /* `devices` counts those in CUDA_VISIBLE_DEVICES */
     int capability, multiprocessors;
     size_t memory, shared_per_block, shared_per_multiprocessor, l2;
     int threads_per_multiprocessor, blocks_per_multiprocessor;
     int bus_bits, clock_khz, memory_clock_khz;
 };
 const struct profile *null_profile(void);
+bool null_is_device(int device);
 int null_attribute(int attribute, int device);
 
 /* device.c */
-int null_device(void); /* the calling thread's */
-bool null_is_device(int device);
-struct CUctx_st *null_context(int device); /* made active; NULL where there is no such device */
-cudaError_t null_fail(cudaError_t error);  /* makes it the thread's last error, and returns it */
+int null_device(void);                     /* the calling thread's device */
+struct CUctx_st *null_context(int device); /* activates the context; NULL: no such device */
 
-/* ranges.c: disjoint stretches of addresses, sorted */
+/* ranges.c: sorted tables of disjoint address ranges */
 struct range {
     uintptr_t base;
     size_t size;
     int device;
-    int kind; /* the table's own */
+    int kind; /* each table has its own kinds */
     void *owner;
 };
 struct ranges {
     struct range *items;
     size_t count, room;
 };
-size_t ranges_from(const struct ranges *table, uintptr_t address); /* first index at or after it */
-struct range *ranges_find(const struct ranges *table, uintptr_t address); /* the one that has it */
+size_t ranges_from(const struct ranges *table, uintptr_t address); /* index of the first range from there on */
+struct range *ranges_find(const struct ranges *table, uintptr_t address); /* range with this address, or NULL */
 bool ranges_add(struct ranges *table, struct range range);
 void ranges_remove(struct ranges *table, struct range *range);
 
 /* space.c: address space for device memory; callers hold the lock */
 enum { MEMORY, MANAGED, RESERVED };
-uintptr_t space_take(size_t size, int device, int kind); /* 0 where there is none left */
+size_t null_round(size_t size, size_t granularity);      /* up to a multiple */
+uintptr_t space_take(size_t size, int device, int kind); /* 0: no address space is left */
 struct range *space_find(uintptr_t address);
-bool space_has(uintptr_t address); /* also where nothing is allocated now */
+bool space_has(uintptr_t address); /* true for free device memory too */
 void space_give_back(struct range *range);
 
-/* memory.c: who holds how much of which device */
+/* charge.c: the bytes in use on each device, and the lock over all tables of device memory */
 void memory_lock(void);
 void memory_unlock(void);
-bool memory_charge(int device, size_t size); /* under the lock; false: it does not fit */
-void memory_discharge(int device, size_t size);
-bool null_on_device(const void *pointer); /* memory that the host cannot read */
-int null_pointer_device(uintptr_t pointer);
-size_t null_round(size_t size, size_t granularity);
+bool memory_charge(int device, size_t size);    /* callers hold the lock; false: they do not fit */
+void memory_discharge(int device, size_t size); /* callers hold the lock */
+VISIBLE int attnmem_null_memory(int device, size_t *current, size_t *peak);
 
-/* virtual.c: the device of a mapping in reserved address space; callers hold the lock */
-int virtual_device(uintptr_t address);
+/* memory.c: pointers */
+bool null_on_device(const void *pointer);   /* true: the host cannot read it */
+int null_pointer_device(uintptr_t pointer); /* -1: not device memory */
+
+/* virtual.c */
+int virtual_device(uintptr_t address); /* device mapped in reserved space, or -1; callers hold the lock */
 
 /* copy.c */
 void null_copy(void *to, const void *from, size_t size);
@@ -84,17 +89,17 @@ void null_copy(void *to, const void *from, size_t size);
 cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared);
 int null_occupancy(int threads, size_t shared);
 
-/* tally.c: calls that this runtime does not know, or refuses, by name */
-struct tally {
+/* unknown_calls.c: counts of the calls that this runtime does not know or refuses */
+struct unknown_call {
     const char *name;
     unsigned long calls;
-    struct tally *next;
+    struct unknown_call *next;
 };
-void null_count(struct tally *tally);
-#define COUNT_CALL()                             \
-    do {                                         \
-        static struct tally tally = {__func__, 0, NULL}; \
-        null_count(&tally);                      \
+void null_count(struct unknown_call *call);
+#define COUNT_CALL()                                           \
+    do {                                                       \
+        static struct unknown_call call = {__func__, 0, NULL}; \
+        null_count(&call);                                     \
     } while (0)
 
 #endif

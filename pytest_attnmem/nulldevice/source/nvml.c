@@ -1,6 +1,6 @@
-/* What PyTorch asks the management library: how many devices, and which.
+/* NVML, from which PyTorch reads the number and the identity of devices.
  *
- * Its header comes with no CUDA package of PyTorch; the few declarations are written here.
+ * No CUDA package of PyTorch has the header of NVML, so the few declarations are written here.
  */
 #include "null.h"
 #include <stdio.h>
@@ -33,11 +33,11 @@ VISIBLE const char *nvmlErrorString(int error)
 
 VISIBLE int nvmlDeviceGetCount_v2(unsigned int *count)
 {
-    *count = (unsigned int)null_profile()->installed; /* NVML sees what CUDA may not */
+    *count = (unsigned int)null_profile()->installed; /* NVML ignores CUDA_VISIBLE_DEVICES */
     return SUCCESS;
 }
 
-/* A handle is the device's index plus one. */
+/* A handle is the index of the device plus one. */
 VISIBLE int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
 {
     *device = (void *)(uintptr_t)(index + 1);
@@ -67,7 +67,6 @@ VISIBLE int nvmlDeviceGetUUID(void *device, char *text, unsigned int size)
 VISIBLE int nvmlDeviceGetMemoryInfo(void *device, struct memory_info *info)
 {
     size_t current, peak;
-    int attnmem_null_memory(int, size_t *, size_t *);
     if (attnmem_null_memory((int)(uintptr_t)device - 1, &current, &peak))
         return INVALID_ARGUMENT;
     *info = (struct memory_info){null_profile()->memory, null_profile()->memory - current, current};
@@ -97,7 +96,7 @@ VISIBLE int nvmlSystemGetCudaDriverVersion_v2(int *version)
     return SUCCESS;
 }
 
-/* There is no link between devices. */
+/* Devices have no link between them. */
 VISIBLE int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, int *type)
 {
     return NOT_SUPPORTED;
@@ -108,7 +107,7 @@ VISIBLE int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link,
     return NOT_SUPPORTED;
 }
 
-/* PyTorch asks before it maps memory, with all of the answer zero: a state that says no fabric. */
+/* PyTorch asks before it maps memory. It passes a zeroed struct, which means: no fabric. */
 VISIBLE int nvmlDeviceGetGpuFabricInfoV(void *device, void *info)
 {
     return SUCCESS;

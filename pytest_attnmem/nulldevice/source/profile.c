@@ -1,4 +1,4 @@
-/* What can be asked of a device, answered from the profile in the environment. */
+/* The properties of a device, read from the profile in the environment. */
 #include "null.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static long long number(const char *name)
     return text ? atoll(text) : 0;
 }
 
-/* Of devices that are all alike, CUDA_VISIBLE_DEVICES can only say how many. */
+/* All devices are alike, so only the number of devices in CUDA_VISIBLE_DEVICES matters. */
 static int visible(int devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -25,7 +25,7 @@ static int visible(int devices)
         char *end;
         long index = strtol(text, &end, 10);
         if (end == text || index < 0 || index >= devices)
-            break; /* CUDA, too, stops at the first that is not there */
+            break; /* CUDA also stops at the first missing device */
         count++;
         text = *end == ',' ? end + 1 : end + strlen(end);
     }
@@ -58,8 +58,13 @@ const struct profile *null_profile(void)
     return &profile;
 }
 
-/* The enumerators of the runtime and the driver are the same numbers. What is not listed is a
- * feature that this device has not. */
+bool null_is_device(int device)
+{
+    return device >= 0 && device < null_profile()->devices;
+}
+
+/* The runtime and the driver number attributes alike. An attribute that is not listed is a feature
+ * that this device lacks. */
 int null_attribute(int attribute, int device)
 {
     const struct profile *p = null_profile();

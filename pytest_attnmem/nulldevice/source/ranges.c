@@ -1,4 +1,4 @@
-/* A sorted table of disjoint address ranges: thousands of segments, found by bisection. */
+/* A sorted table of disjoint address ranges. Bisection, because a program has thousands of them. */
 #include "null.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* Address space that stands for device memory: reserved, without access and without pages.
  *
- * The host can no more read it than a device's memory. The lowest gap that fits is taken, so that
- * addresses, and with them the allocator's choice between blocks of one size, repeat.
+ * The host cannot read it, as it cannot read device memory. An allocation takes the lowest gap that
+ * fits, so addresses repeat from run to run, and so does the allocator's choice between blocks of
+ * one size.
  */
 #include "null.h"
 #include <sys/mman.h>
@@ -9,6 +10,11 @@
 #define ARENA ((size_t)1 << 40)
 
 static struct ranges arenas, taken;
+
+size_t null_round(size_t size, size_t granularity)
+{
+    return (size + granularity - 1) / granularity * granularity;
+}
 
 static uintptr_t reserve(size_t size)
 {
@@ -68,7 +74,7 @@ bool space_has(uintptr_t address)
 
 void space_give_back(struct range *range)
 {
-    if (range->kind == MANAGED) { /* its pages are real: drop them with the mapping */
+    if (range->kind == MANAGED) { /* managed memory has real pages: drop them with the mapping */
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
         mmap((void *)range->base, range->size, PROT_NONE, flags, -1, 0);
     }

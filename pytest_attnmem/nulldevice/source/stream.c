@@ -1,7 +1,8 @@
-/* Streams and events. Work is done when it is given, so all of it is done in order.
+/* Streams and events. Work is done when it is submitted, so it is done in order.
  *
- * Time is counted in records: each event is a millisecond after the one before, on every stream.
- * A benchmark, as Triton's autotuner runs, then ends soon, repeats, and never divides by zero.
+ * Each recorded event is a millisecond after the previous one, across all streams. A benchmark such
+ * as that of Triton's autotuner then ends soon, gives the same times again, and does not divide by
+ * zero.
  */
 #include "null.h"
 #include <stdlib.h>
@@ -16,9 +17,9 @@ struct CUevent_st {
     unsigned long long at; /* 0: not recorded */
 };
 
-static unsigned long long streams = 2, records; /* ids 1 and 2 are the default streams' */
+static unsigned long long streams = 2, records; /* ids 1 and 2 belong to the default streams */
 
-/* The default streams are small numbers, not pointers. */
+/* A default stream is a small number, not a pointer. */
 static bool is_default(cudaStream_t stream)
 {
     return (uintptr_t)stream <= 2;
@@ -118,7 +119,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return cudaSuccess;
 }
 
-/* A captured graph would replay what nothing here has recorded: refused, and told. */
+/* A capture records nothing here, so its graph would replay nothing: refused, and counted. */
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     COUNT_CALL();
@@ -131,7 +132,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     return cudaSuccess;
 }
 
-/* Its further arguments differ between versions; of a stream that does not capture all are moot. */
+/* The last arguments differ between versions, and mean nothing for a stream that does not capture. */
 #undef cudaStreamGetCaptureInfo
 #define CAPTURE_INFO(name, ...)                                                       \
     VISIBLE cudaError_t name(cudaStream_t stream, enum cudaStreamCaptureStatus *status, \

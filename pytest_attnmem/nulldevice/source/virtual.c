@@ -1,6 +1,6 @@
-/* Virtual memory management, as expandable segments use it: addresses and memory apart.
+/* CUDA's virtual memory management, which expandable segments use: it separates addresses and memory.
  *
- * Memory counts from its creation until it is released and mapped nowhere, as on a device.
+ * Memory is in use from its creation until it is released and unmapped everywhere, as on a device.
  */
 #include "null.h"
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 struct physical {
     int device;
-    size_t size, references; /* the handle's own and one a mapping */
+    size_t size, references; /* one for the handle, and one for each mapping */
     CUmemAllocationProp properties;
 };
 
-static struct ranges handles, mappings; /* under memory.c's lock; a handle is its address */
+static struct ranges handles, mappings; /* callers hold the lock; a handle is the address of its struct */
 
 static struct physical *physical_of(CUmemGenericAllocationHandle handle)
 {

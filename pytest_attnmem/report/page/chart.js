@@ -1,8 +1,8 @@
 "use strict";
 
-/* What every chart is made of: shapes, ticks, and the one tooltip. */
+/* The parts of every chart: shapes, ticks, and the one tooltip. */
 
-/** An SVG element with attributes. */
+/** Returns an SVG element with attributes. */
 function shape(tag, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -10,19 +10,19 @@ function shape(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** A word in a chart. */
+/** Returns a text element of a chart. */
 function label(x, y, text, className, anchor = "start") {
   return shape("text", { x, y, class: className, "text-anchor": anchor }, text);
 }
 
-/** The frame of a chart; what is drawn in it is for sighted readers, its title for the others. */
+/** Returns the frame of a chart; screen readers read its title and skip the drawing. */
 function canvas(width, height, title) {
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": title });
   svg.setAttribute("class", "canvas");
   return svg;
 }
 
-/** Over a range around 0, in four to eight steps that are round in IEC units. */
+/** Returns four to eight ticks of a range around 0, at round numbers of IEC units. */
 function sizeTicks(lowest, highest) {
   const step = Math.max(1, 2 ** Math.ceil(Math.log2((highest - lowest) / 8)));
   const ticks = [];
@@ -30,7 +30,7 @@ function sizeTicks(lowest, highest) {
   return ticks;
 }
 
-/** From 0 up to a largest count, in steps of 1, 2 or 5 and zeros. */
+/** Returns the ticks from 0 to a largest count, in steps of 1, 2 or 5 times a power of ten. */
 function countTicks(largest, most) {
   const rough = Math.max(largest / most, 1);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -40,7 +40,7 @@ function countTicks(largest, most) {
   return ticks;
 }
 
-/** Powers of two in a range, as few as there is room for. */
+/** Returns powers of two in a range, as few as there is room for. */
 function powerTicks(from, to, most) {
   const first = Math.ceil(Math.log2(from));
   const last = Math.floor(Math.log2(to));
@@ -55,7 +55,7 @@ tooltip.setAttribute("role", "tooltip");
 tooltip.id = "tooltip";
 tooltip.hidden = true;
 
-/** Show lines of text, the first one large, beside a point of the window. */
+/** Shows lines of text, the first one large, beside a point of the window. */
 function tell(lines, x, y) {
   tooltip.replaceChildren(
     ...lines.filter(Boolean).map((line, place) => make("div", place ? "" : "lead", line)),
@@ -71,7 +71,7 @@ function hush() {
   tooltip.hidden = true;
 }
 
-/** Let a mark tell its lines to whoever points at it or comes to it by keyboard. */
+/** Makes a mark show its lines when it is pointed at or focused by keyboard. */
 function telling(mark, lines, on = () => {}, off = () => {}) {
   mark.setAttribute("role", "img");
   mark.setAttribute("aria-label", lines().filter(Boolean).join(", "));
@@ -95,7 +95,7 @@ function telling(mark, lines, on = () => {}, off = () => {}) {
   mark.addEventListener("blur", leave);
 }
 
-/** Many marks that are one stop for the Tab key; arrows go from one to the next. */
+/** Makes many marks one stop for the Tab key; arrow keys move between them. */
 function oneStop(marks, first) {
   for (const mark of marks) mark.setAttribute("tabindex", mark === first ? 0 : -1);
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
@@ -113,10 +113,10 @@ function oneStop(marks, first) {
   for (const mark of marks) mark.addEventListener("keydown", move);
 }
 
-/** Below it a chart is scaled down. */
+/** A chart in less space is scaled down. */
 const NARROWEST = 260;
 
-/** A figure that is drawn to the width it gets, and again where that changes. */
+/** Returns a figure that is drawn to its width, and redrawn when the width changes. */
 function figure(className, title, draw) {
   const made = make("figure", className);
   const place = make("div", "drawing");

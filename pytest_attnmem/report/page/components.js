@@ -1,10 +1,10 @@
 "use strict";
 
-/* What a peak consists of: a bar of all its components, and the same as a table. */
+/* The components of a peak: a bar of all of them, and a table. */
 
 const NOT_ATTRIBUTED = "not attributed";
 
-/** A letter tells each apart where colours do not; what no tensor is known for is hatched. */
+/** A letter marks each component, in case colours look alike; bytes without a tensor are hatched. */
 function key(part, parts) {
   const known = part.name !== NOT_ATTRIBUTED;
   const index = parts.filter((other) => other.name !== NOT_ATTRIBUTED).indexOf(part);

@@ -1,6 +1,6 @@
 "use strict";
 
-/* All that is known of one row: why, held to what, who held it, when, and how it grows. */
+/* The details of one row: reason, budget, held tensors, timeline and growth. */
 
 const METRICS = [
   ["peak", "highest requested bytes alive"],
@@ -9,16 +9,16 @@ const METRICS = [
   ["retained", "alive at the end"],
 ];
 
-/** Held tensors that are shown at first. */
+/** The number of held tensors that are shown at first. */
 const FIRST = 8;
 
-/** A tensor of the page's data, its texts looked up. */
+/** Returns a tensor of the page's data, with its texts. */
 function tensor([bytes, ...words], texts) {
   const [shape, meaning, dtype, op, where, inside] = words.map((word) => texts[word]);
   return { bytes, size: Number(bytes), shape, meaning, dtype, op, where, function: inside };
 }
 
-/** attn.py:14 in attention */
+/** Returns a text such as: attn.py:14 in attention */
 function madeAt(held) {
   return [held.where, held.function && `in ${held.function}`].filter(Boolean).join(" ");
 }
@@ -39,7 +39,7 @@ function section(className, title) {
   return make("section", className, "", make("h3", "", title));
 }
 
-/** The limit: as it was written, with what, and what that comes to. */
+/** Returns the limit: as it was written, its symbols, and its bytes. */
 function promise(row) {
   const made = section("promise", "Budget");
   made.append(make("code", "formula", row.budget || "none: it was only measured"));
@@ -70,7 +70,7 @@ function symbols(pairs) {
   return pairs.map(([name, size]) => `${name}=${size}`).join(" ");
 }
 
-/** Where and how it was measured, and how to see it again. */
+/** Returns the place and the conditions of the measurement, and a command to repeat it. */
 function circumstances(row) {
   const list = make("dl");
   const add = (name, value, tag = "dd") => {
@@ -82,19 +82,19 @@ function circumstances(row) {
   add("shape", row.shape);
   if (row.value !== null) add("allocations", grouped(row.allocations));
   if (row.value !== null && row.duration_s !== null) add("took", `${(row.duration_s * 1000).toFixed(1)} ms`);
-  if (row.workspace_bytes) add("workspace", `${sized(row.workspace_bytes)}, primed once and part of no result`);
+  if (row.workspace_bytes) add("workspace", `${sized(row.workspace_bytes)}, from library warm-up, not counted in any test`);
   const made = section("circumstances", "Measured");
   made.append(list);
   return made;
 }
 
-/** For a shell, whatever is in the name. */
+/** Returns any text quoted for a shell. */
 function again(row) {
   const command = `pytest '${row.nodeid.replaceAll("'", "'\\''")}'`;
   return make("p", "again", "run it again", make("code", "", command));
 }
 
-/** All four numbers, whichever is held to the budget. */
+/** Returns all four numbers, whichever one the budget limits. */
 function metrics(row) {
   const made = make("div", "metrics");
   for (const [name, meaning] of METRICS) {
@@ -109,7 +109,7 @@ function metrics(row) {
   return made;
 }
 
-/** The tensors at the peak, each with its share of it. */
+/** Returns the tensors at the peak, each with its share of the peak. */
 function heldTable(row, texts) {
   const peak = Number(row.peak_bytes ?? 0);
   const count = row.held.length + row.more_held[0];
@@ -164,7 +164,7 @@ function heldLine(bytes, peak, what, ...words) {
   return line;
 }
 
-/** A bar and its number. */
+/** Returns a bar and its number. */
 function shareCell(share) {
   const cell = make("td", "share");
   if (share === null) return cell;
@@ -172,7 +172,7 @@ function shareCell(share) {
   return cell;
 }
 
-/** How much of the whole; what is over it has an arrow at its end. */
+/** Returns a bar for a share of the whole; a share above the whole has an arrow at its end. */
 function bar(share) {
   const fill = make("span", "fill");
   fill.style.width = `${Math.max(0, Math.min(share, 1)) * 100}%`;
@@ -181,7 +181,7 @@ function bar(share) {
   return track;
 }
 
-/** Why there is no chart, and what makes one where something can. */
+/** Returns the reason why there is no chart, and what would make one. */
 function noTimeline(row) {
   const made = section("no-timeline", "Memory over time");
   const said = make("p", "note", "Who was alive when was not recorded");

@@ -1,6 +1,6 @@
 "use strict";
 
-/* How a peak grows with a size: points, the curve through them, and what they are held to. */
+/* The growth of a peak with a size: points, the curve through them, and the curve of the budget. */
 
 function growthFigure(chart, row) {
   const title = `${row.metric[0].toUpperCase()}${row.metric.slice(1)} over ${chart.symbol}`;
@@ -65,14 +65,14 @@ function drawGrowth(chart, row, width) {
   return svg;
 }
 
-/** What the contract allows, from the first point on. */
+/** Returns the curve that the contract allows, from the first point on. */
 function guideline(chart, points, last) {
   if (chart.contract === null) return [];
   const [size, bytes] = points[0];
   return [[size, bytes], [last, bytes * (last / size) ** chart.contract]];
 }
 
-/** Where a value lies, and the range that it is of. */
+/** Returns a function from a value to its position, with its range. */
 function logScale(values, from, to) {
   const low = Math.min(...values);
   const high = Math.max(...values, low * 2);
@@ -85,7 +85,7 @@ function curve(points, x, y, className) {
   return shape("path", { d: steps.join(""), class: `curve ${className}` });
 }
 
-/** The curves' names at their right ends, apart from each other. */
+/** Writes the names of the curves at their right ends, without overlap. */
 function endWords(svg, named, x, y, box) {
   const ends = named.filter(([name, points]) => name && points.length).map(([name, points, className]) => {
     const [size, bytes] = points.at(-1);
@@ -99,14 +99,14 @@ function endWords(svg, named, x, y, box) {
   });
 }
 
-/** 1024, 4096, 16Ki: lengths are powers of two more often than not. */
+/** Returns 1024, 4096, 16Ki: most lengths are powers of two. */
 function short(size) {
   if (size < 10000) return String(size);
   const unit = size >= 2 ** 20 ? 2 : 1;
   return `${Math.round(size / 1024 ** unit)}${["", "Ki", "Mi"][unit]}`;
 }
 
-/** The same as numbers. */
+/** Returns the table of the chart's numbers. */
 function pointTable(chart, row) {
   const table = make("table", "points");
   const limits = new Map(chart.budget.map(([size, bytes]) => [String(size), bytes]));

@@ -1,6 +1,6 @@
 "use strict";
 
-/* The whole: the head, the tools over the table, and what is open at first. */
+/* The whole page: the head, the tools over the table, and the rows that are open at first. */
 
 const page = JSON.parse(document.getElementById("data").textContent);
 
@@ -40,7 +40,7 @@ function proportions(counts) {
   return made;
 }
 
-/** The machine, the session's own peak, and what is part of no result. */
+/** Returns the facts of the machine, the session's peak, and the workspaces. */
 function facts() {
   const list = make("dl", "environment");
   const add = (name, value) => list.append(make("div", "", "", make("dt", "", name), make("dd", "", value)));
@@ -73,7 +73,7 @@ function themeButton() {
   return button;
 }
 
-/** Search, outcomes, and the unit of the columns. */
+/** Returns the search field, the outcomes, and the unit of the columns. */
 function tools(table, counts) {
   const search = make("input", "search");
   Object.assign(search, { type: "search", placeholder: "Filter: test, shape, op, source line …", spellcheck: false });

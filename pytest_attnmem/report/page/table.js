@@ -1,9 +1,9 @@
 "use strict";
 
-/* The table: sorted, filtered, and one row at a time opened. */
+/* The table: rows are sorted and filtered, and one row at a time is open. */
 
 const STATES = ["over", "not enforced", "expected failure", "within", "measured", "not measured"];
-/** Rows drawn before somebody scrolls to their end. */
+/** The number of rows that are drawn before somebody scrolls to their end. */
 const AT_ONCE = 60;
 const SIGNS = { over: "✕", "not enforced": "!", "expected failure": "≈", within: "✓", measured: "○", "not measured": "!" };
 
@@ -22,7 +22,7 @@ function number(size) {
   return size === null ? null : Number(size);
 }
 
-/** What the table needs to know of a row, beyond the data. */
+/** A row of the table: its data, and the values to sort and search by. */
 function prepared(row, rank) {
   row.rank = rank;
   row.state = row.outcome;
@@ -123,7 +123,7 @@ class Table {
     return make("thead", "", "", line);
   }
 
-  /** Show sizes in the unit chosen. */
+  /** Shows sizes in the chosen unit. */
   draw() {
     this.close();
     for (const { head, unit } of this.columns) {
@@ -143,7 +143,7 @@ class Table {
     this.fill();
   }
 
-  /** Show the rows that have every one of these words somewhere, and this outcome. */
+  /** Shows the rows that contain all of these words and have this outcome. */
   filter(text, state) {
     this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
     this.state = state;
@@ -154,7 +154,7 @@ class Table {
     return (!this.state || row.state === this.state) && this.words.every((word) => this.textOf(row).includes(word));
   }
 
-  /** Begin anew with the rows that fit. */
+  /** Draws the matching rows from the start. */
   fill() {
     this.fitting = this.rows.filter((row) => this.fits(row));
     this.drawn = 0;
@@ -165,7 +165,7 @@ class Table {
     this.changed?.();
   }
 
-  /** Draw so many more rows: of a thousand, a browser is slow to lay out all at every key. */
+  /** Draws more rows: a browser is slow to lay out a thousand rows at every key. */
   lengthen(count = AT_ONCE) {
     const next = this.fitting.slice(this.drawn, this.drawn + count);
     this.drawn += next.length;
@@ -173,7 +173,7 @@ class Table {
     this.more.hidden = this.drawn === this.fitting.length;
     this.more.textContent = `Show all ${plural(this.fitting.length, "row")}`;
     this.nearEnd.disconnect();
-    this.nearEnd.observe(this.more); // which tells at once if it is still near
+    this.nearEnd.observe(this.more); // the observer reports at once if the end is still near
   }
 
   lineOf(row) {
@@ -188,7 +188,7 @@ class Table {
     return row.line;
   }
 
-  /** All that can be searched for: operators and source lines of what was held too. */
+  /** Returns all text to search, with the operators and source lines of the held tensors. */
   textOf(row) {
     row.text ??= [row.name, row.shape, row.place, row.budget, row.state, row.reason, row.baseline_state]
       .concat(row.tensors.flatMap(([, ...words]) => words.map((word) => this.texts[word])))
@@ -244,14 +244,14 @@ class Table {
   }
 }
 
-/** Numbers by size and words by the alphabet; what is not known comes last, whichever the way. */
+/** Compares numbers by size and words by the alphabet; unknown values come last in both orders. */
 function compare(a, b, way) {
   if (a === null || b === null) return (a === null) - (b === null);
   if (typeof a === "string") return way * (a < b ? -1 : a > b ? 1 : 0);
   return way * (a - b || 0);
 }
 
-/** Keep in the address what is open, so that it can be sent to somebody. */
+/** Keeps the open row in the address, so that a link can open it. */
 function remember(key) {
   try {
     history.replaceState(null, "", key);

@@ -1,10 +1,10 @@
 "use strict";
 
-/* Elements and sizes. Text goes in as text and never as markup: it is the tests' own. */
+/* Elements and sizes. The tests' texts are inserted as text, never as markup. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-/** An element with a class and text, and whatever else it holds. */
+/** Returns an element with a class, text and children. */
 function make(tag, className = "", text = "", ...children) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -13,12 +13,12 @@ function make(tag, className = "", text = "", ...children) {
   return made;
 }
 
-/** A name that is broken at its parts before it is broken anywhere. */
+/** Returns a name that wraps between its parts first. */
 function breakable(name) {
   return name.split(/(?<=[:/_[,])(?!:)/).flatMap((part) => [part, make("wbr")]);
 }
 
-/** The largest unit in which a size, rounded to a tenth, reads 1.0 or more. */
+/** Returns the largest unit in which a size, rounded to a tenth, is 1.0 or more. */
 function unitOf(size) {
   const bytes = Math.abs(Number(size));
   if (bytes < 1024) return "B";
@@ -29,7 +29,7 @@ function factor(unit) {
   return 1024 ** UNITS.indexOf(unit);
 }
 
-/** A size as a number of one unit, for a column: 76.5, or <0.1 where it would read as nothing. */
+/** Returns a size in one unit, for a column: 76.5, or <0.1 if it would read 0.0. */
 function inUnit(size, unit) {
   if (unit === "B") return grouped(size);
   const shown = (Math.abs(Number(size)) / factor(unit)).toFixed(1);
@@ -37,28 +37,28 @@ function inUnit(size, unit) {
   return (Number(size) < 0 ? "-" : "") + grouped(shown);
 }
 
-/** 76.5 MiB */
+/** Returns a text such as 76.5 MiB. */
 function sized(size) {
   const unit = unitOf(size);
   return `${inUnit(size, unit)} ${unit}`;
 }
 
-/** 80,216,064 B: of digits that are too many for a number too, which come as text. */
+/** Returns 80,216,064 B; digits that a number cannot hold come as text. */
 function exact(size) {
   return `${grouped(size)} B`;
 }
 
-/** On an axis: 64 MiB, and 1.5 GiB. */
+/** Returns the label of an axis: 64 MiB, 1.5 GiB. */
 function rounded(size) {
   return sized(size).replace(/\.0 /, " ");
 }
 
-/** With its sign: +4.0 MiB. */
+/** Returns a size with its sign: +4.0 MiB. */
 function signed(size) {
   return (Number(size) > 0 ? "+" : "") + sized(size).replace("-", "−");
 }
 
-/** The difference of two sizes, exactly, as digits. */
+/** Returns the exact difference of two sizes, as digits. */
 function difference(size, from) {
   return String(BigInt(size) - BigInt(from));
 }

@@ -1,10 +1,10 @@
 "use strict";
 
-/* Who was alive when: every tensor a layer from its birth to its death, stacked. */
+/* The lifetimes of tensors: each is a layer from its allocation to its free, stacked. */
 
 const HUES = 8;
 
-/** A row's timeline, its lives as objects; time is the order of events. */
+/** Returns a row's timeline with its spans as objects; time is the order of events. */
 function readTimeline({ timeline: data, tensors }, texts) {
   const spans = data.spans.map(([born, died, number]) => {
     const end = died ?? data.events;
@@ -12,7 +12,7 @@ function readTimeline({ timeline: data, tensors }, texts) {
   });
   const times = new Set([0, data.events, ...spans.flatMap(({ born, end }) => [born, end])]);
   const life = { events: data.events, times: [...times].sort((a, b) => a - b) };
-  // Whoever lives longest lies lowest, so that the layers above it are jagged as seldom as can be.
+  // The longest span lies lowest, so the layers above it have as few steps as possible.
   life.spans = spans.filter((span) => span.size > 0);
   life.spans.sort((a, b) => b.end - b.born - (a.end - a.born) || a.born - b.born);
   stack(life, spans.filter((span) => span.size < 0));
@@ -20,7 +20,7 @@ function readTimeline({ timeline: data, tensors }, texts) {
   return life;
 }
 
-/** Give each layer its floor at each time, above what was there before; and find the peak. */
+/** Gives each layer its floor at each time, above the layers below; finds the peak. */
 function stack(life, takenOff) {
   const place = new Map(life.times.map((time, index) => [time, index]));
   const level = new Float64Array(life.times.length);
@@ -39,7 +39,7 @@ function stack(life, takenOff) {
   life.peak = level.indexOf(Math.max(...level.subarray(0, -1)));
 }
 
-/** One hue for all that one line of code makes with one operator; the largest get one. */
+/** Gives one hue to the tensors of one line of code and one operator; only the largest get one. */
 function paint(life) {
   const groups = new Map();
   for (const span of life.spans) {
@@ -62,7 +62,7 @@ function paint(life) {
   life.groups = sorted;
 }
 
-/** The chart of a record's timeline, and the legend under it. */
+/** Returns the chart of a record's timeline, and the legend under it. */
 function timelineFigure(row, texts) {
   const life = readTimeline(row, texts);
   const made = figure("timeline", "Memory over time", (width) => drawTimeline(life, row, width));
@@ -121,7 +121,7 @@ function drawTimeline(life, row, width) {
   return svg;
 }
 
-/** Nothing, and what the layers stand on: it sinks where something from before dies. */
+/** Returns the lines at zero and under the layers; freeing an older tensor lowers the latter. */
 function groundLines(life, x, y, box) {
   const steps = [...life.ground.slice(0, -1)].map(
     (bytes, at) => `${at ? "V" : `M${px(x(life.times[at]))} `}${px(y(bytes))}H${px(x(life.times[at + 1]))}`,
@@ -132,7 +132,7 @@ function groundLines(life, x, y, box) {
   ];
 }
 
-/** A line at the budget; a word at the edge where it is far above everything. */
+/** Draws a line at the budget, or a note at the edge if the budget is far above all layers. */
 function budgetLine(svg, row, limit, fits, box, y) {
   const what = row.metric === "peak" ? "budget" : `budget (${row.metric})`;
   if (!fits) {
@@ -147,7 +147,7 @@ function budgetLine(svg, row, limit, fits, box, y) {
   );
 }
 
-/** Along the floor to the right, along the ceiling back. */
+/** Returns the outline: along the floor to the right, back along the ceiling. */
 function outline(life, span, x, y) {
   const steps = [];
   for (let at = 0; at < span.floor.length; at++) {
@@ -164,7 +164,7 @@ function px(number) {
   return Math.round(number * 10) / 10;
 }
 
-/** What a layer is, written on it where there is room. */
+/** Writes the name of a layer on it, if there is room. */
 function wordIn(life, span, x, y) {
   let best = [0, 0, 0];
   for (let at = 0, start = 0; at < span.floor.length; at++) {
@@ -187,7 +187,7 @@ function eventAt(pointer, svg, life, box, width) {
   return Math.max(0, Math.min(life.events - 1, event));
 }
 
-/** What is to be told of a layer. */
+/** Returns the tooltip of a layer. */
 function lifeLines(life, span, event) {
   const there = span.from <= life.peak && life.peak < span.to;
   const share = there ? percent(span.size / life.level[life.peak]) : "";

@@ -1,6 +1,5 @@
 """A simulated device, to run programs on."""
 
-import gc
 import sys
 from pathlib import Path
 
@@ -12,18 +11,9 @@ from pytest_attnmem.backends.registry import open_backend
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quick_collections():
-    """Freeze what PyTorch made, so that collecting before each window costs little."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture(scope="session")
 def backends():
-    """By profile, opened once."""
+    """Returns a function that opens the backend of a profile once."""
     opened = {}
 
     def backend(profile="A100-80GB"):
@@ -36,7 +26,7 @@ def backends():
 
 @pytest.fixture
 def run(backends):
-    """Measure one call on a fresh device; the measurement, with what the call returned."""
+    """Returns a function that measures a call on an empty device."""
 
     def measured(fn, profile="A100-80GB", primed=True):
         backend = backends(profile)

@@ -27,6 +27,13 @@ def made(*shape, grad=True, dtype=torch.float32):
     return torch.empty(*shape, device="cuda", dtype=dtype, requires_grad=grad)
 
 
+def one_step(optimizer, **options):
+    m = nn.Linear(64, 64, device="cuda")
+    o = optimizer(m.parameters(), **options)
+    m(made(4, 64)).sum().backward()
+    o.step()
+
+
 @program
 def acc_shared():
     x = made(512, 512)
@@ -892,10 +899,7 @@ def transformer():
 
 @program
 def rmsprop():
-    m = nn.Linear(64, 64, device="cuda")
-    o = torch.optim.RMSprop(m.parameters())
-    m(made(4, 64)).sum().backward()
-    o.step()
+    one_step(torch.optim.RMSprop)
 
 
 @program
@@ -910,26 +914,17 @@ def sgd_nesterov():
 
 @program
 def adagrad():
-    m = nn.Linear(64, 64, device="cuda")
-    o = torch.optim.Adagrad(m.parameters())
-    m(made(4, 64)).sum().backward()
-    o.step()
+    one_step(torch.optim.Adagrad)
 
 
 @program
 def amsgrad():
-    m = nn.Linear(64, 64, device="cuda")
-    o = torch.optim.AdamW(m.parameters(), amsgrad=True)
-    m(made(4, 64)).sum().backward()
-    o.step()
+    one_step(torch.optim.AdamW, amsgrad=True)
 
 
 @program
 def lr_tensor():
-    m = nn.Linear(64, 64, device="cuda")
-    o = torch.optim.AdamW(m.parameters(), lr=torch.tensor(1e-3))
-    m(made(4, 64)).sum().backward()
-    o.step()
+    one_step(torch.optim.AdamW, lr=torch.tensor(1e-3))
 
 
 @program

@@ -1,4 +1,4 @@
-"""A program's tensors are the same wherever it runs: simulated, on the CPU, and in its model."""
+"""A program's tensors take the same bytes simulated, on the CPU, and in its model."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def without_scratch():
 
 
 @pytest.mark.parametrize(("kernel", "causal", "training"), CASES)
-def test_the_peak_is_the_same(cpu, without_scratch, kernel, causal, training):
+def test_the_peak_is_the_same_everywhere(cpu, without_scratch, kernel, causal, training):
     B, H, N, d = 2, 2, 80, 16
     symbols = {"B": B, "H": H, "N": N, "d": d, "causal": int(causal), "threads": 1}
     shape = gather([Source("test", {**symbols, "dtype": "float32"})])
@@ -57,5 +57,5 @@ def test_the_peak_is_the_same(cpu, without_scratch, kernel, causal, training):
     simulated = peak(without_scratch)
     assert simulated == model.peak(shape)
     if model.peak(shape, ("cpu",)) == model.peak(shape):
-        peak(cpu)  # what PyTorch builds on first use
+        peak(cpu)  # PyTorch allocates some memory on first use
         assert simulated == peak(cpu)

@@ -1,4 +1,4 @@
-"""What a program finds on a simulated device: what it says, and what is counted."""
+"""A program on a simulated device: the answers that it gets, and the bytes that are counted."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ CUDA = torch.device("cuda", 0)
 
 
 @pytest.fixture
-def on(backends):
-    """A backend whose world the test's programs run in."""
+def backend(backends):
+    """Returns a backend with an empty device."""
     backend = backends()
     backend.forget()
     return backend
@@ -27,8 +27,8 @@ def naive(q, k, v):
     return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
-def test_tensors_are_on_the_device_and_have_no_data(on):
-    with on.world():
+def test_tensors_are_on_the_device_and_have_no_data(backend):
+    with backend.world():
         x = torch.randn(2, 3, device="cuda", requires_grad=True)
         seen = [x.device, x.is_cuda, x.is_cpu, x.is_meta, x.get_device(), torch.get_device(x)]
         y = naive(x[None], x[None], x[None])
@@ -56,14 +56,14 @@ def test_tensors_are_on_the_device_and_have_no_data(on):
         lambda: torch.tensor(1.0).cuda().expand(4),
     ],
 )
-def test_whatever_a_program_calls_the_device_it_gets_one_tensor_there(on, run, make):
+def test_every_name_of_the_device_puts_one_tensor_there(backend, run, make):
     seen = run(make)
     assert seen.peak_bytes in (16, 4)
-    with on.world():
+    with backend.world():
         assert make().device == CUDA
 
 
-def test_what_is_moved_to_the_host_takes_no_memory_there(run):
+def test_a_tensor_moved_to_the_host_takes_no_device_memory(run):
     def offload():
         x = torch.ones(1000, device="cuda")
         x = x.cpu()
@@ -84,16 +84,15 @@ def test_a_number_stays_on_the_host_and_keeps_its_value(run):
     assert run(program).peak_bytes == 2 * 2 * 4
 
 
-def test_another_device_is_refused_by_name(on):
-    with on.world(), pytest.raises(CannotSimulate) as refused:
+def test_another_device_is_refused_by_name(backend):
+    with backend.world(), pytest.raises(CannotSimulate) as refused:
         torch.ones(1, device="cuda:1")
     assert str(refused.value) == (
-        "the simulated backend has one device, 'cuda', and no 'cuda:1'; use another backend for"
-        " that"
+        "the simulated backend has one device, 'cuda', not 'cuda:1'; use another backend"
     )
 
 
-def test_the_device_answers_as_its_profile_says(backends):
+def test_the_device_has_the_properties_of_its_profile(backends):
     backend = backends("H100")
     backend.forget()
     with backend.world():
@@ -110,8 +109,8 @@ def test_the_device_answers_as_its_profile_says(backends):
         assert total == properties.total_memory > free
 
 
-def test_the_allocator_answers_from_the_simulated_one(on):
-    with on.world():
+def test_the_allocators_functions_report_the_simulated_allocator(backend):
+    with backend.world():
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         x = torch.ones(1000, device="cuda")
@@ -125,7 +124,7 @@ def test_the_allocator_answers_from_the_simulated_one(on):
         assert torch.cuda.max_memory_reserved() >= torch.cuda.memory_reserved() > 0
 
 
-def test_streams_and_events_are_there(run):
+def test_streams_and_events_work(run):
     def program():
         stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
         with torch.cuda.stream(stream), torch.cuda.device(0):
@@ -140,8 +139,8 @@ def test_streams_and_events_are_there(run):
     assert run(program).reserved_bytes == 2 << 20
 
 
-def test_a_generator_of_the_device_is_one(on):
-    with on.world():
+def test_a_generator_can_be_made_for_the_device(backend):
+    with backend.world():
         generator = torch.Generator("cuda").manual_seed(1)
         assert generator.device == CUDA
         assert isinstance(generator, torch.Generator)
@@ -151,8 +150,8 @@ def test_a_generator_of_the_device_is_one(on):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_autocast_casts_as_on_a_device(on, dtype):
-    with on.world():
+def test_autocast_casts_as_on_a_device(backend, dtype):
+    with backend.world():
         x, layer = torch.ones(4, 4, device="cuda"), nn.Linear(4, 4, device="cuda")
         with torch.autocast("cuda", dtype):
             low = [x @ x, layer(x), F.scaled_dot_product_attention(x, x, x), torch.mv(x, x[0])]
@@ -176,14 +175,14 @@ def test_a_weight_is_cast_once_in_an_autocast(run):
     assert seen.retained_bytes == 3 * 64 * 2
 
 
-def test_nothing_is_left_behind(on):
+def test_every_patch_is_undone(backend):
     def state():
         modules = (torch, torch.cuda, torch.cuda.memory, torch.autograd, torch.random)
         owners = (*modules, torch.accelerator, torch.nn.Module, torch.UntypedStorage, torch._C)
         return [{name: id(value) for name, value in vars(owner).items()} for owner in owners]
 
     before = state()
-    with pytest.raises(TypeError), on.world(), on.world():
+    with pytest.raises(TypeError), backend.world(), backend.world():
         torch.ones("what", device="cuda")
     assert state() == before
     assert not torch.cuda.is_initialized()
@@ -193,8 +192,8 @@ def test_nothing_is_left_behind(on):
     assert x.grad.tolist() == [3, 3, 3]
 
 
-def test_a_tensor_may_be_used_after_its_world(on):
-    with on.world():
+def test_a_tensor_may_be_used_after_its_context(backend):
+    with backend.world():
         x = torch.ones(3, 3, device="cuda", requires_grad=True)
     y = (x @ x).sum()
     y.backward()
@@ -204,19 +203,19 @@ def test_a_tensor_may_be_used_after_its_world(on):
     )
 
 
-def test_another_threads_tensors_are_real_meanwhile(on):
+def test_tensors_of_another_thread_are_real_meanwhile(backend):
     made = []
-    with on.world():
+    with backend.world():
         thread = threading.Thread(target=lambda: made.append(torch.ones(2) + 1))
         thread.start()
         thread.join()
     assert made[0].tolist() == [2, 2]
 
 
-def test_windows_nest_and_each_knows_its_own(on):
-    with window(on) as outer:
+def test_nested_windows_have_their_own_numbers(backend):
+    with window(backend) as outer:
         a = torch.ones(1000, device="cuda")
-        with window(on) as inner:
+        with window(backend) as inner:
             b = torch.ones(500, device="cuda")
         del b
     assert (outer.measurement.peak_bytes, inner.measurement.peak_bytes) == (6000, 2000)
@@ -236,7 +235,7 @@ def test_the_numbers_are_the_same_each_time(run):
     assert len(numbers) == 1
 
 
-def test_any_size_fits_into_no_time(run):
+def test_a_very_large_program_runs(run):
     def long():
         q, k, v = (torch.empty(1, 1, 131_072, 64, device="cuda") for _ in "qkv")
         return naive(q, k, v)
@@ -247,7 +246,7 @@ def test_any_size_fits_into_no_time(run):
 
 
 def test_running_out_of_memory_is_an_error_that_a_program_may_catch(run):
-    told = []
+    caught = []
 
     def halved():
         size = 1 << 36
@@ -255,16 +254,16 @@ def test_running_out_of_memory_is_an_error_that_a_program_may_catch(run):
             try:
                 return torch.empty(size, dtype=torch.uint8, device="cuda")
             except torch.cuda.OutOfMemoryError as error:
-                told.append(str(error).partition(" GPU 0")[0])
+                caught.append(str(error).partition(" GPU 0")[0])
                 size //= 2
 
     seen = run(halved, "A100-40GB")
-    assert told == ["CUDA out of memory. Tried to allocate 64.0 GiB."]
+    assert caught == ["CUDA out of memory. Tried to allocate 64.0 GiB."]
     assert seen.retained_bytes == 1 << 35
     assert seen.out_of_memory.startswith("needs 64.0 GiB more at test_fake_mode.py:")
 
 
-def test_held_tensors_are_told_with_their_lines(run):
+def test_held_tensors_have_operator_and_line(run):
     def program():
         weights = torch.ones(8, 64, 64, device="cuda").softmax(-1)
         return weights @ weights

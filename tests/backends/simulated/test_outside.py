@@ -1,4 +1,4 @@
-"""Tensors and modules from outside a window: each stands for one on the device."""
+"""Tensors and modules from outside a window, used as if they were on the device."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from pytest_attnmem.errors import CannotSimulate
 
 
 @pytest.fixture
-def on(backends):
+def backend(backends):
     backend = backends()
     backend.forget()
     return backend
@@ -38,7 +38,7 @@ def test_views_of_one_storage_stay_views_of_one(run):
     assert run(program).peak_bytes == 48
 
 
-def test_it_stays_an_input_when_it_dies(run):
+def test_an_input_freed_in_the_window_is_not_counted(run):
     held = [torch.ones(1000)]
 
     def program():
@@ -50,14 +50,14 @@ def test_it_stays_an_input_when_it_dies(run):
     assert seen.retained_bytes == 40
 
 
-def test_what_is_moved_there_in_the_window_is_counted(run):
+def test_a_copy_to_the_device_in_the_window_is_counted(run):
     x = torch.ones(1000)
     assert run(lambda: x.cuda()).peak_bytes == 4000
     assert run(lambda: x.to("cuda", torch.float16)).peak_bytes == 2000
     assert run(lambda: (x * 1).cuda()).peak_bytes == 4000
 
 
-def test_a_gradient_is_kept_by_what_stands_for_the_leaf(run):
+def test_the_fake_of_a_leaf_holds_its_gradient(run):
     x = torch.ones(1000, requires_grad=True)
 
     def program():
@@ -116,7 +116,7 @@ def test_an_optimizers_state_from_outside_is_an_input(run):
     assert now == state
 
 
-def test_a_function_of_ones_own_takes_tensors_from_outside(run):
+def test_a_custom_autograd_function_takes_tensors_from_outside(run):
     class Twice(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -148,32 +148,46 @@ class Marked(torch.Tensor):
         ),
         (
             lambda: torch.ones(2).to_sparse(),
-            "a sparse_coo tensor [2] float32 from outside the window cannot stand for a simulated"
-            " one; make it inside",
+            "a sparse_coo tensor [2] float32 from outside the window cannot be simulated; make"
+            " it inside",
         ),
         (
             lambda: torch.ones(2).as_subclass(Marked),
-            "a Marked [2] float32 from outside the window cannot stand for a simulated tensor;"
-            " make it inside",
+            "a Marked [2] float32 from outside the window cannot be simulated; make it inside",
         ),
     ],
     ids=["history", "sparse", "subclass"],
 )
-def test_what_cannot_stand_for_a_simulated_tensor_is_refused_by_name(on, make, refusal):
+def test_a_tensor_that_cannot_be_simulated_is_refused_by_name(backend, make, refusal):
     x = make()
-    with on.world(), pytest.raises(CannotSimulate) as refused:
+    with backend.world(), pytest.raises(CannotSimulate) as refused:
         torch.add(x, 1)
     assert str(refused.value) == refusal
 
 
-def test_a_tensor_of_another_simulated_device_is_taken_in(backends, run):
+def test_a_leaf_that_reaches_an_operator_past_pythons_interface_is_refused(backend):
+    x = torch.ones(2, 3, requires_grad=True)
+
+    def reach():
+        return backend._simulation.to_fake(x)
+
+    with backend.world(), pytest.raises(CannotSimulate) as refused:
+        reach()
+    line = reach.__code__.co_firstlineno + 1
+    assert str(refused.value) == (
+        "a tensor [2, 3] float32 from outside the window, which requires a gradient, reached an"
+        f" operator of C++ code at test_outside.py:{line}; make it inside"
+    )
+
+
+def test_a_tensor_of_another_simulated_device_is_an_input(backends, run):
     with backends("H100").world():
         x = torch.ones(1000, device="cuda")
     assert run(lambda: x + 1, "T4").peak_bytes == 4000
 
 
-def test_what_an_earlier_process_left_is_an_input(on, run):
-    with on.world():
+def test_a_tensor_from_before_a_restart_is_an_input(backend, run):
+    with backend.world():
         x = torch.ones(1000, device="cuda")
     assert run(lambda: x + 1).peak_bytes == 4000
     assert run(lambda: x.add_(1)).peak_bytes == 0

@@ -1,4 +1,4 @@
-"""What papers and threads published of attention's memory comes out of the models."""
+"""Attention's memory as papers and threads published it, against the models."""
 
 import sys
 from pathlib import Path
@@ -20,18 +20,18 @@ def test_the_closed_forms_give_the_flash_papers_table(row):
 @pytest.mark.parametrize(
     ("row", "mib"),
     [
-        # 16.25 MiB are workspaces of cuBLAS; PyTorch's operators are not those of 2022.
+        # 16.25 MiB are workspaces of cuBLAS, and PyTorch's operators have changed since 2022.
         ("PyTorch", (48, 112, 336, 1168, 4368, 16912, None, None, None, None)),
         ("FlashAttention", (22, 44, 88, 176, 352, 704, 1408, 2816, 5632, 11264)),
     ],
 )
-def test_the_same_benchmark_is_near_it_and_runs_out_where_it_did(row, mib):
+def test_the_papers_benchmark_runs_out_of_memory_at_the_same_lengths(row, mib):
     found = [published.flash_paper(row, length) for length in published.FLASH_LENGTHS]
     assert tuple(each and each // MIB for each in found) == mib
 
 
 def agreeing(row, values):
-    """The lengths, as powers of two, at which every digit shown is the same."""
+    """Returns the exponents of the lengths at which every published digit agrees."""
     lengths, texts = published.MEMORY_EFFICIENT_LENGTHS, published.RABE_STAATS[row]
     return [
         length.bit_length() - 1
@@ -45,17 +45,17 @@ def agreeing(row, values):
     [
         ("inference, standard", [10, 12, 14, 16, 18, 20]),
         ("gradient, standard", [10, 12, 14, 16, 18, 20]),
-        ("inference, memory-efficient", [12]),  # one chunk of keys: from there on it merges
+        ("inference, memory-efficient", [12]),  # one chunk of keys; longer rows are merged
         ("gradient, memory-efficient", []),  # another algorithm
     ],
 )
-def test_the_bundled_kernels_beside_memory_efficient_attention(row, powers):
+def test_the_bundled_kernels_against_memory_efficient_attention(row, powers):
     lengths = published.MEMORY_EFFICIENT_LENGTHS
     assert agreeing(row, [published.overhead(row, length) for length in lengths]) == powers
 
 
 @pytest.mark.parametrize(("row", "factor"), [("inference", 4), ("gradient", 8)])
-def test_standard_attention_needs_the_scores_alone(row, factor):
+def test_standard_attention_needs_only_the_scores(row, factor):
     nbytes = published.overhead(f"{row}, standard", 1 << 12)
     loss = 4 if row == "gradient" else 0
     assert nbytes == factor * (1 << 24) + loss
@@ -83,18 +83,18 @@ def test_bytes_are_written_as_in_the_paper(nbytes, as_in, text):
     assert published.written(nbytes, as_in) == text
 
 
-def test_flash_on_another_device_differs_by_what_was_there_before():
+def test_flash_on_another_device_differs_by_a_constant():
     less = [
         theirs - published.unsloth("flash", length) / GIB
         for length, theirs in zip(
             published.UNSLOTH_LENGTHS, published.UNSLOTH["flash"], strict=True
         )
     ]
-    # Published to the hundredth: so one number fits all three where no two are further apart.
+    # Published to the hundredth: one number fits all three if they are at most 0.01 apart.
     assert max(less) - min(less) <= 0.01
 
 
-def test_the_scores_of_math_on_another_device_are_as_many():
+def test_the_scores_of_math_on_another_device_are_the_same():
     def quadratic(one, two, four):
         return ((four - two) - 2 * (two - one)) / 6
 

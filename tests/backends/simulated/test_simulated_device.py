@@ -1,4 +1,4 @@
-"""The memory of a simulated device, told of births and deaths by hand."""
+"""The memory of a simulated device, with allocations made by hand."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def about(nbytes, where="attn.py:1"):
 @pytest.fixture
 def device():
     made = Device(find_profile("A100-40GB"), parse_settings(""))
-    made.listening = True
+    made.recording = True
     return made
 
 
@@ -26,79 +26,79 @@ def take(device, nbytes):
     return device.allocate(nbytes, about(nbytes))
 
 
-def test_a_birth_raises_the_level_and_a_death_lowers_it(device):
+def test_an_allocation_raises_the_level_and_a_free_lowers_it(device):
     first = take(device, 1000)
     second = take(device, 3 * MIB)
     device.free(first)
-    stretch = device.stretch()
-    assert stretch.requested == Delta(1000 + 3 * MIB, 3 * MIB)
-    assert stretch.allocated == Delta(1024 + 3 * MIB, 3 * MIB)
-    assert stretch.reserved == Delta(22 * MIB, 22 * MIB)
-    assert stretch.allocations == 2
+    interval = device.interval()
+    assert interval.requested == Delta(1000 + 3 * MIB, 3 * MIB)
+    assert interval.allocated == Delta(1024 + 3 * MIB, 3 * MIB)
+    assert interval.reserved == Delta(22 * MIB, 22 * MIB)
+    assert interval.allocations == 2
     device.free(second)
 
 
-def test_what_takes_no_memory_is_no_birth(device):
+def test_zero_bytes_are_not_an_allocation(device):
     assert device.allocate(0, about(0)) is None
-    assert device.stretch().allocations == 0
+    assert device.interval().allocations == 0
 
 
-def test_who_was_alive_at_the_peak_is_known(device):
+def test_the_tensors_alive_at_the_peak_are_known(device):
     early = take(device, 512)
     take(device, 2048)
     device.free(early)
     take(device, 100)
-    stretch = device.stretch()
-    assert [(birth, held.nbytes) for birth, held in stretch.held] == [(0, 512), (1, 2048)]
-    assert [(birth, held.nbytes) for birth, held in stretch.left] == [(1, 2048), (2, 100)]
+    interval = device.interval()
+    assert [(birth, held.nbytes) for birth, held in interval.held] == [(0, 512), (1, 2048)]
+    assert [(birth, held.nbytes) for birth, held in interval.left] == [(1, 2048), (2, 100)]
 
 
-def test_a_later_stretch_knows_who_was_there_before(device):
+def test_a_later_window_knows_the_tensors_from_before(device):
     before = take(device, 512)
     device.begin()
     take(device, 1024)
     device.free(before)
-    stretch = device.stretch()
-    assert stretch.requested == Delta(1024, 512)
-    assert [birth for birth, _ in stretch.held] == [0, 1]
-    assert stretch.births == 1
+    interval = device.interval()
+    assert interval.requested == Delta(1024, 512)
+    assert [number for number, _ in interval.held] == [0, 1]
+    assert interval.first_allocation == 1
 
 
-def test_an_input_takes_room_and_counts_neither_when_it_comes_nor_when_it_goes(device):
+def test_an_input_takes_memory_that_no_window_counts(device):
     small = take(device, 1 * MIB)
-    given = device.admit(4 * MIB)
+    given = device.add_input(4 * MIB)
     take(device, 2 * MIB)
     device.free(given)
     device.free(small)
-    stretch = device.stretch()
-    assert stretch.requested == stretch.allocated == Delta(3 * MIB, 2 * MIB)
+    interval = device.interval()
+    assert interval.requested == interval.allocated == Delta(3 * MIB, 2 * MIB)
     assert device.statistics.requested.current == 2 * MIB
 
 
-def test_what_is_born_while_no_gauge_is_on_is_an_input(device):
-    device.listening = False
+def test_memory_allocated_outside_a_window_is_an_input(device):
+    device.recording = False
     block = take(device, 4 * MIB)
-    device.listening = True
+    device.recording = True
     device.begin()
     device.free(block)
-    stretch = device.stretch()
-    assert (stretch.requested, stretch.allocations) == (Delta(0, 0), 0)
+    interval = device.interval()
+    assert (interval.requested, interval.allocations) == (Delta(0, 0), 0)
 
 
-def test_the_program_may_reset_its_peaks_without_the_gauge_minding(device):
+def test_the_program_may_reset_its_own_peaks_in_a_window(device):
     device.free(take(device, 8 * MIB))
     assert device.peaks()["allocated"] == 8 * MIB
     device.reset_peaks()
     take(device, 1 * MIB)
     assert device.peaks()["allocated"] == 1 * MIB
-    assert device.stretch().allocated == Delta(8 * MIB, 1 * MIB)
+    assert device.interval().allocated == Delta(8 * MIB, 1 * MIB)
 
 
-def test_the_gauge_may_begin_without_the_program_minding(device):
+def test_the_programs_peaks_outlive_the_begin_of_a_window(device):
     device.free(take(device, 8 * MIB))
     device.begin()
     assert device.peaks()["requested"] == 8 * MIB
-    assert device.stretch().requested == Delta(0, 0)
+    assert device.interval().requested == Delta(0, 0)
 
 
 def test_each_thread_gets_one_workspace_on_each_stream(device):
@@ -106,21 +106,21 @@ def test_each_thread_gets_one_workspace_on_each_stream(device):
         device.stream = stream
         for thread in (MAIN, BACKWARD):
             device.workspace("cublas", thread, 1000, about(1000))
-    assert device.stretch().requested == Delta(4000, 4000)
+    assert device.interval().requested == Delta(4000, 4000)
 
 
-def test_what_does_not_fit_is_refused_and_remembered(device):
+def test_running_out_of_memory_is_raised_and_recorded(device):
     with pytest.raises(OutOfMemory):
         device.allocate(64 << 30, about(64 << 30, "attn.py:7"))
-    stretch = device.stretch()
-    assert stretch.out_of_memory == "needs 64.0 GiB more at attn.py:7"
+    interval = device.interval()
+    assert interval.out_of_memory == "needs 64.0 GiB more at attn.py:7"
     device.begin()
-    assert device.stretch().out_of_memory == ""
+    assert device.interval().out_of_memory == ""
 
 
-def test_another_process_finds_it_empty(device):
+def test_a_restarted_device_is_empty(device):
     old = take(device, 8 * MIB)
     device.restart()
     device.free(old)
     assert device.statistics.reserved.current == 0
-    assert device.stretch().left == ()
+    assert device.interval().left == ()

@@ -1,4 +1,4 @@
-"""Programs that ask for values: one line says which call, where, and what to do."""
+"""Programs that read values: one line says which call, where, and what to do."""
 
 import threading
 from contextlib import suppress
@@ -10,7 +10,7 @@ import torch
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import BackendUnavailable, CannotSimulate
 
-ASKING = {
+READING = {
     "Tensor.item": lambda x: x.sum().item(),
     "Tensor.tolist": lambda x: x.tolist(),
     "Tensor.numpy": lambda x: x.numpy(),
@@ -28,19 +28,19 @@ ASKING = {
 }
 
 
-@pytest.mark.parametrize(("call", "ask"), ASKING.items(), ids=ASKING)
-def test_the_call_is_named(backends, call, ask):
+@pytest.mark.parametrize(("call", "read"), READING.items(), ids=READING)
+def test_the_call_is_named(backends, call, read):
     backend = backends()
-    line = ask.__code__.co_firstlineno
+    line = read.__code__.co_firstlineno
     with backend.world(), pytest.raises(CannotSimulate) as refused:
-        ask(torch.ones(2, 2, device="cuda"))
+        read(torch.ones(2, 2, device="cuda"))
     assert str(refused.value) == (
-        f"{call} needs the values of a tensor at test_values.py:{line}, and a simulated one has"
-        " none; use backend='cpu' for this test"
+        f"{call} needs the values of a tensor at test_values.py:{line}, and a simulated tensor"
+        " has none; use backend='cpu' for this test"
     )
 
 
-def test_what_was_asked_is_not_enforced_even_if_the_error_is_caught(run):
+def test_a_read_value_is_not_enforced_even_if_the_error_is_caught(run):
     def program():
         x = torch.ones(2, device="cuda")
         with suppress(RuntimeError):
@@ -50,7 +50,7 @@ def test_what_was_asked_is_not_enforced_even_if_the_error_is_caught(run):
     assert run(program).unmeasured.startswith("Tensor.item needs the values")
 
 
-def test_who_tells_of_an_error_does_not_hide_it(run):
+def test_printing_a_tensor_in_a_handler_does_not_hide_the_first_error(run):
     def program():
         x = torch.ones(2, device="cuda")
         try:
@@ -80,7 +80,7 @@ def test_who_tells_of_an_error_does_not_hide_it(run):
     ],
     ids=["convolution", "lstm", "batch_norm"],
 )
-def test_an_operator_that_nobody_knows_makes_the_result_unmeasured(run, program, operators):
+def test_an_operator_without_a_rule_makes_the_result_unmeasured(run, program, operators):
     assert run(program).unmeasured.startswith(f"no model of {operators}")
 
 
@@ -97,18 +97,18 @@ def test_compiled_code_is_not_simulated(run):
     assert run(lambda: torch.compile(disable=True)(twice)(x)).unmeasured is None
 
 
-def test_what_other_threads_do_is_not_seen_and_that_is_said(run):
+def test_a_program_that_starts_a_thread_is_unmeasured(run):
     def program():
         thread = threading.Thread(target=lambda: torch.ones(2))
         thread.start()
         thread.join()
 
     assert run(program).unmeasured == (
-        "a thread was started, and the test's own alone is simulated"
+        "the test started a thread, and only the test's own thread is simulated"
     )
 
 
-def test_a_torch_that_lacks_what_is_needed_is_named(monkeypatch):
+def test_a_torch_without_the_private_apis_is_refused_by_name(monkeypatch):
     monkeypatch.delattr(torch._C, "_dispatch_get_registrations_for_dispatch_key")
     with pytest.raises(BackendUnavailable) as refused:
         open_backend("simulated")

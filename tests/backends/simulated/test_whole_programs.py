@@ -1,4 +1,4 @@
-"""What is simulated, against what PyTorch's allocator counted on the null device, to the byte."""
+"""Simulated peaks against those of PyTorch's allocator on the null device, to the byte."""
 
 import json
 from importlib.util import module_from_spec, spec_from_file_location
@@ -24,7 +24,7 @@ ATTENTION = [
     for row in WORKLOADS_FILE["peaks"]
     for name in [f"{row['device']}-{row['workload']}"]
 ]
-#: What is not known, and said to be; everything else is to the byte.
+#: The programs with an operator without a rule; all others agree to the byte.
 UNKNOWN = {
     "encoder_eval": "aten._transformer_encoder_layer_fwd.default",
     "prod": "the backward of aten.prod.dim_int",
@@ -51,18 +51,18 @@ def workloads():
 
 @pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
 @pytest.mark.parametrize(("device", "name", "peaks"), CASES)
-def test_a_program_takes_what_it_takes_on_a_device(run, device, name, peaks):
+def test_a_program_has_the_recorded_peaks(run, device, name, peaks):
     check(run(PROGRAMS[name], device, primed=False), peaks, UNKNOWN.get(name))
 
 
 @pytest.mark.parametrize(("device", "name", "peaks"), ATTENTION)
-def test_attention_takes_what_it_takes_on_a_device(run, device, name, peaks):
+def test_attention_has_the_recorded_peaks(run, device, name, peaks):
     check(run(workloads()[name], device, primed=False), peaks, None)
 
 
 def check(seen, peaks, unknown):
     if seen.unmeasured and "cudnn" in seen.unmeasured:
-        pytest.skip("a device would take cuDNN, which the null device has not")
+        pytest.skip("a device would use cuDNN, which the null device does not have")
     assert seen.unmeasured == (f"no model of {unknown}" if unknown else None)
     if not unknown:
         assert [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes] == peaks

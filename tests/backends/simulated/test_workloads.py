@@ -1,4 +1,4 @@
-"""Workloads that nothing was fitted to, against PyTorch's own allocator, to the byte.
+"""Workloads held out from the rules, against PyTorch's own allocator, to the byte.
 
 ``test_whole_programs.py`` has the others.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(("workload", "device", "peaks"), CASES)
-def test_it_takes_what_it_takes_on_a_device(workload, device, peaks):
+def test_a_workload_has_the_recorded_peaks(workload, device, peaks):
     found = replay(workloads("workloads_held_out")[workload], device)
     if workload in GAPS:
         assert found.problem.startswith(GAPS[workload].problem)
@@ -42,7 +42,7 @@ def test_every_workload_is_recorded():
     assert len(RECORDED) >= 10
 
 
-def test_a_replay_tells_how_it_ended():
+def test_a_replay_reports_how_it_ended():
     def fails():
         torch.empty(3, device="cuda")
         raise LookupError("no such thing")

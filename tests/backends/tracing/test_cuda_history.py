@@ -10,7 +10,7 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 class ScriptedMemory:
-    """``torch.cuda.memory``: records what the test says was allocated, under the current label."""
+    """``torch.cuda.memory``: records scripted allocations, with the current label."""
 
     def __init__(self):
         self.entries = [{"action": "alloc", "addr": 1, "size": 99, "frames": []}]  # from before
@@ -45,11 +45,11 @@ def history(memory):
     return CudaMemoryHistory(1, memory)
 
 
-def held(stretch):
-    return [tensor for _, tensor in stretch.held]
+def held(interval):
+    return [tensor for _, tensor in interval.held]
 
 
-def test_the_snapshot_of_a_stretch_is_of_this_device_and_in_the_words_of_the_program(
+def test_the_snapshot_of_an_interval_is_of_this_device_and_in_the_words_of_the_program(
     history, memory
 ):
     history.start()
@@ -69,13 +69,13 @@ def test_the_snapshot_of_a_stretch_is_of_this_device_and_in_the_words_of_the_pro
     assert entries[1]["user_metadata"] == "(not by an operator)"
 
 
-def test_recording_begins_and_ends_with_the_stretch(history, memory):
+def test_recording_begins_and_ends_with_the_interval(history, memory):
     history.start()
     history.stop()
     assert memory.calls == ["all", None]
 
 
-def test_what_was_recorded_before_is_not_read(history, memory):
+def test_earlier_recordings_are_not_read(history, memory):
     history.start()
     assert history.stop().requested == Delta(0, 0)
 
@@ -86,21 +86,21 @@ def test_the_level_follows_allocations_and_completed_frees(history, memory):
     memory.alloc(20, 50)
     memory.free(10)
     memory.alloc(30, 20)
-    stretch = history.stop()
-    assert stretch.requested == Delta(150, 70)
-    assert stretch.allocations == 3
-    assert [tensor.nbytes for tensor in held(stretch)] == [100, 50]
+    interval = history.stop()
+    assert interval.requested == Delta(150, 70)
+    assert interval.allocations == 3
+    assert [tensor.nbytes for tensor in held(interval)] == [100, 50]
 
 
-def test_a_tensor_is_what_its_operator_put_at_the_address(history, memory):
+def test_an_allocation_at_an_outputs_address_is_the_output(history, memory):
     x = torch.ones(3, 5)
     history.start()
     y = x.softmax(-1)
     number = str(len(history._mode._calls) - 1)
     memory.alloc(y.data_ptr(), 60, number)
     memory.alloc(7, 128, number)
-    stretch = history.stop()
-    tensor, scratch = held(stretch)
+    interval = history.stop()
+    tensor, scratch = held(interval)
     assert (tensor.shape, tensor.dtype, tensor.op) == ((3, 5), "float32", "softmax")
     assert (scratch.nbytes, scratch.shape, scratch.dtype) == (128, (), "")
     assert scratch.op == "softmax (scratch)"
@@ -131,9 +131,7 @@ def grow():
         (lambda: torch.tensor([1.0, 2.0]), "before ", (2,), "lift_fresh"),
     ],
 )
-def test_what_an_operator_grew_or_was_given_new_is_a_tensor(
-    history, memory, make, before, shape, op
-):
+def test_a_resized_output_and_a_new_input_are_tensors(history, memory, make, before, shape, op):
     history.start()
     made = make()
     label = before + str(len(history._mode._calls) - 1)
@@ -159,14 +157,14 @@ def test_an_allocation_by_no_operator_is_named_by_its_frames(history, memory):
     )
 
 
-def test_a_block_may_die_in_a_later_stretch(history, memory):
+def test_a_block_may_be_freed_in_a_later_interval(history, memory):
     history.start()
     memory.alloc(10, 100)
     history.stop()
     history.start()
     memory.free(10)
-    stretch = history.stop()
-    assert (stretch.requested, stretch.births) == (Delta(0, -100), 1)
+    interval = history.stop()
+    assert (interval.requested, interval.first_allocation) == (Delta(0, -100), 1)
 
 
 @pytest.mark.parametrize("lacking", [*NEEDED, None])

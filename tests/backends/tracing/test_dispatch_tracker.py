@@ -15,8 +15,8 @@ def tracked(body):
     return tracker.stop()
 
 
-def held(stretch):
-    return [tensor for _, tensor in stretch.held]
+def held(interval):
+    return [tensor for _, tensor in interval.held]
 
 
 def test_it_knows_size_shape_type_operator_and_line():
@@ -37,11 +37,11 @@ def test_it_knows_size_shape_type_operator_and_line():
 
 def test_views_and_in_place_operators_make_nothing():
     x = torch.ones(4, 4)
-    stretch = tracked(lambda: (x.t(), x.view(16), x.mul_(2), torch.add(x, 1, out=x)))
-    assert (stretch.requested, stretch.allocations) == (Delta(0, 0), 0)
+    interval = tracked(lambda: (x.t(), x.view(16), x.mul_(2), torch.add(x, 1, out=x)))
+    assert (interval.requested, interval.allocations) == (Delta(0, 0), 0)
 
 
-def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
+def test_tensors_alive_at_the_peak_are_held_and_freed_ones_are_not():
     def body():
         a = torch.empty(100)
         del a
@@ -49,22 +49,22 @@ def test_what_was_alive_at_the_peak_is_held_and_what_died_before_is_not():
         c = torch.empty(50)
         del b, c
 
-    stretch = tracked(body)
-    assert stretch.requested == Delta(800, 0)
-    assert [tensor.shape for tensor in held(stretch)] == [(150,), (50,)]
+    interval = tracked(body)
+    assert interval.requested == Delta(800, 0)
+    assert [tensor.shape for tensor in held(interval)] == [(150,), (50,)]
 
 
-def test_a_second_stretch_remembers_what_the_first_made():
+def test_a_second_interval_remembers_what_the_first_made():
     tracker = Tracker()
     tracker.start()
     a = torch.empty(10)
     tracker.stop()
     tracker.start()
     b = torch.empty(20)
-    stretch = tracker.stop()
-    assert stretch.requested == Delta(80, 80)
-    assert stretch.births == 1
-    assert [number for number, _ in stretch.held] == [0, 1]
+    interval = tracker.stop()
+    assert interval.requested == Delta(80, 80)
+    assert interval.first_allocation == 1
+    assert [number for number, _ in interval.held] == [0, 1]
     del a, b
 
 
@@ -81,7 +81,7 @@ def naive(q, k, v):
     ids=["naive", "checkpointed"],
 )
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
-def test_it_agrees_with_the_allocator_where_kernels_keep_nothing_to_themselves(attention, backward):
+def test_it_agrees_with_the_allocator_where_kernels_have_no_scratch(attention, backward):
     q, k, v = (torch.randn(2, 3, 40, 8, requires_grad=backward) for _ in range(3))
     grad = torch.ones(2, 3, 40, 8)
 
@@ -91,10 +91,10 @@ def test_it_agrees_with_the_allocator_where_kernels_keep_nothing_to_themselves(a
             torch.autograd.grad(out, (q, k, v), grad)
 
     body()
-    gauge = Cpu().gauge()
-    gauge.start()
+    recorder = Cpu().gauge()
+    recorder.start()
     body()
-    assert tracked(body).requested == gauge.stop().requested
+    assert tracked(body).requested == recorder.stop().requested
 
 
 FOREIGN = torch.ones(61)  # 244 bytes
@@ -145,34 +145,36 @@ def shrink(x):
         "view",
     ],
 )
-def test_what_is_made_or_resized_out_of_sight_is_known_to_the_byte(make, shapes, peak, net):
+def test_tensors_made_or_resized_without_the_dispatcher_are_known_to_the_byte(
+    make, shapes, peak, net
+):
     made = []
     make()
-    gauge = Cpu().gauge()
-    gauge.start()
+    recorder = Cpu().gauge()
+    recorder.start()
     made.append(make())
-    seen = gauge.stop()
+    seen = recorder.stop()
     made.clear()
-    stretch = tracked(lambda: made.append(make()))
-    assert seen.requested == stretch.requested == Delta(peak, net)
-    assert [tensor.shape for tensor in held(stretch)] == shapes
+    interval = tracked(lambda: made.append(make()))
+    assert seen.requested == interval.requested == Delta(peak, net)
+    assert [tensor.shape for tensor in held(interval)] == shapes
 
 
 @pytest.mark.parametrize("size", [0, 37])
-def test_a_tensor_from_before_that_grew_is_born_at_its_new_size(size):
+def test_an_earlier_tensor_that_grew_is_allocated_at_its_new_size(size):
     def grown(seen_by):
         x = torch.empty(size)
         seen_by.start()
         x.resize_(211)
-        stretch = seen_by.stop()
-        return stretch, x
+        interval = seen_by.stop()
+        return interval, x
 
-    (seen, _), (stretch, _) = grown(Cpu().gauge()), grown(Tracker())
-    assert seen.requested == stretch.requested == Delta(844, 844)
-    assert [(tensor.shape, tensor.op) for tensor in held(stretch)] == [((211,), "resize")]
+    (seen, _), (interval, _) = grown(Cpu().gauge()), grown(Tracker())
+    assert seen.requested == interval.requested == Delta(844, 844)
+    assert [(tensor.shape, tensor.op) for tensor in held(interval)] == [((211,), "resize")]
 
 
-def test_what_was_resized_dies_once():
+def test_a_resized_tensor_is_freed_once():
     def body():
         x = torch.empty(10)
         x.resize_(20)
@@ -180,14 +182,14 @@ def test_what_was_resized_dies_once():
         torch.ops.inductor.resize_storage_bytes_(x, 0)
         torch.ops.inductor.resize_storage_bytes_(x, 60)
 
-    stretch = tracked(body)
-    assert (stretch.requested, stretch.left) == (Delta(120, 0), ())
-    assert stretch.allocations == 4
+    interval = tracked(body)
+    assert (interval.requested, interval.left) == (Delta(120, 0), ())
+    assert interval.allocations == 4
 
 
 def test_tensors_of_other_layouts_are_passed_over():
-    stretch = tracked(lambda: torch.eye(3).to_sparse())
-    assert stretch.problem is None
+    interval = tracked(lambda: torch.eye(3).to_sparse())
+    assert interval.problem is None
 
 
 def test_kernels_of_this_package_are_the_program_and_named():
@@ -201,13 +203,13 @@ def test_kernels_of_this_package_are_the_program_and_named():
     assert names == {"standard.py"}
 
 
-def test_it_knows_what_is_left_at_the_end():
+def test_it_knows_the_tensors_alive_at_the_end():
     kept = []
 
     def body():
         torch.empty(1000)
         kept.append(torch.empty(50))
 
-    stretch = tracked(body)
-    assert [tensor.shape for _, tensor in stretch.left] == [(50,)]
-    assert [tensor.shape for tensor in held(stretch)] == [(1000,)]
+    interval = tracked(body)
+    assert [tensor.shape for _, tensor in interval.left] == [(50,)]
+    assert [tensor.shape for tensor in held(interval)] == [(1000,)]

@@ -1,4 +1,4 @@
-"""Births and deaths told by hand."""
+"""Live tensors, with allocations and frees by hand."""
 
 import pytest
 
@@ -9,51 +9,51 @@ from pytest_attnmem.measurement.timeline import FreeEvent
 
 
 @pytest.fixture
-def ledger():
+def tensors():
     return LiveTensors()
 
 
-def born(ledger, nbytes):
-    return ledger.born(nbytes, lambda: Held(nbytes, (), "", "", ""))
+def allocate(tensors, nbytes):
+    return tensors.allocate(nbytes, lambda: Held(nbytes, (), "", "", ""))
 
 
 def sizes(alive):
     return [(number, held.nbytes) for number, held in alive]
 
 
-def test_a_stretch_tells_what_happened_since_it_began(ledger):
-    first = born(ledger, 10)
-    ledger.begin()
-    second = born(ledger, 5)
-    ledger.died(first)
-    third = born(ledger, 4)
-    ledger.died(second)
-    told = ledger.stretch(ledger.rise)
-    assert told.requested == Delta(5, -6)
-    assert (told.births, told.allocations) == (1, 2)
-    assert sizes(told.held) == [(0, 10), (1, 5)]
-    assert sizes(told.left) == [(third, 4)]
-    birth, death, other, last = told.events
-    assert (birth.nbytes, other.nbytes) == (5, 4)
-    assert (death, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
+def test_an_interval_has_the_events_since_it_began(tensors):
+    earlier = allocate(tensors, 10)
+    tensors.begin()
+    second = allocate(tensors, 5)
+    tensors.free(earlier)
+    third = allocate(tensors, 4)
+    tensors.free(second)
+    interval = tensors.interval(tensors.delta)
+    assert interval.requested == Delta(5, -6)
+    assert (interval.first_allocation, interval.allocations) == (1, 2)
+    assert sizes(interval.held) == [(0, 10), (1, 5)]
+    assert sizes(interval.left) == [(third, 4)]
+    first, freed, other, last = interval.events
+    assert (first.nbytes, other.nbytes) == (5, 4)
+    assert (freed, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
 
 
-def test_who_died_does_not_die_again(ledger):
-    number = born(ledger, 10)
-    ledger.died(number)
-    ledger.died(number)
-    assert ledger.rise == Delta(10, 0)
+def test_a_second_free_is_ignored(tensors):
+    number = allocate(tensors, 10)
+    tensors.free(number)
+    tensors.free(number)
+    assert tensors.delta == Delta(10, 0)
 
 
-def test_of_who_is_forgotten_no_death_is_told(ledger):
-    number = born(ledger, 10)
-    ledger.forget()
-    ledger.died(number)
-    assert len(ledger.events) == 1
+def test_the_free_of_a_forgotten_tensor_is_ignored(tensors):
+    number = allocate(tensors, 10)
+    tensors.forget()
+    tensors.free(number)
+    assert len(tensors.events) == 1
 
 
-def test_what_happens_after_a_stretch_is_no_part_of_it(ledger):
-    number = born(ledger, 10)
-    told = ledger.stretch(ledger.rise)
-    ledger.died(number)
-    assert len(told.events) == 1
+def test_later_events_are_not_part_of_an_interval(tensors):
+    number = allocate(tensors, 10)
+    interval = tensors.interval(tensors.delta)
+    tensors.free(number)
+    assert len(interval.events) == 1

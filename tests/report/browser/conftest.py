@@ -1,4 +1,4 @@
-"""Pages as a browser shows them: a headless Chromium, where there is one."""
+"""Opens pages in a headless Chromium, if there is one."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from pytest_attnmem.report.html import render
 from pytest_attnmem.report.summary import summarise
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-#: Nothing that it would do on its own, least of all over a network.
+#: Turns off what the browser does on its own, above all over a network.
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -23,7 +23,7 @@ PHONE = {"width": 390, "height": 844}
 
 @dataclass
 class Shown:
-    """A page in the browser, and what it did that it should not."""
+    """A page in the browser, and its errors and requests."""
 
     page: Any
     address: str
@@ -32,26 +32,26 @@ class Shown:
 
     @property
     def names(self) -> list[str]:
-        """The tests in the table, as they stand."""
+        """Returns the tests in the table, in their order."""
         return self.page.locator(".row .opener").all_text_contents()
 
     def row(self, text: str) -> Any:
-        """The one row that says this."""
+        """Returns the row with this text."""
         return self.page.locator(".row", has_text=text)
 
     def open(self, text: str) -> Any:
-        """The details of that row, opened."""
+        """Opens the details of that row and returns them."""
         self.row(text).locator(".opener").click()
         return self.page.locator("tr.more")
 
     def overflow(self) -> int:
-        """How far the page is wider than its window."""
+        """Returns the pixels by which the page is wider than its window."""
         return self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Closed with its module: while playwright runs, no test can have an event loop of its own."""
+    """Yields a browser for a module: no test can have its own event loop while playwright runs."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
@@ -64,7 +64,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
-    """Opens the page of these rows from disk; in the end nothing may have gone wrong in it."""
+    """Yields a function that opens the page of rows from disk; fails if the page had an error."""
     opened: list[tuple[Any, Shown]] = []
 
     def shown(*rows: Any, fragment: str = "", **options: Any) -> Shown:

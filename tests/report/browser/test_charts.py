@@ -8,7 +8,7 @@ import pytest
 
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.measurement.timeline import Span, Timeline
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record
 
 from .conftest import DESKTOP, PHONE, Shown
@@ -28,10 +28,10 @@ def held(mebibytes: int, op: str, line: int) -> Held:
 LIVES = Timeline(
     8,
     (
-        Span(held(16, "bmm", 3), 0, 5),
-        Span(held(32, "softmax", 4), 1, None),
-        Span(held(8, "bmm", 3), 2, 4),
-        Span(Held(MIB, (), "", "cumsum (scratch)", "attn.py:5"), 3, 6),
+        Allocation(held(16, "bmm", 3), 0, 5),
+        Allocation(held(32, "softmax", 4), 1, None),
+        Allocation(held(8, "bmm", 3), 2, 4),
+        Allocation(Held.of_scratch(MIB, "cumsum", "attn.py:5"), 3, 6),
     ),
     "the second run",
 )
@@ -129,8 +129,8 @@ def test_a_budget_far_above_is_said_and_not_drawn(show: Show) -> None:
 
 
 def test_what_died_from_before_lowers_the_ground(show: Show) -> None:
-    gone = Span(Held(-8 * MIB, (), "", "(from before)", ""), 1, None)
-    lives = Timeline(4, (Span(held(16, "bmm", 3), 0, None), gone))
+    gone = Allocation(Held(-8 * MIB, (), "", "(from before)", ""), 1, None)
+    lives = Timeline(4, (Allocation(held(16, "bmm", 3), 0, None), gone))
     shown = show(Record("a", peak_bytes=16 * MIB, timeline=lives))
     words = shown.open("a").locator("figure.timeline svg text").all_text_contents()
     assert {"-8 MiB", "0 B", "peak 16.0 MiB"} <= {*words}
@@ -146,7 +146,7 @@ def test_what_died_from_before_lowers_the_ground(show: Show) -> None:
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_three_hundred_lives_are_drawn(show: Show, viewport: dict[str, int]) -> None:
     spans = tuple(
-        Span(
+        Allocation(
             held(1 + place % 7, f"op{place % 20}", place), place, 600 - place if place % 3 else None
         )
         for place in range(300)

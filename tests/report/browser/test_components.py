@@ -1,4 +1,4 @@
-"""The panel that tells a peak apart."""
+"""The panel of a peak's components."""
 
 from collections.abc import Callable
 from dataclasses import replace

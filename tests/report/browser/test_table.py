@@ -1,4 +1,4 @@
-"""The table, as somebody uses it who has it open."""
+"""The table in use."""
 
 import re
 from collections.abc import Callable
@@ -47,7 +47,7 @@ NOT_ENFORCED = Record("tests/b.py::test_skipped", outcome=Outcome.NOT_ENFORCED, 
 MEASURED = replace(WITHIN, nodeid="tests/b.py::test_it", region="forward", outcome=None, budget="")
 ROWS = (WITHIN, OVER, NOT_ENFORCED, MEASURED)
 
-#: Of every text its contrast to what is behind it, by WCAG; the lowest, and where it is.
+#: Returns the lowest contrast of a text to its background, by WCAG, and its place.
 CONTRAST = """() => {
   const context = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const pixel = (...colours) => {
@@ -259,7 +259,7 @@ def test_a_thousand_rows(show: Show) -> None:
     assert len(shown.names) == 11
     shown.page.get_by_role("searchbox").fill("")
     assert shown.page.get_by_role("status").inner_text() == "1,000 rows"
-    # By the keyboard: a pointer has to scroll there, which draws more rows and moves the button.
+    # By keyboard: a pointer must scroll, which draws more rows and moves the button.
     shown.page.get_by_role("button", name="Show all 1,000 rows").press("Enter")
     assert len(shown.names) == 1000
 

@@ -1,9 +1,9 @@
-"""The kernels of memory-efficient attention's backward, and which of them a device runs.
+"""The kernels of memory-efficient attention's backward, and the choice of one for a device.
 
 Source: ``aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernels/cutlassB.h`` for the list
-and its order, ``kernel_backward.h`` for what follows of a kernel's blocks, and the launch in
-``attention_backward.cu`` for the choice: the first that is long enough for a row and whose shared
-memory a block can have. The bytes of shared memory are what the 2.13 wheel asks at the launch.
+and its order, ``kernel_backward.h`` for the properties of a kernel, and the launch in
+``attention_backward.cu`` for the choice: the first kernel that is long enough for a row and whose
+shared memory fits. The bytes of shared memory are those that the 2.13 wheel requests at launch.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from ....profiles import DeviceProfile
 
 
 class BackwardKernel(NamedTuple):
-    """Blocks of so many queries and keys, for rows of at most ``longest`` elements."""
+    """A kernel with blocks of ``rows`` queries and ``columns`` keys, for a limited head dim."""
 
     rows: int
     columns: int
     longest: int
     shared_bytes: int  # that a block asks for: the most of its dtypes, with dropout and without
-    architecture: int  # that it is written for: 50, 70, 75 or 80
+    architecture: int  # 50, 70, 75 or 80
     half: bool
     drops: bool = True
     only_on: tuple[int, ...] = ()
 
     @property
     def sums_rows(self) -> bool:
-        """``kKernelComputesDelta``: whether it finds the row sums of dO·O itself."""
+        """Returns True if the kernel computes the row sums of dO·O (``kKernelComputesDelta``)."""
         return self.half and (self._in_registers or self.architecture != 70)
 
     @property
     def accumulates_keys(self) -> bool:
-        """``kNeedsAccumGradK`` and ``…V``: whether it adds them up in memory, in float."""
+        """Returns True if dK and dV are added up in float in memory (``kNeedsAccumGradK``)."""
         return self.half and not self._in_registers
 
     @property
     def accumulates_queries(self) -> bool:
-        """``kNeedsAccumGradQ``."""
+        """Returns True if dQ is added up in float in memory (``kNeedsAccumGradQ``)."""
         return self.half or self.splits_keys
 
     @property
     def splits_keys(self) -> bool:
-        """``kEnableSplitKeys``: whether blocks of keys are at work at the same time."""
+        """Returns True if blocks of keys run at the same time (``kEnableSplitKeys``)."""
         return self.architecture >= 70
 
     @property
@@ -55,7 +55,7 @@ class BackwardKernel(NamedTuple):
 def select(
     profile: DeviceProfile, *, half: bool, longest: int, drops: bool
 ) -> BackwardKernel | None:
-    """The kernel that runs there for rows of that length; none where none fits."""
+    """Returns the kernel that the device runs for rows of that length; None if none fits."""
     major, minor = profile.compute_capability
     capability = 10 * major + minor
     architecture = next(one for one in (80, 75, 70, 50) if capability >= one)
@@ -73,7 +73,7 @@ def select(
 def _kernels(
     architecture: int, half: bool, small: int, shared: int, large: int | None = None, /
 ) -> tuple[BackwardKernel, ...]:
-    """Those of 64 queries and keys a block, after those of 128 queries where there are such."""
+    """Returns kernels with blocks of 64 queries, and before them with blocks of 128 if any."""
     kernels = [BackwardKernel(64, 64, longest, small, architecture, half) for longest in (32, 64)]
     for longest in (128, _ANY):
         if large is not None:

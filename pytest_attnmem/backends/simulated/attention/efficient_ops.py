@@ -1,24 +1,23 @@
-"""What memory-efficient attention's operators allocate on a CUDA device.
+"""Rules for memory-efficient attention's operators.
 
 Source, of PyTorch 2.13, in ``aten/src/ATen/native/transformers/cuda/``: ``attention.cu``,
 ``attention_backward.cu`` and, in ``mem_eff_attention/``, ``kernel_forward.h`` and
-``kernel_backward.h``. The seed and the offset of the random state stay on the host.
+``kernel_backward.h``. The seed and offset of the random state stay on the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
-from .arguments import AttentionRule, argument
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .backward_kernels import BackwardKernel, select
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
-_CHUNK: Final = 65535  # batches; more are taken in turns, which is not modelled
-_MASK_STEP: Final = 16  # elements that the rows of a mask's gradient begin at
-_KEYS_AT_ONCE: Final = 128  # a forward adds up in memory where a row is longer
+_MAX_BATCHES: Final = 65535  # more are computed in chunks, which is not modelled
+_MASK_STEP: Final = 16  # rows of a mask's gradient begin at multiples of so many elements
+_KEYS_AT_ONCE: Final = 128  # a forward adds up in memory if a row is longer
 
 
 class _Sizes(NamedTuple):
@@ -31,7 +30,7 @@ class _Sizes(NamedTuple):
     half: bool
 
 
-def _of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
+def _sizes_of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
     heads, rows = (1, 2) if heads_first else (2, 1)
     return _Sizes(
         query.shape[0],
@@ -45,56 +44,56 @@ def _of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
 
 
 def forward(call: OpCall) -> AllocationPlan | None:
-    """``_scaled_dot_product_efficient_attention``: q, k and v are [B, H, N, d]."""
-    return _forward(_of(*call.args[:3], heads_first=True))
+    """Plans ``_scaled_dot_product_efficient_attention``: q, k and v are [B, H, N, d]."""
+    return _forward(_sizes_of(*call.args[:3], heads_first=True))
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
-    """``_efficient_attention_forward``: q, k and v are [B, N, H, d]."""
-    return _forward(_of(*call.args[:3], heads_first=False))
+    """Plans ``_efficient_attention_forward``: q, k and v are [B, N, H, d]."""
+    return _forward(_sizes_of(*call.args[:3], heads_first=False))
 
 
-def _forward(of: _Sizes) -> AllocationPlan | None:
-    if of.B > _CHUNK:
+def _forward(sizes: _Sizes) -> AllocationPlan | None:
+    if sizes.B > _MAX_BATCHES:
         return None
     plan: AllocationPlan = (Output(0), Output(1))
-    if of.half and max(of.d, of.dv) > _KEYS_AT_ONCE:
-        plan += (Temporary("output in float", FLOAT * of.B * of.N * of.H * of.dv),)
+    if sizes.half and max(sizes.d, sizes.dv) > _KEYS_AT_ONCE:
+        plan += (Temporary("output in float", FLOAT * sizes.B * sizes.N * sizes.H * sizes.dv),)
     return plan
 
 
 def backward(call: OpCall) -> AllocationPlan | None:
-    """``_scaled_dot_product_efficient_attention_backward``."""
-    of = _of(*call.args[1:4], heads_first=True)
-    wanted = argument(call, 10, "grad_input_mask")
+    """Plans ``_scaled_dot_product_efficient_attention_backward``."""
+    sizes = _sizes_of(*call.args[1:4], heads_first=True)
+    wanted = argument(call, "grad_input_mask")
     bias = call.args[4] if wanted[3] else None
-    return _backward(call, of, call.args[9], bias, heads_first=True)
+    return _backward(call, sizes, call.args[9], bias, heads_first=True)
 
 
 def unscaled_backward(call: OpCall) -> AllocationPlan | None:
-    """``_efficient_attention_backward``; its sequences of many lengths are not modelled."""
-    if call.args[6] is not None or argument(call, None, "shared_storage_dqdkdv"):
+    """Plans ``_efficient_attention_backward``; sequences of several lengths are not modelled."""
+    if call.args[6] is not None or argument(call, "shared_storage_dqdkdv"):
         return None
-    of = _of(*call.args[1:4], heads_first=False)
-    most, window = argument(call, None, "num_splits_key"), argument(call, None, "window_size")
+    sizes = _sizes_of(*call.args[1:4], heads_first=False)
+    most, window = argument(call, "num_splits_key"), argument(call, "window_size")
     if most is not None or window:
         return None
     bias = call.args[4] if call.args[15] else None
-    return _backward(call, of, call.args[11], bias, heads_first=False)
+    return _backward(call, sizes, call.args[11], bias, heads_first=False)
 
 
 def _backward(
     call: OpCall,
-    of: _Sizes,
+    sizes: _Sizes,
     dropout: float,
     bias: Any | None,
     *,
     heads_first: bool,
 ) -> AllocationPlan | None:
-    """Gradients, the row sums of dO·O, and what blocks of keys add to at the same time."""
-    longest = max(of.d, of.dv)
-    kernel = select(call.profile, half=of.half, longest=longest, drops=dropout > 0)
-    if of.B > _CHUNK or kernel is None:
+    """Plans the gradients, the row sums of dO·O, and the accumulators of concurrent blocks."""
+    longest = max(sizes.d, sizes.dv)
+    kernel = select(call.profile, half=sizes.half, longest=longest, drops=dropout > 0)
+    if sizes.B > _MAX_BATCHES or kernel is None:
         return None
     grad = call.args[0]
     steps: list[Step] = []
@@ -104,49 +103,49 @@ def _backward(
     if bias is not None:
         rows = content_bytes(bias) // bias.shape[-1]
         steps.append(Output(3, rows * round_up(bias.shape[-1], _MASK_STEP)))
-    steps += _row_sums(of, kernel)
-    workspace = _workspace(call, of, kernel)
+    steps += _row_sums(sizes, kernel)
+    workspace = _workspace(call, sizes, kernel)
     if workspace:
         steps.append(Temporary("workspace", workspace))
     return (*steps, Free("row sums"))
 
 
-def _row_sums(of: _Sizes, kernel: BackwardKernel) -> AllocationPlan:
-    """``delta``: by the kernel itself, or as the product of dO and O in float, added up."""
-    rows = FLOAT * of.B * of.H * of.N
+def _row_sums(sizes: _Sizes, kernel: BackwardKernel) -> AllocationPlan:
+    """Plans ``delta``: by the kernel itself, or as the row sums of dO·O in float."""
+    rows = FLOAT * sizes.B * sizes.H * sizes.N
     if kernel.sums_rows:
         return (Temporary("row sums", rows),)
-    product = Temporary("dO·O", rows * of.dv)
-    widened = (Temporary("O in float", rows * of.dv), Temporary("dO in float", rows * of.dv))
-    steps: AllocationPlan = (*(widened if of.half else ()), product)
-    freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if of.half))
-    if of.H == 1 or of.N == 1:  # already in order
+    product = Temporary("dO·O", rows * sizes.dv)
+    widened = (Temporary("O in float", rows * sizes.dv), Temporary("dO in float", rows * sizes.dv))
+    steps: AllocationPlan = (*(widened if sizes.half else ()), product)
+    freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if sizes.half))
+    if sizes.H == 1 or sizes.N == 1:  # the row sums need no reordering
         return (*steps, Temporary("row sums", rows), *freed)
     summed = Temporary("row sums by query", rows)
     return (*steps, summed, Temporary("row sums", rows), Free(summed.name), *freed)
 
 
-def _workspace(call: OpCall, of: _Sizes, kernel: BackwardKernel) -> int:
-    """``Params::workspace_size``: float accumulators of dK, dV and dQ, one set a batch and head."""
+def _workspace(call: OpCall, sizes: _Sizes, kernel: BackwardKernel) -> int:
+    """Returns the bytes of float accumulators of dK, dV and dQ (``Params::workspace_size``)."""
     elements = 0
     if kernel.accumulates_keys:
-        parts = _key_splits(call, of, kernel)
-        columns = round_up(of.d, kernel.rows) + round_up(of.dv, kernel.rows)
+        parts = _key_splits(call, sizes, kernel)
+        columns = round_up(sizes.d, kernel.rows) + round_up(sizes.dv, kernel.rows)
         elements += parts * kernel.columns * columns
     if kernel.accumulates_queries:
-        tiles = divide_up(of.N, kernel.rows) * divide_up(of.d, kernel.columns)
+        tiles = divide_up(sizes.N, kernel.rows) * divide_up(sizes.d, kernel.columns)
         elements += tiles * (4 + kernel.rows * kernel.columns)  # a lock, a counter and padding
-    return of.B * of.H * round_up(elements, 4) * FLOAT
+    return sizes.B * sizes.H * round_up(elements, 4) * FLOAT
 
 
-def _key_splits(call: OpCall, of: _Sizes, kernel: BackwardKernel) -> int:
-    """How many blocks of keys are at work at once, where each needs a place to add up."""
+def _key_splits(call: OpCall, sizes: _Sizes, kernel: BackwardKernel) -> int:
+    """Returns the number of blocks of keys that run at once, each with its own accumulator."""
     if call.deterministic or not kernel.splits_keys:
         return 1
-    return max(1, min(divide_up(of.M, kernel.columns), 200 // (of.B * of.H)))
+    return max(1, min(divide_up(sizes.M, kernel.columns), 200 // (sizes.B * sizes.H)))
 
 
-RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._scaled_dot_product_efficient_attention.default": forward,
         "aten._scaled_dot_product_efficient_attention_backward.default": backward,

@@ -1,4 +1,4 @@
-"""What FlashAttention-2's operators allocate on a CUDA device.
+"""Rules for FlashAttention-2's operators.
 
 Source: ``aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp`` (``mha_fwd``,
 ``mha_bwd`` and their ``varlen`` forms) and ``…/cuda/attention_backward.cu``, of PyTorch 2.13.
@@ -6,18 +6,17 @@ Source: ``aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp`` (``m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ctypes import c_float
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
-from .arguments import AttentionRule, argument
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
-_BLOCK_ROWS: Final = 128  # that softmax_d and dq_accum are padded to
-_SPLIT_ROWS: Final = 64  # a block of queries, where keys are split
+_BLOCK_ROWS: Final = 128  # softmax_d and dq_accum are padded to whole blocks
+_SPLIT_ROWS: Final = 64  # queries in a block if keys are split
 _MOST_SPLITS: Final = 128
 _RNG_BYTES: Final = 16  # two uint64: the seed and the offset
 
@@ -34,27 +33,27 @@ class _Sizes(NamedTuple):
 
     @property
     def padded_d(self) -> int:
-        """``head_size_rounded``."""
+        """Returns ``head_size_rounded``."""
         return round_up(self.d, 32 if self.d <= 128 else 64)
 
 
 def forward(call: OpCall) -> AllocationPlan:
-    """``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
-    dropout, mask = (argument(call, 3, "dropout_p", 0.0), argument(call, 5, "return_debug_mask"))
+    """Plans ``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
+    dropout, mask = (argument(call, "dropout_p"), argument(call, "return_debug_mask"))
     query, key = call.args[:2]
     return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
-    """``_flash_attention_forward``: q, k and v are [B, N, H, d], or [N of all, H, d] if varlen.
+    """Plans ``_flash_attention_forward``: q, k and v are [B, N, H, d]; if varlen, [sum(N), H, d].
 
-    A key cache in pages is not known, nor one query a sequence with grouped heads, if varlen.
+    A paged key cache is not modelled, nor is varlen with one query a sequence and grouped heads.
     """
     query, key, dropout = call.args[0], call.args[1], call.args[7]
-    window = [argument(call, None, f"window_size_{side}") for side in ("left", "right")]
-    biased = argument(call, None, "alibi_slopes") is not None
-    given = argument(call, None, "num_splits")
-    if argument(call, None, "block_table") is not None or given:
+    window = [argument(call, f"window_size_{side}") for side in ("left", "right")]
+    biased = argument(call, "alibi_slopes") is not None
+    given = argument(call, "num_splits")
+    if argument(call, "block_table") is not None or given:
         return None
     if call.args[3] is None:
         plain = not biased and not any(side is not None and side >= 0 for side in window)
@@ -66,18 +65,18 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
 
 
 def backward(call: OpCall) -> AllocationPlan:
-    """``_scaled_dot_product_flash_attention_backward``."""
+    """Plans ``_scaled_dot_product_flash_attention_backward``."""
     query, key = call.args[1:3]
     return _backward(call, _heads_first(query, key), heads_first=True)
 
 
 def unscaled_backward(call: OpCall) -> AllocationPlan:
-    """``_flash_attention_backward``."""
+    """Plans ``_flash_attention_backward``."""
     query, key, lengths = call.args[1], call.args[2], call.args[6]
     if lengths is None:
         return _backward(call, _rows_first(query, key), heads_first=False)
     (rows, H, d), (columns, Hkv, _) = query.shape, key.shape
-    # One batch of all sequences, each of them padded by a block (``mha_varlen_bwd``).
+    # All sequences are one batch, and each is padded by a block (``mha_varlen_bwd``).
     padded = rows + _BLOCK_ROWS * (lengths.shape[0] - 1)
     sizes = _Sizes(1, H, Hkv, rows, columns, d)
     parts = divide_up(call.profile.multiprocessors, (lengths.shape[0] - 1) * H)
@@ -95,22 +94,22 @@ def _rows_first(query: Any, key: Any) -> _Sizes:
 
 
 def _forward(
-    call: OpCall, of: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
+    call: OpCall, sizes: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
 ) -> AllocationPlan:
-    """``mha_fwd``: a few queries over many keys are split, and the parts added up at the end."""
-    N, H = of.N, of.H
-    if groups and N == 1 and of.Hkv < H and dropout == 0:
-        N, H = H // of.Hkv, of.Hkv  # the heads of a group are taken for queries
+    """Plans ``mha_fwd``, which splits the keys for a few queries and adds up the parts."""
+    N, H = sizes.N, sizes.H
+    if groups and N == 1 and sizes.Hkv < H and dropout == 0:
+        N, H = H // sizes.Hkv, sizes.Hkv  # the heads of a group become queries
     parts = 1
     if dropout == 0:
-        rows = of.B * H * divide_up(N, _SPLIT_ROWS)
-        parts = splits(rows, of.M, of.d, call.profile.multiprocessors)
+        rows = sizes.B * H * divide_up(N, _SPLIT_ROWS)
+        parts = splits(rows, sizes.M, sizes.d, call.profile.multiprocessors)
     split: tuple[Temporary, ...] = ()
     if parts > 1:
-        sums = FLOAT * parts * of.B * H * N
+        sums = FLOAT * parts * sizes.B * H * N
         split = (
             Temporary("sums of each split", sums),
-            Temporary("output of each split", sums * of.padded_d),
+            Temporary("output of each split", sums * sizes.padded_d),
         )
     return _results(dropout, split, returns_mask=returns_mask)
 
@@ -118,9 +117,9 @@ def _forward(
 def _results(
     dropout: float, split: tuple[Temporary, ...] = (), *, returns_mask: bool
 ) -> AllocationPlan:
-    """Output, log-sum-exp, the splits, the random state and a number that nobody needs.
+    """Plans the output, log-sum-exp, splits, random state and an unused number.
 
-    With dropout, the random state is made a second time before the first is let go.
+    With dropout, the random state is allocated twice before the first is freed.
     """
     start: AllocationPlan = (Output(0), Output(1), *((Output(4),) if returns_mask else ()), *split)
     if dropout == 0:
@@ -129,17 +128,17 @@ def _results(
     return (*start, first, Output(3), Output(2), Free(first.name))
 
 
-def _backward(call: OpCall, of: _Sizes, *, heads_first: bool) -> AllocationPlan:
-    parts = divide_up(call.profile.multiprocessors, of.B * of.H)
-    return _gradients(call, of, round_up(of.N, _BLOCK_ROWS), parts, heads_first=heads_first)
+def _backward(call: OpCall, sizes: _Sizes, *, heads_first: bool) -> AllocationPlan:
+    parts = divide_up(call.profile.multiprocessors, sizes.B * sizes.H)
+    return _gradients(call, sizes, round_up(sizes.N, _BLOCK_ROWS), parts, heads_first=heads_first)
 
 
 def _gradients(
-    call: OpCall, of: _Sizes, padded: int, parts: int, *, heads_first: bool
+    call: OpCall, sizes: _Sizes, padded: int, parts: int, *, heads_first: bool
 ) -> AllocationPlan:
-    """``mha_bwd``, where a row of dQ is added up in float, of *padded* rows a batch.
+    """Plans ``mha_bwd``, which adds up dQ in float, with ``padded`` rows a batch.
 
-    To be deterministic, each of *parts* adds up its own. Grouped heads have a dK and dV each.
+    If deterministic, each of ``parts`` has its own sum. Each head of a group has its own dK and dV.
     """
     grad, query, out = call.args[0], call.args[1], call.args[4]
     steps: list[Step] = [
@@ -147,21 +146,21 @@ def _gradients(
         for name, tensor in (("dO as rows", grad), ("O as rows", out))
         if not rows_contiguous(tensor, heads_first=heads_first)
     ]
-    scalars = FLOAT * of.B * of.H * padded
-    accumulated = scalars * of.padded_d * (parts if call.deterministic else 1)
+    scalars = FLOAT * sizes.B * sizes.H * padded
+    accumulated = scalars * sizes.padded_d * (parts if call.deterministic else 1)
     steps += [Output(0), Output(1), Output(2)]
     steps += [Temporary("softmax_d", scalars), Temporary("dq_accum", accumulated)]
-    if of.Hkv != of.H:
-        expanded = of.B * of.M * of.H * of.d * query.element_size()
+    if sizes.Hkv != sizes.H:
+        expanded = sizes.B * sizes.M * sizes.H * sizes.d * query.element_size()
         steps += [Temporary("dK of each head", expanded), Temporary("dV of each head", expanded)]
     return tuple(steps)
 
 
 def splits(rows: int, columns: int, d: int, multiprocessors: int) -> int:
-    """``num_splits_heuristic``: into how many parts the keys of a forward are split.
+    """Returns the number of parts into which a forward splits the keys (``num_splits_heuristic``).
 
-    ``rows`` is the number of blocks of queries, over all heads and batches. As few parts as keep
-    the device 85 % as busy as the best number would; two blocks run on a multiprocessor at once.
+    It is the smallest that keeps the device 85 % as busy as the best. ``rows`` is the number of
+    blocks of queries over all heads and batches; two blocks run on a multiprocessor at once.
     """
     at_once = 2 * multiprocessors
     if 5 * rows >= 4 * at_once:
@@ -177,12 +176,12 @@ def splits(rows: int, columns: int, d: int, multiprocessors: int) -> int:
 
 
 def _busy(blocks: int, at_once: int) -> float:
-    """The share of a device's time that *blocks* use, in single precision as PyTorch has it."""
+    """Returns the share of a device's time that the blocks use, in PyTorch's single precision."""
     waves = c_float(blocks / at_once).value
     return c_float(waves / ceil(waves)).value
 
 
-RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
+RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._scaled_dot_product_flash_attention.default": forward,
         "aten._scaled_dot_product_flash_attention_backward.default": backward,

@@ -1,25 +1,25 @@
-"""Sizes and layouts of attention's tensors, from their shapes and strides alone."""
+"""Sizes and layouts of attention's tensors, from their shapes and strides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-FLOAT = 4  # bytes: what accumulates is float32
+FLOAT = 4  # bytes: accumulators are float32
 
 
 def round_up(size: int, step: int) -> int:
-    """The next multiple of *step*."""
+    """Returns ``size`` rounded up to a multiple of ``step``."""
     return (size + step - 1) // step * step
 
 
 def divide_up(size: int, step: int) -> int:
-    """The quotient, rounded up."""
+    """Returns the quotient, rounded up."""
     return (size + step - 1) // step
 
 
 def contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """As ``Tensor.is_contiguous``: the strides of dimensions of size 1 do not matter."""
+    """Returns ``Tensor.is_contiguous``; strides of dimensions of size 1 do not matter."""
     expected = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size == 0:
@@ -32,18 +32,18 @@ def contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def swapped(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Sizes, or strides, of a [B, H, N, d] tensor as [B, N, H, d], and the other way round."""
+    """Returns sizes or strides with the middle dimensions swapped, [B, H, N, d] as [B, N, H, d]."""
     first, second, third, last = sizes
     return first, third, second, last
 
 
 def content_bytes(tensor: Any) -> int:
-    """Bytes that a copy of this tensor takes."""
+    """Returns the bytes of a copy of the tensor."""
     return int(tensor.numel()) * int(tensor.element_size())
 
 
 def rows_contiguous(tensor: Any, *, heads_first: bool) -> bool:
-    """Whether ``tensor`` is contiguous as [B, N, H, d], which is what kernels want."""
+    """Returns True if the tensor is contiguous as [B, N, H, d], as kernels require."""
     shape, strides = tensor.shape, tensor.stride()
     if heads_first:
         shape, strides = swapped(shape), swapped(strides)

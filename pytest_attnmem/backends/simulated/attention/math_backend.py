@@ -1,8 +1,9 @@
-"""Attention by plain operators, as ``_scaled_dot_product_attention_math`` does it on CUDA.
+"""Attention by plain operators, as ``_scaled_dot_product_attention_math`` runs it on CUDA.
 
-PyTorch's own, run on fake tensors, differs: what it adds in place on a device it adds out of place
-on a subclass of Tensor, and dropout is not fused. Here each operator comes as on a device, and what
-it makes lives as long. Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
+PyTorch's own function differs on fake tensors: it adds out of place on a subclass of Tensor, where
+it adds in place on a device, and dropout is not fused. Here the operators and the lifetimes of
+their results are those of a device. Source:
+``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _aten = torch.ops.aten
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def attend_by_parts(
+def math_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -26,13 +27,13 @@ def attend_by_parts(
     scale: float | None,
     enable_gqa: bool,
 ) -> Tensor:
-    """[…, H, N, d] x […, Hkv, M, d] x […, Hkv, M, dv] -> […, H, N, dv].
+    """Runs attention: […, H, N, d] x […, Hkv, M, d] x […, Hkv, M, dv] -> […, H, N, dv].
 
-    Halves are widened to float unless ``allow_fp16_bf16_reduction_math_sdp`` is on. The weights are
-    cast back as well, though nobody sees them.
+    Half precision is widened to float unless ``allow_fp16_bf16_reduction_math_sdp`` is on. The
+    weights are cast back too, although the result is not used.
 
     Raises:
-        RuntimeError: there is a mask, and it is to be causal too; or heads do not divide.
+        RuntimeError: both a mask and ``is_causal`` are given, or heads do not divide.
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError(
@@ -60,7 +61,7 @@ def attend_by_parts(
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """``convert_boolean_attn_mask``: a bool mask as what is added to the scores."""
+    """Returns a mask to add to the scores, from a bool one (``convert_boolean_attn_mask``)."""
     if mask.dtype is not torch.bool:
         return mask
     hidden = _aten.scalar_tensor(-math.inf, dtype=dtype, device=mask.device)
@@ -79,7 +80,7 @@ def _lower_triangle(query: Tensor, key: Tensor) -> Tensor:
 
 
 def _repeated(tensor: Tensor, heads: int | None) -> Tensor:
-    """``pre_process_group_query_attention_input``; the tensor itself where nothing is grouped."""
+    """Repeats grouped heads (``pre_process_group_query_attention_input``)."""
     if heads is None:
         return tensor
     groups, beyond = divmod(heads, tensor.shape[-3])

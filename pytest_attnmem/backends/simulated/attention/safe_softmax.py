@@ -1,29 +1,28 @@
-"""What ``_safe_softmax`` allocates: a softmax that is zero in rows where all is masked.
+"""The rule for ``_safe_softmax``, which is zero in rows where all scores are masked.
 
 Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Temporary
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
 from ..scratch.plan_steps import temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.tensor_bytes import copy_bytes, dense_bytes, kept_strides
 from ..scratch.tensor_iterator import reduction
-from .arguments import AttentionRule, argument
 
 
 def safe_softmax(call: OpCall) -> AllocationPlan:
-    """Which scores are -inf, in which rows all of them are, and the zero that is put there."""
+    """Plans the softmax, the masks of infinite scores and of masked rows, and the zero."""
     scores: torch.Tensor = call.args[0]
-    dim = int(argument(call, 1, "dim")) % max(scores.dim(), 1)
-    dtype = argument(call, 2, "dtype") or scores.dtype
+    dim = int(argument(call, "dim")) % max(scores.dim(), 1)
+    dtype = argument(call, "dtype") or scores.dtype
     widens = (scores.dtype, dtype) == (torch.float16, torch.float32)
     cast = 0 if widens or dtype == scores.dtype else dense_bytes(scores, dtype)
     softmax = temporary(
@@ -49,6 +48,4 @@ def safe_softmax(call: OpCall) -> AllocationPlan:
     )
 
 
-RULES: Final[Mapping[str, AttentionRule]] = MappingProxyType(
-    {"aten._safe_softmax.default": safe_softmax}
-)
+RULES: Final = MappingProxyType[str, Rule]({"aten._safe_softmax.default": safe_softmax})

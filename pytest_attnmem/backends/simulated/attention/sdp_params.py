@@ -1,4 +1,4 @@
-"""What PyTorch looks at when it decides how to attend, as plain data. No torch."""
+"""The facts from which PyTorch selects an attention backend, as plain data. No torch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ OVERRIDEABLE = "overrideable"
 
 #: ``at::SDPBackend``, by its number (``aten/src/ATen/SDPBackend.h``).
 BACKENDS = (MATH, FLASH, EFFICIENT, CUDNN, OVERRIDEABLE)
-#: The order that a device has to itself, and that of those where cuDNN is the faster.
+#: The default order of backends, and the order on devices where cuDNN is faster.
 ORDER = (FLASH, EFFICIENT, MATH, CUDNN, OVERRIDEABLE)
 CUDNN_FIRST = (CUDNN, FLASH, EFFICIENT, MATH, OVERRIDEABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A tensor as the decision sees it; offset in elements."""
+    """A tensor described by shape, strides, dtype and offset in elements."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -31,24 +31,24 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What a program may set: ``torch.backends.cuda``, ``sdpa_kernel``, determinism, grad mode."""
+    """A program's settings: ``torch.backends.cuda``, ``sdpa_kernel``, determinism, grad mode."""
 
     flash: bool = True
     efficient: bool = True
     math: bool = True
     cudnn: bool = True
     order: tuple[str, ...] = ORDER
-    deterministic: bool = False  # and not merely warned of
+    deterministic: bool = False  # not with ``warn_only``
     grad: bool = True
 
     def allows(self, backend: str) -> bool:
-        """Whether that backend is switched on."""
+        """Returns True if that backend is switched on."""
         return backend in {field.name for field in fields(self)} and bool(getattr(self, backend))
 
 
 @dataclass(frozen=True, slots=True)
 class SdpParams:
-    """One call of ``scaled_dot_product_attention`` on a device."""
+    """A call of ``scaled_dot_product_attention`` on a device."""
 
     query: Described
     key: Described
@@ -60,19 +60,19 @@ class SdpParams:
     enable_gqa: bool = False
     switches: Switches = field(default_factory=Switches)
     has_cudnn: bool = True
-    prefers_cudnn: bool = True  # where the device does; ``TORCH_CUDNN_SDPA_DEPRIORITIZED`` unset
+    prefers_cudnn: bool = True  # False if ``TORCH_CUDNN_SDPA_DEPRIORITIZED`` is set
 
     @property
     def inputs(self) -> tuple[Described, Described, Described]:
-        """Query, key and value."""
+        """Returns query, key and value."""
         return self.query, self.key, self.value
 
     @property
     def trains(self) -> bool:
-        """Whether a gradient is wanted for query, key or value."""
+        """Returns True if query, key or value needs a gradient."""
         return self.switches.grad and any(tensor.requires_grad for tensor in self.inputs)
 
     @property
     def nested(self) -> bool:
-        """Whether query, key or value are jagged."""
+        """Returns True if query, key or value is a nested tensor."""
         return any(tensor.nested for tensor in self.inputs)

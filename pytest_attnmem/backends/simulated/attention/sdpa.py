@@ -1,4 +1,4 @@
-"""``scaled_dot_product_attention`` as a CUDA device does it, on tensors that stand for its own.
+"""``scaled_dot_product_attention`` with the backend and operators of a CUDA device.
 
 Source: ``aten/src/ATen/native/transformers/attention.cpp`` of PyTorch 2.13.
 """
@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from ....profiles import DeviceProfile
-from .math_backend import additive, attend_by_parts
+from .math_backend import additive, math_attention
 from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
 from .select_backend import SelectedBackend, select_backend
 
 _aten = torch.ops.aten
-_FLASH_STEP = 8  # elements that a head dim is a multiple of
-_MASK_STEP = 8  # elements that a mask's rows begin at
+_FLASH_STEP = 8  # a head dim is padded to a multiple of so many elements
+_MASK_STEP = 8  # a mask's rows begin at multiples of so many elements
 
 
 def scaled_dot_product_attention(
@@ -33,16 +33,16 @@ def scaled_dot_product_attention(
     *,
     profile: DeviceProfile,
     has_cudnn: bool = True,
-    note: Callable[[SelectedBackend], None] | None = None,
+    on_select: Callable[[SelectedBackend], None] | None = None,
 ) -> Tensor:
-    """Attend by the backend that PyTorch takes on that device, and by the same operators.
+    """Runs attention with the backend and the operators that PyTorch uses on that device.
 
-    [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable. *note* is told
-    what was chosen, and why the backends before it were not.
+    [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable.
+    ``on_select`` is called with the selected backend.
 
     Raises:
-        RuntimeError: no backend that is switched on can run, or what PyTorch does not accept, in
-            its words.
+        RuntimeError: no backend that is switched on can run, or PyTorch rejects the arguments; the
+            text is PyTorch's.
     """
     given = (query, key, value, attn_mask, dropout_p, is_causal)
     if not _acceptable(query, key, value, attn_mask):
@@ -50,10 +50,10 @@ def scaled_dot_product_attention(
             *given, scale=scale, enable_gqa=enable_gqa
         )
         return refusal
-    asked = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
-    choice = select_backend(asked)
-    if note is not None:
-        note(choice)
+    params = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
+    choice = select_backend(params)
+    if on_select is not None:
+        on_select(choice)
     if choice.backend is None:
         raise RuntimeError(choice.error)
     if choice.backend == FLASH:
@@ -61,7 +61,7 @@ def scaled_dot_product_attention(
     mask = None if attn_mask is None else additive(attn_mask, query.dtype)
     del attn_mask, given
     if choice.backend == MATH:
-        return attend_by_parts(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
+        return math_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
     if choice.backend == EFFICIENT:
         if mask is not None:
             if mask.dtype != query.dtype:
@@ -69,12 +69,12 @@ def scaled_dot_product_attention(
             mask = _aligned(mask).expand(*query.shape[:3], key.shape[2])
         return _first(
             _aten._scaled_dot_product_efficient_attention(
-                query, key, value, mask, asked.trains, dropout_p, is_causal, scale=scale
+                query, key, value, mask, params.trains, dropout_p, is_causal, scale=scale
             )
         )
     return _first(
         _aten._scaled_dot_product_cudnn_attention(
-            query, key, value, mask, asked.trains, dropout_p, is_causal, False, scale=scale
+            query, key, value, mask, params.trains, dropout_p, is_causal, False, scale=scale
         )
     )
 
@@ -91,7 +91,7 @@ def sdp_params(
     profile: DeviceProfile,
     has_cudnn: bool = True,
 ) -> SdpParams:
-    """What PyTorch would decide on now, with the switches as they are."""
+    """Returns the facts for PyTorch's choice, with its current settings."""
     return SdpParams(
         _described(query),
         _described(key),
@@ -108,7 +108,7 @@ def sdp_params(
 
 
 def _acceptable(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-    """``validate_sdpa_input``."""
+    """Returns True if PyTorch accepts the inputs (``validate_sdpa_input``)."""
     return (
         query.dtype == key.dtype == value.dtype
         and min(query.dim(), key.dim(), value.dim()) >= 2
@@ -124,7 +124,7 @@ def _flash(
     is_causal: bool,
     scale: float | None,
 ) -> Tensor:
-    """The head dim is padded outside of the operator, and its gradient with it."""
+    """Runs flash attention; the head dim is padded outside the operator, and so is its gradient."""
     size = query.shape[-1]
     out = _first(
         _aten._scaled_dot_product_flash_attention(
@@ -143,7 +143,7 @@ def _first(results: tuple[Tensor, ...]) -> Tensor:
 
 
 def _padded(tensor: Tensor) -> Tensor:
-    """``pad_last_dim``."""
+    """Returns the tensor with a padded head dim (``pad_last_dim``)."""
     beyond = tensor.shape[-1] % _FLASH_STEP
     if beyond == 0:
         return tensor
@@ -152,9 +152,9 @@ def _padded(tensor: Tensor) -> Tensor:
 
 
 def _aligned(mask: Tensor) -> Tensor:
-    """``preprocess_mask``: a copy with longer rows, unless each begins where kernels can load it.
+    """Returns a copy of the mask with aligned rows, unless they are (``preprocess_mask``).
 
-    A mask whose rows are long enough, but apart, gets a whole step more.
+    If the row length is aligned but the strides are not, the rows grow by a whole step.
     """
     *strides, last = mask.stride()
     if last == 1 and all(stride % _MASK_STEP == 0 for stride in strides):

@@ -1,8 +1,8 @@
-"""Which backend ``scaled_dot_product_attention`` takes on a CUDA device, as PyTorch 2.13 decides.
+"""The choice of a backend for ``scaled_dot_product_attention``, as PyTorch 2.13 makes it.
 
 Source: ``select_sdp_backend`` and the ``can_use_…_attention`` in
-``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``. Nested tensors are left out: of them only
-the composite path is known. No torch.
+``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``. For nested tensors only the math backend
+is modelled. No torch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import constraints
 from .constraints import Constraint
 from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, SdpParams
 
-#: What PyTorch says when nothing that is switched on can run.
+#: PyTorch's errors if no backend that is switched on can run, and if none is switched on.
 NO_KERNEL: Final = "No available kernel. Aborting execution."
 NO_BACKEND: Final = (
     "No viable backend for scaled_dot_product_attention was found. "
@@ -27,126 +27,132 @@ _OFF: Final = "switched off"
 
 @dataclass(frozen=True, slots=True)
 class SelectedBackend:
-    """The backend taken, if any, and why those with precedence over it were not."""
+    """The selected backend, or None, and the reasons against the backends before it."""
 
     backend: str | None
     reasons: Mapping[str, str]
 
     @property
     def error(self) -> str:
-        """What PyTorch raises, as a ``RuntimeError``, where there is no backend."""
+        """Returns the text of PyTorch's ``RuntimeError`` if no backend is selected."""
         off = all(reason == _OFF for reason in self.reasons.values())
         return NO_BACKEND if off else NO_KERNEL
 
 
-def select_backend(asked: SdpParams) -> SelectedBackend:
-    """Decide as the device would."""
+def select_backend(params: SdpParams) -> SelectedBackend:
+    """Returns the backend that PyTorch selects."""
     reasons: dict[str, str] = {}
-    for backend in precedence(asked):
-        if backend == MATH and asked.switches.math:
+    for backend in precedence(params):
+        if backend == MATH and params.switches.math:
             return SelectedBackend(MATH, MappingProxyType(reasons))
-        against = objection(backend, asked)
+        against = objection(backend, params)
         if against is None:
             return SelectedBackend(backend, MappingProxyType(reasons))
         reasons[backend] = against
     return SelectedBackend(None, MappingProxyType(reasons))
 
 
-def precedence(asked: SdpParams) -> tuple[str, ...]:
-    """``priority_order``: on Hopper and data-center Blackwell, cuDNN is first unless reordered."""
-    able = asked.has_cudnn and asked.capability[0] in (9, 10)
-    prefers = able and asked.prefers_cudnn
-    return CUDNN_FIRST if prefers and asked.switches.order == ORDER else asked.switches.order
+def precedence(params: SdpParams) -> tuple[str, ...]:
+    """Returns the backends in the order in which PyTorch tries them (``priority_order``).
+
+    cuDNN is first on Hopper and data-center Blackwell, unless the program sets an order.
+    """
+    able = params.has_cudnn and params.capability[0] in (9, 10)
+    prefers = able and params.prefers_cudnn
+    return CUDNN_FIRST if prefers and params.switches.order == ORDER else params.switches.order
 
 
-def objection(backend: str, asked: SdpParams) -> str | None:
-    """Why that backend cannot take the call, or ``None``."""
-    if not asked.switches.allows(backend):
+def objection(backend: str, params: SdpParams) -> str | None:
+    """Returns the reason why that backend cannot take the call, or None."""
+    if not params.switches.allows(backend):
         return _OFF
     for constraint in _CONSTRAINTS.get(backend, ()):
-        against = constraint(asked)
+        against = constraint(params)
         if against is not None:
             return against
     return None
 
 
-def _at_least_ampere(asked: SdpParams) -> str | None:
-    """``check_flash_attention_hardware_support``, ``check_cudnn_hardware_support``."""
-    if (8, 0) <= asked.capability <= (12, 1):
+def _at_least_ampere(params: SdpParams) -> str | None:
+    """Requires sm 80 to 121 (``check_flash_attention_hardware_support`` and cuDNN's)."""
+    if (8, 0) <= params.capability <= (12, 1):
         return None
-    major, minor = asked.capability
+    major, minor = params.capability
     return f"needs compute capability 8.0 to 12.1, not {major}.{minor}"
 
 
-def _half_precision(asked: SdpParams) -> str | None:
-    """``check_dtypes_low_precision``."""
-    return constraints.of_dtype(
-        asked, constraints.HALVES if asked.capability >= (8, 0) else constraints.HALVES[:1]
+def _half_precision(params: SdpParams) -> str | None:
+    """Requires half precision (``check_dtypes_low_precision``)."""
+    return constraints.supported_dtype(
+        params, constraints.HALVES if params.capability >= (8, 0) else constraints.HALVES[:1]
     )
 
 
-def _single_or_half_precision(asked: SdpParams) -> str | None:
-    """The end of ``can_use_mem_efficient_attention``."""
+def _single_or_half_precision(params: SdpParams) -> str | None:
+    """Requires half or single precision (the end of ``can_use_mem_efficient_attention``)."""
     newer = ("float16", "float32", "bfloat16")
-    return constraints.of_dtype(asked, newer if asked.capability >= (8, 0) else newer[:2])
+    return constraints.supported_dtype(params, newer if params.capability >= (8, 0) else newer[:2])
 
 
-def _no_mask(asked: SdpParams) -> str | None:
-    """``check_for_attn_mask``."""
-    return None if asked.attn_mask is None else "there is a mask"
+def _no_mask(params: SdpParams) -> str | None:
+    """Requires a call without a mask (``check_for_attn_mask``)."""
+    return None if params.attn_mask is None else "there is a mask"
 
 
-def _flash_head_dim(asked: SdpParams) -> str | None:
-    """``check_head_dim_size_flash``."""
-    sizes = [tensor.shape[-1] for tensor in asked.inputs]
+def _flash_head_dim(params: SdpParams) -> str | None:
+    """Requires one head dim, of at most 256 (``check_head_dim_size_flash``)."""
+    sizes = [tensor.shape[-1] for tensor in params.inputs]
     same = sizes[0] == sizes[1] and sizes[0] == sizes[2]
     return None if same and sizes[0] <= 256 else f"head dims {sizes}: need one, of at most 256"
 
 
-def _flash_backward_fits(asked: SdpParams) -> str | None:
-    """``check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120``."""
-    small = (8, 6) <= asked.capability <= (8, 9) or (12, 0) <= asked.capability <= (12, 1)
-    size = asked.query.shape[-1]
-    if not (small and asked.trains) or size <= 192 or (size > 224 and asked.dropout_p == 0):
+def _flash_backward_fits(params: SdpParams) -> str | None:
+    """Requires a small head dim for backward on small devices.
+
+    ``check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120``.
+    """
+    small = (8, 6) <= params.capability <= (8, 9) or (12, 0) <= params.capability <= (12, 1)
+    size = params.query.shape[-1]
+    if not (small and params.trains) or size <= 192 or (size > 224 and params.dropout_p == 0):
         return None
     return f"no backward at head dim {size} on this device"
 
 
-def _square_if_causal(asked: SdpParams) -> str | None:
-    """``check_flash_causal_non_square_seqlens``."""
-    square = asked.query.shape[-2] == asked.key.shape[-2]
-    return "causal, and not square" if asked.is_causal and not square else None
+def _square_if_causal(params: SdpParams) -> str | None:
+    """Requires square scores if causal (``check_flash_causal_non_square_seqlens``)."""
+    square = params.query.shape[-2] == params.key.shape[-2]
+    return "causal, and not square" if params.is_causal and not square else None
 
 
-def _cudnn_is_there(asked: SdpParams) -> str | None:
-    return None if asked.has_cudnn else "cuDNN is not there"
+def _cudnn_is_available(params: SdpParams) -> str | None:
+    return None if params.has_cudnn else "cuDNN is not available"
 
 
-def _cudnn_may_vary(asked: SdpParams) -> str | None:
-    """``check_cudnn_deterministic``."""
-    return "it is not deterministic" if asked.switches.deterministic else None
+def _cudnn_may_vary(params: SdpParams) -> str | None:
+    """Requires that results may vary (``check_cudnn_deterministic``)."""
+    return "cuDNN is not deterministic" if params.switches.deterministic else None
 
 
-def _cudnn_dropout(asked: SdpParams) -> str | None:
-    """``check_cudnn_dropout``."""
-    sixteenths = asked.dropout_p * 16
-    return None if sixteenths == int(sixteenths) else "dropout is no multiple of 1/16"
+def _cudnn_dropout(params: SdpParams) -> str | None:
+    """Requires dropout in sixteenths (``check_cudnn_dropout``)."""
+    sixteenths = params.dropout_p * 16
+    return None if sixteenths == int(sixteenths) else "dropout is not a multiple of 1/16"
 
 
-def _cudnn_shapes(asked: SdpParams) -> str | None:
-    """``check_cudnn_tensor_shapes``, for cuDNN from 9.15.1 on: 2.13 comes with 9.20."""
-    batch, heads, rows, d = asked.query.shape
-    columns, dv = asked.key.shape[2], asked.value.shape[3]
-    limit = 256 if asked.capability == (9, 0) else 128
-    if asked.capability[0] == 10 and d == 192 and dv == 128:
+def _cudnn_shapes(params: SdpParams) -> str | None:
+    """Requires shapes that cuDNN 9.15.1 or later takes (``check_cudnn_tensor_shapes``)."""
+    batch, heads, rows, d = params.query.shape
+    columns, dv = params.key.shape[2], params.value.shape[3]
+    limit = 256 if params.capability == (9, 0) else 128
+    if params.capability[0] == 10 and d == 192 and dv == 128:
         limit = 192
     if batch > 65535 or heads > 65535:
         return "more than 65535 batches or heads"
     if d > limit or dv > limit or d % 8 or dv % 8:
         return f"head dims {d} and {dv}: need multiples of 8, at most {limit}"
     if columns == 1:
-        return "one key alone"
-    return "one query alone, with dropout" if rows == 1 and asked.dropout_p else None
+        return "there is only one key"
+    return "there is only one query, with dropout" if rows == 1 and params.dropout_p else None
 
 
 _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
@@ -175,7 +181,7 @@ _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
             _single_or_half_precision,
         ),
         CUDNN: (
-            _cudnn_is_there,
+            _cudnn_is_available,
             constraints.dense,
             constraints.four_dimensional,
             _cudnn_may_vary,

@@ -1,4 +1,4 @@
-"""Operators that only move elements, and write each once, from and to any layout."""
+"""Rules for operators that copy elements, from and to any layout."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
-from .plan_steps import allocate_outputs, outputs_alone, temporary
+from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import dense_bytes
 
-#: Each is one kernel or several that write to the result (Copy.cu, Shape.cu, ScatterGatherKernel.cu
-#: TriangularOps.cu, UpSample*.cu, and so on).
-ALONE: Final = (
+#: Operators that allocate their outputs and nothing else: all their kernels write to the result
+#: (Copy.cu, Shape.cu, ScatterGatherKernel.cu, TriangularOps.cu, UpSample*.cu, and so on).
+OUTPUTS_ONLY: Final = (
     *("clone", "copy", "copy_", "_to_copy", "cat", "stack", "flip", "repeat", "constant_pad_nd"),
     *("tril", "triu", "diag_embed", "slice_backward", "select_backward", "diagonal_backward"),
     *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
@@ -28,7 +28,7 @@ ALONE: Final = (
 
 
 def _roll(call: OpCall) -> AllocationPlan | None:
-    """Several dimensions are rolled one after the other, of a contiguous input."""
+    """Plans a copy of an input with gaps; a roll of several dimensions is not modelled."""
     x = call.args[0]
     shifts: Any = call.args[1]
     if isinstance(shifts, list | tuple) and len(shifts) != 1:
@@ -38,13 +38,14 @@ def _roll(call: OpCall) -> AllocationPlan | None:
 
 
 def _log_sigmoid(call: OpCall) -> AllocationPlan:
-    """CUDA needs no buffer for the backward, and returns an empty one."""
+    """Plans the result alone: on CUDA the buffer for the backward is empty."""
     return (Output(0),)
 
 
+TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
-        **{f"aten.{name}": outputs_alone for name in ALONE},
+        **{f"aten.{name}": outputs_only for name in OUTPUTS_ONLY},
         "aten.roll.default": _roll,
         "aten.log_sigmoid_forward.default": _log_sigmoid,
     }

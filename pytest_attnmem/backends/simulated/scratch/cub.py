@@ -1,6 +1,6 @@
-"""Temporary storage of CUB's algorithms (CCCL 3.0, as PyTorch 2.13 is built with for CUDA 13).
+"""Temporary storage of CUB's algorithms (CCCL 3.0, used by PyTorch 2.13's builds for CUDA 13).
 
-Storage is several arrays, each rounded up to 256 bytes, and 255 to align them
+A storage is several arrays, each rounded up to 256 bytes, plus 255 bytes to align them
 (``alias_temporaries`` in cub/detail/temporary_storage.cuh).
 """
 
@@ -12,19 +12,19 @@ from typing import Final
 
 from ....profiles import DeviceProfile
 
-#: The oldest compute capability that PyTorch has kernels for in its builds for CUDA 13.
-OLDEST: Final = (7, 5)
+#: The lowest compute capability that PyTorch's builds for CUDA 13 support.
+LOWEST_CAPABILITY: Final = (7, 5)
 
 _ALIGNMENT: Final = 256
-_PADDING: Final = 32  # states of tiles that do not exist, before the first
-_LONGEST: Final = 2**30  # elements that PyTorch lets CUB scan at once (ATen/cuda/cub.cuh)
-_DIGITS: Final = 256  # of a radix of 8 bits
+_PADDING: Final = 32  # extra tile states before the first tile
+_LONGEST: Final = 2**30  # elements that CUB scans at once for PyTorch (ATen/cuda/cub.cuh)
+_DIGITS: Final = 256  # values of a digit of 8 bits
 
-#: Elements that a block scans, by their bytes (cub/device/dispatch/tuning/tuning_scan.cuh).
+#: Elements that a block scans, by itemsize (cub/device/dispatch/tuning/tuning_scan.cuh).
 _SCAN_TILES: Final = MappingProxyType({2: 3840, 4: 1920, 8: 896})
 
-#: Elements that a block sorts in a pass, by bytes of key and value (0: keys alone), before
-#: compute capability 8.0, from it on and from 9.0 on (tuning_radix_sort.cuh).
+#: Elements that a block sorts in a pass, by bytes of key and value (0: no values), for compute
+#: capabilities below 8.0, from 8.0 and from 9.0 on (tuning_radix_sort.cuh).
 _SORT_TILES: Final = MappingProxyType(
     {
         (4, 8): (2816, 3072, 5376),
@@ -44,12 +44,12 @@ def _rounded(nbytes: int) -> int:
 
 
 def scan_storages(count: int, itemsize: int, *, whole: bool) -> Iterator[int]:
-    """Bytes of the storage of an inclusive scan; of each, where PyTorch splits it.
+    """Yields the storage bytes of an inclusive scan, or of each part if PyTorch splits it.
 
     Args:
         count: elements.
         itemsize: bytes of an element.
-        whole: whether status and value of a tile fit one word (numbers but halves).
+        whole: True if status and value of a tile fit one word (all dtypes except halves).
     """
     for start in range(0, count, _LONGEST):
         states = _PADDING - (-min(count - start, _LONGEST) // _SCAN_TILES[itemsize])
@@ -60,29 +60,29 @@ def scan_storages(count: int, itemsize: int, *, whole: bool) -> Iterator[int]:
 
 
 def one_tile(key: int, value: int) -> int:
-    """Elements that one block sorts alone, without storage."""
+    """Returns the number of elements that one block sorts without storage."""
     return 256 * max(19 * 4 // max(key, value), 1)
 
 
 def radix_sort_storage(
     count: int, key: int, value: int, bits: int, profile: DeviceProfile
 ) -> int | None:
-    """Bytes of the storage of a radix sort of pairs, or of keys where the value has none.
+    """Returns the storage bytes of a radix sort of pairs, or of keys alone.
 
-    Nothing where the sort goes by another way, whose storage depends on occupancy.
+    Returns None if CUB uses another algorithm, whose storage depends on occupancy.
 
     Args:
         count: elements.
         key: bytes of a key.
-        value: bytes of a value.
-        bits: of the keys that are looked at.
+        value: bytes of a value; 0 for keys alone.
+        bits: bits of a key that are sorted by.
         profile: the device.
     """
     if count <= one_tile(key, value):
         return 1
     column = 2 if profile.compute_capability >= (9, 0) else profile.compute_capability >= (8, 0)
     tile = _SORT_TILES.get((key, value), (0, 0, 0))[column]
-    if not tile or profile.compute_capability < OLDEST:
+    if not tile or profile.compute_capability < LOWEST_CAPABILITY:
         return None
     passes = -(-bits // 8)
     again = passes > 1
@@ -96,9 +96,9 @@ def radix_sort_storage(
 
 
 def unique_storage(count: int, profile: DeviceProfile) -> int:
-    """Bytes of the storage of a unique-by-key of int64 keys and values.
+    """Returns the storage bytes of a unique-by-key of int64 keys and values.
 
-    As CCCL 3.0 tunes it by compute capability (tuning_unique_by_key.cuh).
+    CCCL 3.0 sets the tile by compute capability (tuning_unique_by_key.cuh).
     """
     capability = profile.compute_capability
     tile = 4928 if capability >= (9, 0) else 1344 if capability == (8, 0) else 320

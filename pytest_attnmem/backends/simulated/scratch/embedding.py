@@ -1,6 +1,6 @@
-"""Embedding and the gradient of its weight.
+"""Rules for embedding and the gradient of its weight.
 
-aten/src/ATen/native/Embedding.cpp, cuda/Embedding.cu and cuda/EmbeddingBackwardKernel.cu.
+Source: aten/src/ATen/native/Embedding.cpp, cuda/Embedding.cu and cuda/EmbeddingBackwardKernel.cu.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from .tensor_bytes import HALVES, copy_bytes
 if TYPE_CHECKING:
     import torch
 
-_ROWS: Final = 10  # of one index that a warp adds up (NROWS_PER_THREAD)
+_ROWS: Final = 10  # rows of an index that a warp adds up (NROWS_PER_THREAD)
 _SCALAR: Final = 8
-_AT_ONCE: Final = 3072  # indices up to here are not sorted
+_UNSORTED: Final = 3072  # up to so many indices are added unsorted
 
 
 def _forward(call: OpCall) -> AllocationPlan:
-    """``index_select`` by contiguous indices."""
+    """Plans ``index_select`` with contiguous indices."""
     return temporary("contiguous indices", copy_bytes(call.args[1]), allocate_outputs(call))
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
-    """Few indices are added at once; many are sorted, and split into segments of one index."""
+    """Plans the gradient: few indices are added at once; many are sorted and split by index."""
     grad, indices, weights, _padding, scale = call.args
     count = indices.numel()
     if scale and count:
         return None
-    many: AllocationPlan | None = allocate_outputs(call)
-    if count > _AT_ONCE:
-        many = _sorted(call, grad, indices, weights)
-    if many is None:
+    added: AllocationPlan | None = allocate_outputs(call)
+    if count > _UNSORTED:
+        added = _sorted(call, grad, indices, weights)
+    if added is None:
         return None
     return temporary(
         "contiguous indices",
         copy_bytes(indices),
-        temporary("contiguous gradient", copy_bytes(grad), many),
+        temporary("contiguous gradient", copy_bytes(grad), added),
     )
 
 
@@ -85,9 +85,9 @@ def _sorted(
 def _sums(
     call: OpCall, grad: torch.Tensor, weights: int, segments: int, partial: int, index: int
 ) -> AllocationPlan:
-    """Partial sums of a segment each; or, where a few indices have many rows, none.
+    """Plans a partial sum for each segment, unless a few indices have many rows.
 
-    Then the rows are added atomically, into a float tensor where the gradient is of halves.
+    Then the rows are added atomically, into a float tensor if the gradient has half precision.
     """
     columns = grad.shape[-1]
     lanes = -(-columns // 32) * 32

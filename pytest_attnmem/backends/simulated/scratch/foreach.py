@@ -1,4 +1,4 @@
-"""Operators over lists of tensors, as optimizers use them (native/cuda/MultiTensorApply.cuh)."""
+"""Rules for operators over lists of tensors, for optimizers (native/cuda/MultiTensorApply.cuh)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import Final
 
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, outputs_alone, temporary
-from .tensor_bytes import wider
+from .plan_steps import allocate_outputs, outputs_only, temporary
+from .tensor_bytes import accumulate_type
 
-_CHUNK: Final = 65_536  # elements of a tensor that a block takes
+_CHUNK: Final = 65_536  # elements of a tensor for one block
 
 _UNARY: Final = (
     *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
@@ -27,9 +27,10 @@ FUSED: Final = (
 
 
 def _norm(call: OpCall) -> AllocationPlan | None:
-    """A partial sum for every chunk of every tensor, as many as the longest has (ForeachReduceOp).
+    """Plans a partial sum for each chunk; every tensor gets the chunks of the longest one.
 
-    Where types or layouts differ, or the order is none of these, each tensor has a norm of its own.
+    Source: ForeachReduceOp.cu. Tensors that differ in dtype or layout, and norms of other orders,
+    are computed one by one, which is not modelled.
     """
     given = call.args[0]
     order = call.args[1] if len(call.args) > 1 else 2
@@ -37,20 +38,20 @@ def _norm(call: OpCall) -> AllocationPlan | None:
     if not alike or order not in (1, 2, float("inf")) or any(not t.numel() for t in given):
         return None
     chunks = max(-(-t.numel() // _CHUNK) for t in given)
-    partial = len(given) * chunks * wider(given[0].dtype).itemsize
+    partial = len(given) * chunks * accumulate_type(given[0].dtype).itemsize
     return temporary("partial results", partial, allocate_outputs(call))
 
 
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{
-            f"aten._foreach_{name}{suffix}": outputs_alone
+            f"aten._foreach_{name}{suffix}": outputs_only
             for name in (*_UNARY, *_OTHER)
             for suffix in ("", "_")
         },
-        "aten._foreach_zero_": outputs_alone,
-        "aten._foreach_copy_": outputs_alone,
+        "aten._foreach_zero_": outputs_only,
+        "aten._foreach_copy_": outputs_only,
         "aten._foreach_norm": _norm,
-        **{f"aten.{name}": outputs_alone for name in FUSED},
+        **{f"aten.{name}": outputs_only for name in FUSED},
     }
 )

@@ -1,4 +1,4 @@
-"""Reading and writing by indices (aten/src/ATen/native/TensorAdvancedIndexing.cpp, Indexing.cu)."""
+"""Rules for indexing with tensors (TensorAdvancedIndexing.cpp and cuda/Indexing.cu of ATen)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _INDEX: Final = 8
 _SCALAR: Final = 8
 
 
-class Places(NamedTuple):
-    """An index tensor as the kernel takes it: expanded, and as int64."""
+class IndexTensor(NamedTuple):
+    """An index tensor as the kernel reads it: expanded, as int64."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -29,12 +29,12 @@ class Places(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of its elements as int64."""
+        """Returns the bytes of its elements as int64."""
         return prod(self.shape) * _INDEX
 
 
-def _places(indices: Sequence[Any]) -> list[Places] | None:
-    """The indices, expanded to one shape; nothing where a mask makes the shape unknown."""
+def _index_tensors(indices: Sequence[Any]) -> list[IndexTensor] | None:
+    """Returns the indices, expanded to one shape; None if a mask makes the shape unknown."""
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in (torch.int64, torch.int32) for index in given):
         return None
@@ -45,52 +45,52 @@ def _places(indices: Sequence[Any]) -> list[Places] | None:
         expanded = tuple(index.expand(shape).stride())
         if cast and not dense_without_overlap(shape, expanded):
             expanded = contiguous_strides(shape)
-        found.append(Places(shape, expanded, cast))
+        found.append(IndexTensor(shape, expanded, cast))
     return found
 
 
-def _copies(places: Sequence[Places]) -> list[int]:
-    """Bytes of the contiguous copies that are made where strides differ between indices."""
-    if len({place.strides for place in places}) == 1:
-        return [0] * len(places)
-    plain = contiguous_strides(places[0].shape)
-    return [0 if place.strides == plain else place.nbytes for place in places]
+def _copies(indices: Sequence[IndexTensor]) -> list[int]:
+    """Returns the bytes of a copy of each index; strides that differ require contiguous copies."""
+    if len({index.strides for index in indices}) == 1:
+        return [0] * len(indices)
+    plain = contiguous_strides(indices[0].shape)
+    return [0 if index.strides == plain else index.nbytes for index in indices]
 
 
-def _read(call: OpCall) -> AllocationPlan | None:
-    places = _places(call.args[1])
-    if places is None:
+def _get(call: OpCall) -> AllocationPlan | None:
+    indices = _index_tensors(call.args[1])
+    if indices is None:
         return None
-    return _held(places, allocate_outputs(call))
+    return _with_copies(indices, allocate_outputs(call))
 
 
-def _held(places: Sequence[Places], inner: AllocationPlan) -> AllocationPlan:
-    """Casts are replaced by the copies of themselves."""
-    copies = _copies(places)
+def _with_copies(indices: Sequence[IndexTensor], inner: AllocationPlan) -> AllocationPlan:
+    """Returns a plan with the casts or copies of the indices; a copy replaces a cast."""
+    copies = _copies(indices)
     for number, nbytes in reversed(list(enumerate(copies))):
-        cast = places[number].nbytes * places[number].cast
+        cast = indices[number].nbytes * indices[number].cast
         inner = temporary(f"index {number}", nbytes or cast, inner)
     return inner
 
 
-def _write(call: OpCall) -> AllocationPlan | None:
-    """One kernel writes; where values are added, or order matters, places are sorted first."""
-    places = _places(call.args[1])
+def _put(call: OpCall) -> AllocationPlan | None:
+    """Plans a write; the indices are sorted first if values are added or order matters."""
+    indices = _index_tensors(call.args[1])
     accumulate = bool(call.args[3]) if len(call.args) > 3 else False
     accumulate = bool(call.kwargs.get("accumulate", accumulate))
-    if places is None:
+    if indices is None:
         return None
     if accumulate or call.deterministic:
-        added = _sorted(call, places)
+        added = _sorted_put(call, indices)
         return None if added is None else (*allocate_outputs(call), *added)
-    held = [step for step in _held(places, ()) if isinstance(step, Temporary)]
+    held = [step for step in _with_copies(indices, ()) if isinstance(step, Temporary)]
     return (*allocate_outputs(call), *held, *(Free(step.name) for step in held))
 
 
-def _sorted(call: OpCall, places: Sequence[Places]) -> AllocationPlan | None:
-    """``index_put_with_sort_kernel``."""
+def _sorted_put(call: OpCall, places: Sequence[IndexTensor]) -> AllocationPlan | None:
+    """Plans ``index_put_with_sort_kernel``."""
     target, indices, values = call.args[:3]
-    apart = _apart(indices)
+    apart = _are_apart(indices)
     if any(place.cast for place in places) or not values.numel():
         return None
     shape = tuple(target.shape)
@@ -113,30 +113,30 @@ def _sorted(call: OpCall, places: Sequence[Places]) -> AllocationPlan | None:
         Temporary("transposed target", dense_bytes(target) if apart else 0),
     )
     every = count * _INDEX
-    sort = temporary("places", every, temporary("sort", storage, ()))
+    sort = temporary("indices", every, temporary("sort", storage, ()))
     steps: list[Step] = [
         *_linear_index(call, places),
         *(source for source in sources if source.nbytes),
-        Temporary("sorted places", every),
-        Temporary("original places", every),
-        *(step for step in sort if step != Free("places")),
+        Temporary("sorted indices", every),
+        Temporary("original indices", every),
+        *(step for step in sort if step != Free("indices")),
     ]
-    ended = ("places", "original places", "sorted places", "transposed target")
+    ended = ("indices", "original indices", "sorted indices", "transposed target")
     frees = tuple(Free(name) for name in (*ended, "contiguous values", "linear index"))
     return temporary("contiguous target", copy_bytes(target), (*steps, *frees))
 
 
-def _apart(indices: Sequence[Any]) -> bool:
-    """Whether indexed dimensions have others between them, so that they are moved to the front."""
+def _are_apart(indices: Sequence[Any]) -> bool:
+    """Returns True if other dimensions separate the indexed ones, which then move to the front."""
     found = [dim for dim, index in enumerate(indices) if index is not None]
     return found[-1] - found[0] + 1 != len(found)
 
 
-def _linear_index(call: OpCall, places: Sequence[Places]) -> AllocationPlan:
-    """Every index is checked, wrapped, multiplied by its stride, and added to the first."""
+def _linear_index(call: OpCall, indices: Sequence[IndexTensor]) -> AllocationPlan:
+    """Plans the checks of each index, and its product with its stride, added to the first."""
     plan: AllocationPlan = ()
-    for number, place in enumerate(places):
-        extrema = extrema_of_all(place.shape, place.strides, torch.int64, call.profile)
+    for number, index in enumerate(indices):
+        extrema = extrema_of_all(index.shape, index.strides, torch.int64, call.profile)
         check = temporary(
             "largest index",
             _SCALAR,
@@ -151,8 +151,8 @@ def _linear_index(call: OpCall, places: Sequence[Places]) -> AllocationPlan:
         plan += (
             *check,
             Free("smallest index"),
-            Temporary("wrapped index", place.nbytes),
-            Temporary(name, place.nbytes),
+            Temporary("wrapped index", index.nbytes),
+            Temporary(name, index.nbytes),
             Free("wrapped index"),
             *((Free(name),) if number else ()),
         )
@@ -161,9 +161,9 @@ def _linear_index(call: OpCall, places: Sequence[Places]) -> AllocationPlan:
 
 RULES: Final = MappingProxyType[str, Rule](
     {
-        "aten.index.Tensor": _read,
+        "aten.index.Tensor": _get,
         **{
-            f"aten.{name}.default": _write
+            f"aten.{name}.default": _put
             for name in ("index_put", "index_put_", "_unsafe_index_put", "_index_put_impl_")
         },
     }

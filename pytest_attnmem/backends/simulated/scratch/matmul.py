@@ -1,7 +1,7 @@
-"""Matrix products: copies of operands that cuBLAS cannot read, and its workspace.
+"""Rules for matrix products: copies of operands that cuBLAS cannot read, and its workspace.
 
-aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h. cuBLASLt works in the workspace of
-cuBLAS (``TORCH_CUBLASLT_UNIFIED_WORKSPACE``), so either is one workspace a thread and stream.
+Source: aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h. cuBLASLt uses the workspace of
+cuBLAS (``TORCH_CUBLASLT_UNIFIED_WORKSPACE``), so a thread and stream have one workspace for both.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def _matrix_copy(matrix: torch.Tensor) -> int:
-    """Bytes of the copy of a matrix, where neither of its dimensions is one that cuBLAS takes.
+    """Returns the bytes of the copy of a matrix whose strides cuBLAS cannot read.
 
-    ``prepare_matrix_for_cublas``.
+    Source: ``prepare_matrix_for_cublas``.
     """
     shape, strides = tuple(matrix.shape), tuple(matrix.stride())
     if dense_without_overlap(shape, strides):
@@ -34,7 +34,7 @@ def _matrix_copy(matrix: torch.Tensor) -> int:
 def _product(
     call: OpCall, result: torch.Tensor, left: torch.Tensor, right: torch.Tensor
 ) -> AllocationPlan:
-    """One product of matrices: the operands are prepared as the layout of the result has them."""
+    """Plans a matrix product; the layout of the result decides the order of the operands."""
     if result.numel() == 0 or left.numel() == 0:
         return allocate_outputs(call)
     row_major = result.is_contiguous() or not dense_without_overlap(result.shape, result.stride())
@@ -67,7 +67,7 @@ def _addmm(call: OpCall) -> AllocationPlan:
 
 
 def _result(call: OpCall) -> torch.Tensor:
-    """The tensor written to: a new one, ``out``, or the first argument of an in-place operator."""
+    """Returns the result: a new tensor, ``out``, or the first argument of an in-place operator."""
     if "out" in call.kwargs:
         out: torch.Tensor = call.kwargs["out"]
         return out
@@ -76,7 +76,7 @@ def _result(call: OpCall) -> torch.Tensor:
 
 
 def _batch_copy(batch: torch.Tensor, row_major: bool, rows: int, columns: int) -> int:
-    """Bytes of the copy of a batch of matrices (``prepare_batch_matrix_for_cublas``)."""
+    """Returns the bytes of the copy of a batch (``prepare_batch_matrix_for_cublas``)."""
     strides = tuple(batch.stride())
     fast, leading = (2, 1) if row_major else (1, 2)
     if strides[fast] == 1 and strides[leading] >= max(1, rows):
@@ -88,7 +88,7 @@ def _batch_copy(batch: torch.Tensor, row_major: bool, rows: int, columns: int) -
 
 
 def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> AllocationPlan:
-    """A product of matrices for each of a batch."""
+    """Plans a batch of matrix products."""
     result = _result(call)
     if result.numel() == 0 or left.shape[2] == 0:
         return allocate_outputs(call)
@@ -113,7 +113,7 @@ def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> Allocatio
 
 
 def _bmm(call: OpCall) -> AllocationPlan:
-    """Of columns by rows, an outer product is no matter for cuBLAS."""
+    """Plans a batch of products; outer products do not use cuBLAS."""
     left, right = call.args[:2]
     if left.shape[2] == 1 and _result(call).is_contiguous():
         return allocate_outputs(call)
@@ -126,7 +126,7 @@ def _baddbmm(call: OpCall) -> AllocationPlan:
 
 
 def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
-    """A matrix by a vector: gemv reads no repeated vector, and no matrix with gaps in both ways."""
+    """Plans a matrix-vector product, with copies of operands that gemv cannot read."""
     result = _result(call)
     if result.numel() == 0 or matrix.numel() == 0:
         return allocate_outputs(call)

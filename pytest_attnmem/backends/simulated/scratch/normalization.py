@@ -1,4 +1,4 @@
-"""Layer and RMS normalization (aten/src/ATen/native/cuda/layer_norm_kernel.cu)."""
+"""Rules for layer and RMS normalization (aten/src/ATen/native/cuda/layer_norm_kernel.cu)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .plan_steps import temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, copy_bytes, wider
+from .tensor_bytes import HALVES, accumulate_type, copy_bytes
 from .tensor_iterator import reduction
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _MANY_ROWS: Final = 64 * 1024
 _WARP: Final = 32
-_ROWS: Final = 32  # that a block of threads adds up
-_BLOCKS: Final = 32 * 1024  # at most in a grid
+_ROWS: Final = 32  # rows that a block of threads adds up
+_BLOCKS: Final = 32 * 1024  # the most blocks of a grid
 
 
 def _forward(call: OpCall) -> AllocationPlan:
-    """Contiguous input, then weight and bias; statistics are held in a wider type."""
+    """Plans contiguous input, weight and bias, then the results, with wider statistics."""
     x, shape, weight, bias = call.args[:4]
     rows = _rows(x, shape)
     return temporary(
@@ -37,7 +37,7 @@ def _forward(call: OpCall) -> AllocationPlan:
 
 
 def _results(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan:
-    statistics = rows * wider(x.dtype).itemsize
+    statistics = rows * accumulate_type(x.dtype).itemsize
     return (
         Output(0),
         *(Output(index, statistics) for index in range(1, len(call.outputs))),
@@ -55,14 +55,14 @@ def _rms_forward(call: OpCall) -> AllocationPlan:
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
-    """Gradients of input, weight and bias, those asked for."""
-    grad, x, shape, _mean, _rstd, weight, bias, wanted = call.args
-    return _gradients(call, grad, x, shape, (bias, weight), wanted)
+    """Plans the requested gradients of input, weight and bias."""
+    grad, x, shape, _mean, _rstd, weight, bias, output_mask = call.args
+    return _gradients(call, grad, x, shape, (bias, weight), output_mask)
 
 
 def _rms_backward(call: OpCall) -> AllocationPlan | None:
-    grad, x, shape, _rstd, weight, wanted = call.args
-    return _gradients(call, grad, x, shape, (weight,), wanted)
+    grad, x, shape, _rstd, weight, output_mask = call.args
+    return _gradients(call, grad, x, shape, (weight,), output_mask)
 
 
 def _gradients(
@@ -71,16 +71,16 @@ def _gradients(
     x: torch.Tensor,
     shape: Any,
     weights: tuple[torch.Tensor | None, ...],
-    wanted: Any,
+    output_mask: Any,
 ) -> AllocationPlan | None:
-    """Copies of input and weights, the results, and a copy of the gradient while they are made."""
+    """Plans copies of input and weights, the results, and meanwhile a copy of the gradient."""
     rows, columns = _rows(x, shape), prod(shape)
     made = tuple(Output(index) for index in range(len(call.outputs)))
-    first, rest = (made[:1], made[1:]) if wanted[0] else ((), made)
+    first, rest = (made[:1], made[1:]) if output_mask[0] else ((), made)
     copied = copy_bytes(grad)
     work: AllocationPlan = (*first, *rest, *temporary("contiguous gradient", copied))
     if rest and rows > _MANY_ROWS and columns // _WARP < call.profile.multiprocessors // 2:
-        if not wanted[1]:  # the kernel then makes no gradient of the bias at all
+        if not output_mask[1]:  # then the kernel makes no gradient of the bias either
             return None
         work = (*first, *_two_steps(call, x, rows, columns, rest, copied))
     for index, weight in enumerate(weights):
@@ -91,13 +91,13 @@ def _gradients(
 def _two_steps(
     call: OpCall, x: torch.Tensor, rows: int, columns: int, rest: AllocationPlan, copied: int
 ) -> AllocationPlan:
-    """Weight gradients of many rows: sums over 32 rows each, which a reduction adds up.
+    """Plans weight gradients of many rows: sums over 32 rows each, which a reduction adds up.
 
-    The results take the place of tensors made before, which are let go one by one.
+    The results replace tensors that were allocated before and are freed one by one.
     """
     size = x.dtype.itemsize
     blocks = min(-(-rows // _ROWS), max(_BLOCKS // -(-columns // _WARP), 1))
-    kernel = ReductionKernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
     loop = reduction((blocks, columns), (columns, 1), size, [size], (0,), False)
     names = tuple(f"gradient {index}" for index in range(len(rest)))
     steps: list[Step] = [Temporary(name, columns * size) for name in names]

@@ -1,4 +1,4 @@
-"""Words to write a plan in."""
+"""The building blocks of allocation plans."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ CUBLAS = Workspace("cublas")
 
 
 def allocate_outputs(call: OpCall, *order: int) -> AllocationPlan:
-    """Outputs in this order, all as they are returned unless told; none where they existed."""
+    """Returns the outputs that are new, in the given order or in that of the results."""
     count = len(call.outputs)
     return tuple(Output(index) for index in order or range(count) if index < count)
 
 
 def temporary(name: str, nbytes: int, *inner: AllocationPlan) -> AllocationPlan:
-    """A temporary that lives as long as what is inside."""
+    """Returns the inner plans with a temporary that is alive around them."""
     steps = tuple(step for plan in inner for step in plan)
     return (Temporary(name, nbytes), *steps, Free(name)) if nbytes else steps
 
 
-def outputs_alone(call: OpCall) -> AllocationPlan:
-    """The rule of an operator that allocates what it returns and nothing else."""
+def outputs_only(call: OpCall) -> AllocationPlan:
+    """Plans an operator that allocates its outputs and nothing else."""
     return allocate_outputs(call)

@@ -1,9 +1,9 @@
-"""Operators known to allocate what they return and nothing else, and how that is known.
+"""Rules for pointwise operators, views, factories and in-place operators.
 
-A pointwise operator is one kernel over a TensorIterator, which casts as it reads and writes
-(aten/src/ATen/native/cuda/Loops.cuh); torch tags it. A view has no memory of its own; its schema
-says so. The rest are listed: most were seen to allocate nothing (``tests/data/cuda``), and a few
-siblings are taken to be like them.
+They allocate their outputs and nothing else. A pointwise operator is one kernel over a
+TensorIterator, which casts as it reads and writes (aten/src/ATen/native/cuda/Loops.cuh); torch tags
+it. A view allocates nothing; its schema shows it. The others are listed: recordings show most of
+them (``tests/data/cuda``), and a few similar operators are assumed to do the same.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import torch
 
+from ..op_arguments import overload
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .arguments import overload
-from .plan_steps import allocate_outputs, outputs_alone, temporary
+from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import dense_bytes
 
-#: Tagged pointwise, but composed of several kernels, or of one after the host has read.
-COMPOSED: Final = frozenset({"aten.equal", "aten.isfinite", "aten.mvlgamma"})
-#: Overloads whose scalar becomes a tensor on the device first.
+#: Tagged pointwise, but with several kernels, or with a read by the host.
+COMPOSITE: Final = frozenset({"aten.equal", "aten.isfinite", "aten.mvlgamma"})
+#: Overloads that first copy a scalar to the device.
 SCALAR_FIRST: Final = frozenset({"Scalar_Tensor", "Scalar_Self", "self_scalar", "x_scalar"})
 
-#: One kernel over a TensorIterator as well, though torch does not tag them.
+#: Also one kernel over a TensorIterator, but not tagged by torch.
 UNTAGGED: Final = (
     *("abs_", "mish_", "floor_divide", "floor_divide_", "hardswish", "hardswish_", "nan_to_num"),
     *("elu_backward", "hardswish_backward", "hardsigmoid_backward", "hardtanh_backward"),
@@ -46,8 +46,8 @@ IN_PLACE: Final = (
 )
 
 
-def by_kind(op: str) -> Rule | None:
-    """The rule of an operator that its tags or its schema tell all about."""
+def rule_by_kind(op: str) -> Rule | None:
+    """Returns the rule of an operator whose tags or schema are enough, else None."""
     if op.startswith("profiler."):
         return _nothing
     operator = overload(op)
@@ -56,14 +56,14 @@ def by_kind(op: str) -> Rule | None:
     if _is_view(operator):
         return _nothing
     packet, _, name = op.rpartition(".")
-    plain = packet not in COMPOSED and name not in SCALAR_FIRST
+    plain = packet not in COMPOSITE and name not in SCALAR_FIRST
     if torch.Tag.pointwise in operator.tags and plain:
-        return outputs_alone
+        return outputs_only
     return None
 
 
 def _is_view(operator: Any) -> bool:
-    """Whether all that it returns is a view of what it was given, written to or not."""
+    """Returns True if every result is a view of an argument."""
     returns = operator._schema.returns
     return bool(returns) and all(
         part.alias_info is not None and not part.alias_info.is_write for part in returns
@@ -75,7 +75,7 @@ def _nothing(call: OpCall) -> AllocationPlan:
 
 
 def _where(call: OpCall) -> AllocationPlan:
-    """Both choices are cast to one type first, whole (native/TensorCompare.cpp)."""
+    """Plans casts of both choices to one dtype (native/TensorCompare.cpp)."""
     _condition, first, second = call.args
     dtype = torch.result_type(first, second)
     casts = tuple(0 if x.dtype == dtype else dense_bytes(x, dtype) for x in (first, second))
@@ -85,7 +85,7 @@ def _where(call: OpCall) -> AllocationPlan:
 
 
 def _is_infinite(call: OpCall) -> AllocationPlan:
-    """Compares magnitudes, of floats (``isinf`` in native/TensorCompare.cpp)."""
+    """Plans the magnitudes of floats (``isinf`` in native/TensorCompare.cpp)."""
     x: torch.Tensor = call.args[0]
     return temporary(
         "magnitudes", dense_bytes(x) * x.dtype.is_floating_point, allocate_outputs(call)
@@ -93,18 +93,19 @@ def _is_infinite(call: OpCall) -> AllocationPlan:
 
 
 def _power_of_scalar(call: OpCall) -> AllocationPlan:
-    """The base becomes a tensor of float64 or int64, unless it is 1 (native/Pow.cpp)."""
+    """Plans a tensor for the base, unless it is 1 (native/Pow.cpp)."""
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
+TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
-        **{f"aten.{name}": outputs_alone for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
+        **{f"aten.{name}": outputs_only for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
         "aten.isinf.default": _is_infinite,
         "aten.pow.Scalar": _power_of_scalar,
         "aten.where.self": _where,
-        "aten._local_scalar_dense.default": outputs_alone,  # a read of the host
-        "aten.max.other": outputs_alone,
-        "aten.min.other": outputs_alone,
+        "aten._local_scalar_dense.default": outputs_only,  # a read of the host
+        "aten.max.other": outputs_only,
+        "aten.min.other": outputs_only,
     }
 )

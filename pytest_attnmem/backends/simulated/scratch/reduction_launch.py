@@ -1,4 +1,4 @@
-"""Reductions: the buffers by which blocks share a sum (aten/src/ATen/native/cuda/Reduce.cuh)."""
+"""The launch of a reduction, and its global buffers (aten/src/ATen/native/cuda/Reduce.cuh)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .tensor_iterator import Reduction
 
 _WARP: Final = 32
 _THREADS: Final = 512  # 256 for complex double
-_VALUES: Final = (16, 256)  # at least and at most per thread, where blocks share an output
+_VALUES: Final = (16, 256)  # the least and most values per thread if blocks share an output
 
 
 @dataclass(frozen=True, slots=True)
 class ReductionKernel:
-    """What a reduction's kernel is compiled for."""
+    """The template parameters of a reduction kernel."""
 
     partial: int  # bytes of a partial result
     unroll: int = 4  # vt0, and the width of vector loads
     threads: int = _THREADS
-    into_output: bool = True  # whether partial results may be kept in the output
+    into_output: bool = True  # True if partial results may be stored in the output
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A reduction's grid, as far as memory depends on it."""
+    """The buffers of a reduction's launch."""
 
     buffer: int  # bytes of partial results in global memory
     semaphores: int  # bytes
@@ -36,27 +36,27 @@ class Launch:
 def blocks_plan(
     loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile, name: str = ""
 ) -> AllocationPlan:
-    """What a reduction allocates beyond its outputs (``gpu_reduce_kernel``)."""
+    """Plans the buffers of a reduction (``gpu_reduce_kernel``)."""
     if loop.numel == 0:
         return ()
     within: list[AllocationPlan] = []
     for part in loop.parts():
-        launch = launched(part, kernel, profile)
+        launch = launch_of(part, kernel, profile)
         semaphores = temporary(name + "semaphores", launch.semaphores)
         within.append(temporary(name + "partial results", launch.buffer, semaphores))
     return temporary(name + "accumulation", _accumulation(loop, kernel), *within)
 
 
 def _accumulation(loop: Reduction, kernel: ReductionKernel) -> int:
-    """Bytes kept between parts of a loop that is too long for 32-bit indices."""
+    """Returns the bytes kept between the parts of a loop too long for 32-bit indices."""
     if kernel.into_output or loop.indexed_by_32_bits() or loop.out_itemsize >= kernel.partial:
         return 0
     extents = (size * stride for size, stride in zip(loop.shape, loop.out, strict=True))
     return max(loop.out_itemsize, *extents) // loop.out_itemsize * kernel.partial
 
 
-def launched(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -> Launch:
-    """The grid that PyTorch takes (``setReduceConfig``)."""
+def launch_of(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -> Launch:
+    """Returns the launch that PyTorch chooses (``setReduceConfig``)."""
     results = loop.results
     inputs = loop.numel // results
     rank, reduced = len(loop.shape), loop.reduced
@@ -92,7 +92,7 @@ def launched(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -
 
 
 def _output_vector(loop: Reduction) -> int:
-    """How many outputs a thread computes, from the alignment of its loads."""
+    """Returns the number of outputs per thread, which depends on the alignment of loads."""
     vector = 4
     first = loop.reduced
     strides = [s for dim, s in enumerate(loop.input) if dim != first]
@@ -103,14 +103,14 @@ def _output_vector(loop: Reduction) -> int:
 
 
 def _block(width: int, height: int, threads: int) -> tuple[int, int]:
-    """Threads of a block in both directions (``set_block_dimension``)."""
+    """Returns the width and height of a block, in threads (``set_block_dimension``)."""
     wide, high = (_power_of_2(size) if size < threads else threads for size in (width, height))
     block_y = min(high, threads // min(wide, _WARP))
     return min(wide, threads // block_y), block_y
 
 
 def _power_of_2(size: int) -> int:
-    """The largest that is no larger, and 1 at least."""
+    """Returns the largest power of 2 up to ``size``, and at least 1."""
     return 1 << max(size.bit_length() - 1, 0)
 
 

@@ -1,4 +1,4 @@
-"""Sums, extrema, norms, moments and what is made of them (aten/src/ATen/native/ReduceOps.cpp)."""
+"""Rules for sums, extrema, norms and moments (aten/src/ATen/native/ReduceOps.cpp)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
-from .arguments import argument
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wider, wrapped
+from .tensor_bytes import HALVES, accumulate_type, dense_bytes, layout, row_stride, wrap_dim
 from .tensor_iterator import Reduction, reduction
 
 
@@ -26,30 +26,33 @@ def loop_over(
     like: torch.dtype | None = None,
     into: torch.Tensor | None = None,
 ) -> Reduction:
-    """The loop that reduces a tensor, or the copy of it that has this type, into a given one."""
+    """Returns the loop that reduces a tensor, or its copy of dtype ``like``.
+
+    ``into`` is the output if it exists already.
+    """
     shape, strides, offset = layout(tensor, like)
     size = (like or tensor.dtype).itemsize
     existing = None if into is None else into.stride()
     return reduction(shape, strides, size, out, tuple(dims), keepdim, offset, existing)
 
 
-def all_or(tensor: torch.Tensor, dims: Any) -> tuple[int, ...]:
-    """The dimensions meant by a number, a list, or nothing."""
+def dims_or_all(tensor: torch.Tensor, dims: Any) -> tuple[int, ...]:
+    """Returns the dimensions given by a number or a list, or all of them."""
     rank = tensor.dim()
     if dims is None or (isinstance(dims, list | tuple) and not dims):
         return tuple(range(rank))
     many = dims if isinstance(dims, list | tuple) else [dims]
-    return tuple(wrapped(dim, rank) for dim in many) if rank else ()
+    return tuple(wrap_dim(dim, rank) for dim in many) if rank else ()
 
 
 def _arithmetic(call: OpCall) -> AllocationPlan:
-    """Sums, products, means, norms: partial results are held in a wider type.
+    """Plans sums, products, means and norms, whose partial results have the accumulation dtype.
 
-    Where the type of the input is not that of the sum, the whole input is cast first, except for
-    halves that are summed to float.
+    If the dtype of the sum is not that of the input, the whole input is cast first, except for
+    half precision summed to float.
     """
     x: torch.Tensor = call.args[0]
-    dims, into = all_or(x, argument(call, "dim")), argument(call, "out")
+    dims, into = dims_or_all(x, argument(call, "dim")), argument(call, "out")
     out_dtype = _result_dtype(call, x) if into is None else into.dtype
     cast = None
     if x.dtype != out_dtype and not (x.dtype in HALVES and out_dtype == torch.float32):
@@ -57,14 +60,14 @@ def _arithmetic(call: OpCall) -> AllocationPlan:
     dtype = cast or x.dtype
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [out_dtype.itemsize], cast, into)
     kernel = ReductionKernel(
-        wider(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype
+        accumulate_type(dtype).itemsize, into_output=dtype not in HALVES or out_dtype != dtype
     )
     steps = blocks_plan(loop, kernel, call.profile)
     return (*allocate_outputs(call), *temporary("cast", dense_bytes(x, cast) if cast else 0, steps))
 
 
 def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
-    """The type asked for, or int64 for the sum of integers."""
+    """Returns the requested dtype, or int64 for the sum of integers."""
     asked = argument(call, "dtype")
     if isinstance(asked, torch.dtype):
         return asked
@@ -74,9 +77,9 @@ def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
 
 
 def _extremum(call: OpCall) -> AllocationPlan:
-    """``amax``, ``amin``, and ``max`` and ``min`` of everything."""
+    """Plans ``amax``, ``amin``, and ``max`` and ``min`` of all elements."""
     x: torch.Tensor = call.args[0]
-    dims, size = all_or(x, argument(call, "dim")), x.dtype.itemsize
+    dims, size = dims_or_all(x, argument(call, "dim")), x.dtype.itemsize
     into = argument(call, "out")
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size], into=into)
     return (
@@ -86,9 +89,9 @@ def _extremum(call: OpCall) -> AllocationPlan:
 
 
 def _extremum_with_index(call: OpCall) -> AllocationPlan:
-    """``max.dim`` and ``min.dim``: a value and where it is, 16 bytes together."""
+    """Plans ``max.dim`` and ``min.dim``: a value and its index take 16 bytes."""
     x: torch.Tensor = call.args[0]
-    dims = all_or(x, argument(call, "dim"))
+    dims = dims_or_all(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [x.dtype.itemsize, 8])
     return (
         *allocate_outputs(call),
@@ -97,7 +100,7 @@ def _extremum_with_index(call: OpCall) -> AllocationPlan:
 
 
 def _index_of_extremum(call: OpCall) -> AllocationPlan:
-    """``argmax`` and ``argmin``; of everything, the input is taken as one row."""
+    """Plans ``argmax`` and ``argmin``; without a dimension, the input is one row."""
     x: torch.Tensor = call.args[0]
     dim = argument(call, "dim")
     kernel = ReductionKernel(16, into_output=False)
@@ -107,12 +110,12 @@ def _index_of_extremum(call: OpCall) -> AllocationPlan:
         steps = blocks_plan(row, kernel, call.profile)
         copy = dense_bytes(x) if stride is None else 0
         return (*allocate_outputs(call), *temporary("one row", copy, steps))
-    loop = loop_over(x, all_or(x, dim), bool(argument(call, "keepdim")), [8])
+    loop = loop_over(x, dims_or_all(x, dim), bool(argument(call, "keepdim")), [8])
     return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
 
 
 def _extrema(call: OpCall) -> AllocationPlan:
-    """``aminmax``: both, side by side; of everything, of a contiguous input."""
+    """Plans ``aminmax``; without a dimension, the input is made contiguous."""
     x: torch.Tensor = call.args[0]
     if argument(call, "dim") is None:
         return (
@@ -120,7 +123,7 @@ def _extrema(call: OpCall) -> AllocationPlan:
             *extrema_of_all(x.shape, x.stride(), x.dtype, call.profile),
         )
     size = x.dtype.itemsize
-    dims = all_or(x, argument(call, "dim"))
+    dims = dims_or_all(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size, size])
     kernel = ReductionKernel(2 * size, into_output=False)
     return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
@@ -129,7 +132,7 @@ def _extrema(call: OpCall) -> AllocationPlan:
 def extrema_of_all(
     shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, profile: DeviceProfile
 ) -> AllocationPlan:
-    """What finding both extrema of a tensor of this layout takes."""
+    """Plans the minimum and maximum of all elements of a tensor of this layout."""
     count, size = prod(shape), dtype.itemsize
     loop = reduction((count,), (1,), size, [size, size], (0,), False)
     copy = 0 if row_stride(shape, strides) == 1 else count * size
@@ -138,9 +141,9 @@ def extrema_of_all(
 
 
 def _moments(call: OpCall) -> AllocationPlan:
-    """Variances: Welford's mean, sum of squares and two counts (native/SharedReduceOps.h)."""
+    """Plans variances: Welford's mean, sum of squares and two counts (SharedReduceOps.h)."""
     x: torch.Tensor = call.args[0]
-    dims = all_or(x, argument(call, "dim"))
+    dims = dims_or_all(x, argument(call, "dim"))
     size = x.dtype.itemsize
     count = 2 if "mean" in call.op else 1
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size] * count)
@@ -148,23 +151,23 @@ def _moments(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
 
 
-def _truth(call: OpCall) -> AllocationPlan:
-    """``any`` and ``all``: a byte each."""
+def _any_or_all(call: OpCall) -> AllocationPlan:
+    """Plans ``any`` and ``all``: a byte for each result."""
     x: torch.Tensor = call.args[0]
-    dims = all_or(x, argument(call, "dim"))
+    dims = dims_or_all(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [1])
     return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(1), call.profile))
 
 
 def _log_sum_exp(call: OpCall) -> AllocationPlan:
-    """The largest, the differences' exponentials, and their sum."""
+    """Plans the largest elements, the exponentials of the differences, and their sum."""
     x: torch.Tensor = call.args[0]
-    dims, keepdim = all_or(x, call.args[1]), bool(argument(call, "keepdim"))
+    dims, keepdim = dims_or_all(x, call.args[1]), bool(argument(call, "keepdim"))
     size = x.dtype.itemsize
     rows = prod(1 if dim in dims else n for dim, n in enumerate(x.shape))
     largest = loop_over(x, dims, True, [size])
     total = loop_over(x, dims, keepdim, [size], x.dtype)
-    kernel = ReductionKernel(wider(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
     return temporary(
         "largest",
         rows * size,
@@ -193,8 +196,8 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.argmin": _index_of_extremum,
         "aten.aminmax": _extrema,
         **{f"aten.{name}": _moments for name in ("var", "std", "var_mean", "std_mean")},
-        "aten.any": _truth,
-        "aten.all": _truth,
+        "aten.any": _any_or_all,
+        "aten.all": _any_or_all,
         "aten.logsumexp": _log_sum_exp,
     }
 )

@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extrema (aten/src/ATen/native/cuda/ScanUtils.cuh)."""
+"""Rules for cumulative sums, products and extrema (aten/src/ATen/native/cuda/ScanUtils.cuh)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .arguments import argument
-from .cub import OLDEST, scan_storages
+from .cub import LOWEST_CAPABILITY, scan_storages
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrapped
+from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrap_dim
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int64)
 
 
 def _scan(call: OpCall) -> AllocationPlan | None:
-    """The input is cast, made contiguous, and scanned by CUB where it is a single row."""
+    """Plans a cast and a contiguous copy of the input; CUB scans a single row."""
     x: torch.Tensor = call.args[0]
     dtype = _dtype(call, x)
     if dtype not in SCANNED or not _plain_target(call):
@@ -27,9 +27,9 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     cast = 0 if x.dtype == dtype else dense_bytes(x, dtype)
     shape, strides, _ = layout(x, dtype if cast else None)
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
-    single = x.numel() == x.shape[wrapped(call.args[1], x.dim())]
+    single = x.numel() == x.shape[wrap_dim(call.args[1], x.dim())]
     ordered = call.deterministic and dtype.is_floating_point and "cumsum" in call.op
-    if single and (ordered or call.profile.compute_capability < OLDEST):
+    if single and (ordered or call.profile.compute_capability < LOWEST_CAPABILITY):
         return None
     scans: AllocationPlan = ()
     if single:
@@ -53,7 +53,7 @@ def _plain_target(call: OpCall) -> bool:
 
 
 def _extremum(call: OpCall) -> AllocationPlan | None:
-    """``cummax`` and ``cummin``: of a contiguous input."""
+    """Plans ``cummax`` and ``cummin``, with a contiguous copy of the input."""
     x: torch.Tensor = call.args[0]
     return (
         (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x)))

@@ -1,4 +1,4 @@
-"""Softmax and its backward (aten/src/ATen/native/cuda/SoftMax.cu)."""
+"""Rules for softmax and its backward (aten/src/ATen/native/cuda/SoftMax.cu)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .tensor_iterator import contiguous_strides, result_strides
 
 
 def _forward(call: OpCall) -> AllocationPlan:
-    """Of a contiguous input."""
+    """Plans the result, with a contiguous copy of the input."""
     x: torch.Tensor = call.args[0]
     return (*allocate_outputs(call), *temporary("contiguous input", copy_bytes(x)))
 
 
 def _log_backward(call: OpCall) -> AllocationPlan:
-    """Of contiguous gradient and output."""
+    """Plans the gradient, with contiguous copies of the incoming gradient and the output."""
     grad, output = call.args[:2]
     return (
         *allocate_outputs(call),
@@ -33,7 +33,7 @@ def _log_backward(call: OpCall) -> AllocationPlan:
 
 
 def _backward(call: OpCall) -> AllocationPlan:
-    """``grad * output`` is a whole tensor; it and the output are made contiguous."""
+    """Plans ``grad * output``, and contiguous copies of it and of the output."""
     grad, output = call.args[:2]
     product = dense_bytes(output, torch.result_type(grad, output))
     strides = result_strides(output.shape, (grad.stride(), output.stride()))

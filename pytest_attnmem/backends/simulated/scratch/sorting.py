@@ -1,23 +1,23 @@
-"""Sorting (aten/src/ATen/native/cuda/Sort.cpp and Sort.cu)."""
+"""Rules for sorting (aten/src/ATen/native/cuda/Sort.cpp and Sort.cu)."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .arguments import argument
 from .cub import radix_sort_storage
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import copy_bytes, wrapped
+from .tensor_bytes import copy_bytes, wrap_dim
 
 if TYPE_CHECKING:
     import torch
 
 _INDEX: Final = 8
-_SMALL: Final = 4096  # rows up to here are sorted by one block each
-_SEGMENTED: Final = 128  # rows from here on are sorted segment by segment
-#: Rows at most, and the length from which on each is shared by blocks (``mbtopk::should_use``).
+_SMALL: Final = 4096  # one block sorts a row of up to so many elements
+_SEGMENTED: Final = 128  # from so many rows on, a segmented sort is used
+#: The most rows, and the length from which blocks share a row (``mbtopk::should_use``).
 _SHARED: Final = (
     *((20, 20_000), (40, 10_000), (80, 8000), (200, 5000), (800, 3000), (4000, 800)),
     (2**63, 400),
@@ -26,11 +26,11 @@ _LARGEST: Final = 2**31 - 1
 
 
 def _sort(call: OpCall) -> AllocationPlan | None:
-    """Short rows in place; a long row, or a few, by radix sort; many by segmented radix sort."""
+    """Plans a sort: short rows in one block each, up to 127 long rows by radix sort."""
     x: torch.Tensor = call.args[0]
     if not call.outputs or x.numel() == 0 or x.dim() == 0:
         return allocate_outputs(call) if call.outputs else None
-    dim = wrapped(argument(call, "dim"), x.dim())
+    dim = wrap_dim(argument(call, "dim"), x.dim())
     length = x.shape[dim]
     rows = x.numel() // length
     if length <= _SMALL:
@@ -64,14 +64,15 @@ def _rows(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
 
 
 def _top(call: OpCall) -> AllocationPlan | None:
-    """One block finds the largest of a row, unless rows are long for their number.
+    """Plans ``topk`` by one block for each row.
 
-    TensorTopK.cu: several blocks then share a row, by counts that depend on occupancy.
+    If rows are long for their number, several blocks share a row, with counts that depend on
+    occupancy, which is not modelled (TensorTopK.cu).
     """
     x: torch.Tensor = call.args[0]
     if x.dim() == 0 or x.numel() == 0 or call.args[1] > _SMALL // 2:
         return None
-    length = x.shape[wrapped(argument(call, "dim"), x.dim())]
+    length = x.shape[wrap_dim(argument(call, "dim"), x.dim())]
     rows = x.numel() // length
     longest = next(limit for most, limit in _SHARED if rows <= most)
     if length >= longest:

@@ -1,4 +1,4 @@
-"""What a kernel asks of its tensors."""
+"""Sizes, dtypes and layouts of tensors, as kernels need them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def dense_bytes(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> int:
-    """Of its elements without gaps, as this type or as its own."""
+    """Returns the bytes of the elements without gaps, in ``dtype`` or in the tensor's own."""
     return tensor.numel() * (dtype or tensor.dtype).itemsize
 
 
 def copy_bytes(tensor: torch.Tensor) -> int:
-    """Of the copy that ``contiguous()`` makes: 0 where it makes none."""
+    """Returns the bytes of the copy that ``contiguous()`` makes; 0 if it makes none."""
     return 0 if tensor.is_contiguous() else dense_bytes(tensor)
 
 
-def wider(dtype: torch.dtype) -> torch.dtype:
-    """What sums of this type are held in on CUDA (ATen/AccumulateType.h)."""
+def accumulate_type(dtype: torch.dtype) -> torch.dtype:
+    """Returns the dtype in which CUDA accumulates sums (ATen/AccumulateType.h)."""
     return torch.float32 if dtype in HALVES else dtype
 
 
 def dense_without_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements fill a range of memory, each once (c10/core/TensorImpl.cpp)."""
+    """Returns True if the elements fill a range of memory, each once (c10/core/TensorImpl.cpp)."""
     expected = 1
     for stride, size in sorted(
         (stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1
@@ -37,8 +37,8 @@ def dense_without_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def wrapped(dim: int, rank: int) -> int:
-    """A dimension counted from the front."""
+def wrap_dim(dim: int, rank: int) -> int:
+    """Returns the dimension, counted from the front."""
     return dim % rank if rank else 0
 
 
@@ -46,7 +46,7 @@ Layout = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def layout(tensor: torch.Tensor, like: torch.dtype | None = None) -> Layout:
-    """Shape, strides and first element of a tensor, or of what ``to(like)`` makes of it."""
+    """Returns shape, strides and first element of a tensor, or of its copy by ``to(like)``."""
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     if like is None:
         return shape, strides, int(tensor.storage_offset())
@@ -54,9 +54,9 @@ def layout(tensor: torch.Tensor, like: torch.dtype | None = None) -> Layout:
 
 
 def kept_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a result that keeps its input's order of dimensions, without gaps.
+    """Returns the strides of a result that keeps the order of dimensions, without gaps.
 
-    As ``empty_like`` with ``torch.preserve_format`` and pointwise operators have them.
+    ``empty_like`` with ``torch.preserve_format`` and pointwise operators make such results.
     """
     if dense_without_overlap(shape, strides):
         return tuple(strides)
@@ -69,7 +69,7 @@ def kept_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...
 
 
 def row_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
-    """The stride of the row that a tensor can be viewed as; nothing where it cannot be."""
+    """Returns the stride of the tensor viewed as one row; None if it has no such view."""
     stride, extent = 1, 1
     for size, step in reversed([pair for pair in zip(shape, strides, strict=True) if pair[0] != 1]):
         if extent == 1:

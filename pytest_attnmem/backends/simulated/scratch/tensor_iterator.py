@@ -1,4 +1,4 @@
-"""How PyTorch orders and joins the dimensions of a reduction (aten/src/ATen/TensorIterator.cpp)."""
+"""The loop of a reduction, as TensorIterator makes it (aten/src/ATen/TensorIterator.cpp)."""
 
 from __future__ import annotations
 
@@ -8,59 +8,59 @@ from math import prod
 from typing import Final
 
 _LARGEST: Final = 2**31 - 1
-_ALIGNED: Final = 4  # elements that one load takes at most
-_HELD: Final = 2**40  # no device holds more bytes; a loop over more has too many parts to list
+_ALIGNED: Final = 4  # the most elements of one load
+_DEVICE_BYTES: Final = 2**40  # no device has more; a longer loop has too many parts to list
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A reduction's loop: the fastest dimension first, strides in bytes, 0 where out is reduced."""
+    """A reduction loop: fastest dimension first; strides in bytes, 0 for reduced dimensions."""
 
     shape: tuple[int, ...]
     out: tuple[int, ...]
     input: tuple[int, ...]
     out_itemsize: int
     itemsize: int
-    offset: int  # of the input's first element from an aligned address, in bytes
-    also: tuple[tuple[int, ...], ...] = ()  # strides of further outputs
+    offset: int  # bytes from an aligned address to the first element of the input
+    other_outs: tuple[tuple[int, ...], ...] = ()  # strides of further outputs
 
     @property
     def numel(self) -> int:
-        """Elements read."""
+        """Returns the number of elements read."""
         return prod(self.shape)
 
     @property
     def reduced(self) -> int:
-        """How many dimensions are reduced; they come first."""
+        """Returns the number of reduced dimensions; they come first."""
         return self.out.count(0)
 
     @property
     def results(self) -> int:
-        """Elements of the output."""
+        """Returns the number of elements of the output."""
         pairs = zip(self.shape, self.out, strict=True)
         return prod(size for size, stride in pairs if stride or not size)
 
     @property
     def extent(self) -> int:
-        """The largest number of an element or a byte."""
+        """Returns the largest index of an element or a byte, plus 1."""
         return max(
             self.numel,
             *(
                 1 + sum((size - 1) * step for size, step in zip(self.shape, steps, strict=True))
-                for steps in (self.out, *self.also, self.input)
+                for steps in (self.out, *self.other_outs, self.input)
             ),
         )
 
     def indexed_by_32_bits(self) -> bool:
-        """Whether a kernel can number its elements and bytes by 32-bit integers."""
+        """Returns True if 32-bit integers can index all elements and bytes."""
         return self.extent <= _LARGEST
 
     def parts(self) -> Iterator[Reduction]:
-        """Yields loops small enough for 32 bits, in the order in which they run.
+        """Yields loops small enough for 32-bit indices, in the order in which they run.
 
-        Of a loop over more than a device holds, parts that are alike are yielded once.
+        Equal parts of a loop that is larger than any device are yielded once.
         """
-        yield from self._parts(set() if self.extent > _HELD else None)
+        yield from self._parts(set() if self.extent > _DEVICE_BYTES else None)
 
     def _parts(self, seen: set[Reduction] | None) -> Iterator[Reduction]:
         if seen is not None:
@@ -76,8 +76,8 @@ class Reduction:
         yield from self._part(dim, first, self.shape[dim] - first)._parts(seen)
 
     def _longest(self) -> int:
-        """The dimension with the largest extent in bytes; of equals, the slowest."""
-        rows = (self.out, *self.also, self.input)
+        """Returns the dimension with the largest extent in bytes; the slowest of equals."""
+        rows = (self.out, *self.other_outs, self.input)
         extents = [
             max((size - 1) * row[dim] for row in rows) for dim, size in enumerate(self.shape)
         ]
@@ -99,56 +99,58 @@ def reduction(
     offset: int = 0,
     out_strides: Sequence[int] | None = None,
 ) -> Reduction:
-    """The loop that reduces these dimensions of a tensor.
+    """Returns the loop that reduces dimensions of a tensor.
 
     Args:
-        shape: of the input.
-        strides: of the input, in elements.
-        itemsize: bytes of its elements.
-        out_itemsizes: bytes of the elements of each output.
-        dims: those reduced, counted from the front.
-        keepdim: whether the output keeps them, with size 1.
-        offset: of its first element, in elements from an aligned address.
-        out_strides: of an output that was there before, in elements; others are contiguous.
+        shape: shape of the input.
+        strides: strides of the input, in elements.
+        itemsize: itemsize of the input.
+        out_itemsizes: itemsizes of the outputs.
+        dims: reduced dimensions, counted from the front.
+        keepdim: True if the output keeps them, with size 1.
+        offset: elements from an aligned address to the first element of the input.
+        out_strides: strides of an existing output, in elements; a new one is contiguous.
     """
-    written = _written(shape, dims, keepdim, out_strides)
+    written = _output_strides(shape, dims, keepdim, out_strides)
     of_out = [[stride * out_itemsize for stride in written] for out_itemsize in out_itemsizes]
     sizes = list(shape)
     operands = [*of_out, [stride * itemsize for stride in strides]]
-    order = _order(sizes, operands, len(of_out))
+    order = _reorder_dimensions(sizes, operands, len(of_out))
     sizes = [sizes[dim] for dim in order]
     operands = [[row[dim] for dim in order] for row in operands]
-    _join(sizes, operands)
-    first, *also, last = (tuple(row) for row in operands)
+    _coalesce_dimensions(sizes, operands)
+    first, *other_outs, last = (tuple(row) for row in operands)
     return Reduction(
-        tuple(sizes), first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(also)
+        tuple(sizes), first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(other_outs)
     )
 
 
-def _written(
+def _output_strides(
     shape: Sequence[int], dims: Collection[int], keepdim: bool, strides: Sequence[int] | None
 ) -> list[int]:
-    """The output's strides, in elements, in all dimensions of the input."""
+    """Returns the output's strides, in elements, for all dimensions of the input."""
     if strides is None:
         kept = [1 if dim in dims else size for dim, size in enumerate(shape)]
         strides = contiguous_strides(kept)
     elif not keepdim:
         given = iter(strides)
         strides = [0 if dim in dims else next(given) for dim in range(len(shape))]
-    # A reduced dimension of size 1 has a stride where it is kept, and else has none.
+    # A reduced dimension of size 1 keeps its stride only with keepdim.
     return [
         0 if dim in dims and not (keepdim and shape[dim] == 1) else stride
         for dim, stride in enumerate(strides)
     ]
 
 
-def _order(sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int) -> list[int]:
-    """An insertion sort by stride that bears with ambiguous comparisons."""
+def _reorder_dimensions(
+    sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
+) -> list[int]:
+    """Returns the order of dimensions by an insertion sort that allows ambiguous comparisons."""
     order = list(range(len(sizes)))[::-1]
     for right in range(1, len(order)):
         at = right
         for left in reversed(range(right)):
-            verdict = _slower(order[left], order[at], sizes, operands, outputs)
+            verdict = _compare(order[left], order[at], sizes, operands, outputs)
             if verdict > 0:
                 order[left], order[at] = order[at], order[left]
                 at = left
@@ -157,10 +159,10 @@ def _order(sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
     return order
 
 
-def _slower(
+def _compare(
     a: int, b: int, sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
 ) -> int:
-    """1 where dimension ``a`` belongs behind ``b``, -1 where before, 0 where it cannot be told."""
+    """Returns 1 if dimension ``a`` goes behind ``b``, -1 if before it, 0 if that is ambiguous."""
     for index, strides in enumerate(operands):
         at_a, at_b = strides[a], strides[b]
         if index < outputs and (at_a == 0) != (at_b == 0):
@@ -174,8 +176,8 @@ def _slower(
     return 0
 
 
-def _join(sizes: list[int], operands: list[list[int]]) -> None:
-    """Make one dimension of neighbours that lie one after the other in every operand."""
+def _coalesce_dimensions(sizes: list[int], operands: list[list[int]]) -> None:
+    """Joins neighbouring dimensions that are contiguous in every operand."""
     if len(sizes) <= 1:
         return
     last = 0
@@ -198,23 +200,23 @@ def _join(sizes: list[int], operands: list[list[int]]) -> None:
 
 
 def result_strides(shape: Sequence[int], inputs: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The strides, in elements, of a pointwise result of inputs of one shape."""
-    order = _order(shape, [list(strides) for strides in inputs], 0)
+    """Returns the strides, in elements, of a pointwise result of inputs of one shape."""
+    order = _reorder_dimensions(shape, [list(strides) for strides in inputs], 0)
     strides, step = [0] * len(shape), 1
     for dim in order:
         strides[dim] = step
         step *= shape[dim]
-    return tuple(contiguous_strides(shape) if _only(shape, strides) else strides)
+    return tuple(contiguous_strides(shape) if _is_contiguous(shape, strides) else strides)
 
 
-def _only(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements lie as in a contiguous tensor: sizes of 1 may have any stride."""
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Returns True if the tensor is contiguous; dimensions of size 1 may have any stride."""
     plain = contiguous_strides(shape)
     return all(size == 1 or a == b for size, a, b in zip(shape, strides, plain, strict=True))
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a tensor without gaps whose last dimension is the fastest."""
+    """Returns the strides of a contiguous tensor."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)

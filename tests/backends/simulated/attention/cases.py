@@ -1,7 +1,7 @@
-"""Calls of attention, as few words as they need: what is recorded on a device and replayed here.
+"""Calls of attention, recorded on the null device and replayed here.
 
-A case is a mapping of what differs from ``USUAL``. ``call`` makes the tensors, on any device, real
-or fake, and ``operator`` the arguments of one operator of it.
+A case is a mapping of the differences from ``USUAL``. ``call`` makes its tensors, on any device,
+real or fake, and ``arguments`` makes the arguments of one of its operators.
 """
 
 import itertools
@@ -29,7 +29,7 @@ MASKS = (None, "bool", "row", "full", "grad", "columns", "key")
 
 
 def tensor(make, heads, length, size, layout):
-    """A [B, heads, length, size] tensor of that layout; *make* is given shapes alone."""
+    """Returns a [B, heads, length, size] tensor of that layout; ``make`` takes a shape."""
     if layout == "BSHD":
         return make(length, heads, size).transpose(1, 2)
     if layout == "packed":
@@ -42,7 +42,7 @@ def tensor(make, heads, length, size, layout):
 
 
 def inputs(case, device):
-    """Query, key, value and mask."""
+    """Returns query, key, value and mask."""
     case = {**USUAL, **case}
     dtype, batch = getattr(torch, case["dtype"]), case["B"]
     heads, length, size, layout = case["H"], case["N"], case["d"], case["layout"]
@@ -76,12 +76,12 @@ def attention_mask(kind, shape, dtype, device):
     return torch.empty(shape, dtype=dtype, device=device, requires_grad=kind == "grad")
 
 
-#: What the decision is asked about: every combination of these, thinned.
+#: The values of each field; the questions are every combination of them, thinned.
 AXES = {
     "dtype": ("float16", "bfloat16", "float32"),
     "d": (64, 32, 96, 100, 128, 192, 200, 256, 264),
     "dv": (None, 128),
-    "mask": (None, None, None, *MASKS),  # what is usual, more often
+    "mask": (None, None, None, *MASKS),  # the usual case, more often
     "causal": (False, True),
     "Hkv": (None, 2),
     "gqa": (False, True),
@@ -104,19 +104,19 @@ AXES = {
         "none",
     ),
 }
-#: One in so many; prime, so that every value of every axis meets every other.
+#: One in so many; prime, so that each value of an axis occurs with each of the others.
 THINNED = 1999
 
 
 def questions():
-    """The cases that the decision is recorded for, in order."""
+    """Yields the cases whose selected backend is recorded, in order."""
     for values in itertools.islice(itertools.product(*AXES.values()), 0, None, THINNED):
         case = dict(zip(AXES, values, strict=True))
         case["N"], case["M"] = case.pop("lengths")
         yield case
 
 
-#: The operators whose allocations are recorded, in parts of like kind.
+#: The shapes, head dims and kinds of the cases whose operators are recorded.
 SHAPES = (
     {},
     {"B": 1, "H": 2, "N": 1000},
@@ -142,7 +142,7 @@ KINDS = (
 
 
 def calls():
-    """The cases of which each operator's allocations are recorded, in order."""
+    """Yields the cases whose operators' allocations are recorded, in order."""
     dtypes = ("float16", "bfloat16", "float32")
     shapes = [{**shape, "d": d} for d in SIZES for shape in SHAPES]
     for index, (shape, kind) in enumerate(itertools.product(shapes, KINDS)):
@@ -185,7 +185,7 @@ VARLENS = (
 
 
 def operator_calls():
-    """Pairs of an operator and a case, in order."""
+    """Yields pairs of an operator and a case, in order."""
     yield from (("_safe_softmax", case) for case in SOFTMAXES)
     for case in VARLENS:
         yield "_flash_attention_forward", case
@@ -202,7 +202,7 @@ def _softmax_arguments(case, device):
 
 
 def _varlen_arguments(operator, case, device):
-    """Many sequences one after the other: N and M are their total length and their number."""
+    """Returns the arguments for concatenated sequences; N and M are total length and count."""
     case = {**USUAL, **case}
     (rows, count), heads, size = case["N"], case["H"], case["d"]
     columns, _ = case["M"] or case["N"]
@@ -219,7 +219,7 @@ def _varlen_arguments(operator, case, device):
 
 
 def arguments(operator, case, device):
-    """What the operator is called with in that case; None where it does not take it."""
+    """Returns the operator's arguments for a case; None if it cannot take the case."""
     if "softmax" in operator:
         return _softmax_arguments(case, device)
     case = {**USUAL, **case}
@@ -287,7 +287,7 @@ BACKENDS = {"math": "MATH", "flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_
 
 
 def attended():
-    """Cases of ``scaled_dot_product_attention`` as a whole, with the backend asked for."""
+    """Returns cases of ``scaled_dot_product_attention``, each with a requested backend."""
     cases = (
         {},
         {"layout": "BSHD"},
@@ -314,7 +314,7 @@ def attended():
 
 
 def call(case, device):
-    """What ``scaled_dot_product_attention`` is given in that case, in order and by name."""
+    """Returns the positional and keyword arguments of ``scaled_dot_product_attention``."""
     case = {**USUAL, **case}
     given = (*inputs(case, device), case["dropout"], case["causal"])
     return given, {"enable_gqa": case["Hkv"] is not None}

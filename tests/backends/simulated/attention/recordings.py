@@ -1,4 +1,4 @@
-"""What ``tests/null/record_attention.py`` saw PyTorch's own CUDA code do on the null device."""
+"""Recordings of PyTorch's own CUDA code on the null device (``tests/null/record_attention.py``)."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ DATA = Path(__file__).parents[3] / "data" / "cuda"
 
 
 def recorded(what):
-    """By device."""
+    """Returns the recorded events or choices by device."""
     return json.loads((DATA / f"attention-{what}.json").read_text("utf-8"))["devices"]
 
 
-class Told:
+class Events:
     """Allocations and frees, in the words of the recordings."""
 
     def __init__(self):
@@ -21,7 +21,7 @@ class Told:
         self.count = 0
 
     def allocate(self, nbytes):
-        """The number of this allocation; none where nothing is allocated."""
+        """Returns the number of the allocation; None if nothing is allocated."""
         if nbytes == 0:
             return None
         self.words.append(f"+{nbytes}")
@@ -33,21 +33,21 @@ class Told:
             self.words.append(f"-{number}")
 
     def follow(self, plan, sizes):
-        """One operator; the numbers of its outputs, whose *sizes* are given, by index."""
-        born, alive = {}, {}
+        """Adds the events of a plan; returns the numbers of its outputs, by index."""
+        outputs, alive = {}, {}
         for step in plan:
             if isinstance(step, Output):
                 nbytes = sizes[step.index] if step.nbytes is None else step.nbytes
-                born[step.index] = self.allocate(nbytes)
+                outputs[step.index] = self.allocate(nbytes)
             elif isinstance(step, Temporary):
                 alive[step.name] = self.allocate(step.nbytes)
             elif isinstance(step, Free):
                 self.free(alive.pop(step.name))
             else:
-                assert isinstance(step, Workspace)  # which is there already
+                assert isinstance(step, Workspace)  # it exists already
         for number in reversed(alive.values()):
             self.free(number)
-        return born
+        return outputs
 
     def __str__(self):
         return " ".join(self.words)

@@ -7,7 +7,9 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pytest_attnmem.backends.simulated.attention import attend
+from pytest_attnmem.backends.simulated.attention.sdpa import (
+    scaled_dot_product_attention as attend,
+)
 from pytest_attnmem.profiles import find_profile
 
 from . import cases
@@ -18,7 +20,7 @@ RECORDED = recorded("calls")
 
 
 def in_any_order(events):
-    """What is freed in a row leaves the same blocks free, whichever came first."""
+    """Returns the events with consecutive frees sorted, because their order does not matter."""
     if events is None:
         return None
     runs = ([*run] for _, run in itertools.groupby(events.split(), key=lambda word: word[0]))
@@ -30,24 +32,24 @@ def simulated(case, backend, device):
     profile = find_profile(device)
     given, keywords = cases.call(case, "cpu")
     with Tracked(profile) as tracked:
-        tracked.know(*(one for one in given if isinstance(one, torch.Tensor)))
+        tracked.add_inputs(*(one for one in given if isinstance(one, torch.Tensor)))
         with sdpa_kernel([getattr(SDPBackend, cases.BACKENDS[backend])]):
             out = attend(*given, **keywords, profile=profile)
-        forward = str(tracked.told)
+        forward = str(tracked.events)
         if not out.requires_grad:
             return forward, None
         grad = torch.empty_like(out)
         tracked.start_over()
         torch.autograd.backward(out, grad)
-        return forward, str(tracked.told)
+        return forward, str(tracked.events)
 
 
 @pytest.mark.parametrize("device", RECORDED)
-def test_every_event_is_that_of_the_device(device):
+def test_the_events_are_the_recorded_ones(device):
     with FakeTensorMode():
         for case, backend, *recorded_events in RECORDED[device]:
-            told = simulated(case, backend, device)
-            for mine, real in zip(told, recorded_events, strict=True):
+            events = simulated(case, backend, device)
+            for mine, real in zip(events, recorded_events, strict=True):
                 assert in_any_order(mine) == in_any_order(real), (case, backend)
 
 
@@ -62,24 +64,24 @@ def only(*backends):
     return sdpa_kernel([getattr(SDPBackend, backend) for backend in backends])
 
 
-def chosen(profile, **others):
-    """What is noted of a plain call."""
-    notes = []
+def selected(profile, **others):
+    """Returns the backend selected for a plain call."""
+    choices = []
     query = empty(2, 4, 256, 64)
-    attend(query, query, query, profile=profile, note=notes.append, **others)
-    (choice,) = notes
+    attend(query, query, query, profile=profile, on_select=choices.append, **others)
+    (choice,) = choices
     return choice
 
 
-def test_the_choice_is_told():
+def test_the_selected_backend_is_reported():
     with FakeTensorMode():
         mask = empty(256, 256)
-        choice = chosen(A100, attn_mask=mask)
+        choice = selected(A100, attn_mask=mask)
         assert (choice.backend, dict(choice.reasons)) == ("efficient", {"flash": "there is a mask"})
-        assert chosen(H100).backend == "cudnn"
-        assert chosen(H100, has_cudnn=False).backend == "flash"
+        assert selected(H100).backend == "cudnn"
+        assert selected(H100, has_cudnn=False).backend == "flash"
         with only("MATH"):
-            assert dict(chosen(A100).reasons) == {
+            assert dict(selected(A100).reasons) == {
                 "flash": "switched off",
                 "efficient": "switched off",
             }
@@ -88,7 +90,7 @@ def test_the_choice_is_told():
 def test_cudnn_is_deprioritized_by_the_environment(monkeypatch):
     monkeypatch.setenv("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
     with FakeTensorMode():
-        assert chosen(H100).backend == "flash"
+        assert selected(H100).backend == "flash"
 
 
 def test_cudnn_is_differentiable_too():
@@ -121,7 +123,7 @@ def test_cudnn_is_differentiable_too():
         (("MATH",), {"Hkv": 3}, {}, "at non-singleton dimension 1"),
     ],
 )
-def test_what_cannot_be_is_refused_in_pytorchs_words(backends, given, others, message):
+def test_an_impossible_call_raises_pytorchs_error(backends, given, others, message):
     with FakeTensorMode(), only(*backends):
         given = cases.inputs(given, "cpu")
         with pytest.raises(RuntimeError, match=message):
@@ -136,7 +138,7 @@ def test_what_cannot_be_is_refused_in_pytorchs_words(backends, given, others, me
         (torch.float16, torch.float32, "invalid dtype for bias - should match query's dtype"),
     ],
 )
-def test_types_that_do_not_go_together_are_refused(key, mask, message):
+def test_dtypes_that_do_not_match_are_refused(key, mask, message):
     with FakeTensorMode():
         query, key = empty(1, 2, 8, 64), empty(1, 2, 8, 64, dtype=key)
         mask = None if mask is None else empty(8, 8, dtype=mask)
@@ -155,7 +157,7 @@ def test_types_that_do_not_go_together_are_refused(key, mask, message):
     ],
 )
 @pytest.mark.parametrize("kind", [None, "causal", torch.bool, torch.float32])
-def test_by_parts_it_computes_attention(shape, others, kind):
+def test_the_math_backend_computes_attention(shape, others, kind):
     query, key, value = (torch.randn(shape, requires_grad=True) for _ in range(3))
     mask = None if kind in (None, "causal") else torch.randn(12, 12).to(kind).tril()
     others = {**others, "is_causal": kind == "causal"}
@@ -170,19 +172,19 @@ def test_by_parts_it_computes_attention(shape, others, kind):
         torch.testing.assert_close(mine, theirs)
 
 
-def test_halves_may_be_added_up_as_they_are():
+def test_half_precision_may_be_accumulated_unwidened():
     query = torch.randn(1, 2, 8, 8, dtype=torch.float16)
     allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
-    told = {}
+    events = {}
     for allow in (False, True):
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allow)
         try:
             with only("MATH"), FakeTensorMode(allow_non_fake_inputs=True), Tracked(A100) as tracked:
-                tracked.know(query)
+                tracked.add_inputs(query)
                 attend(query, query, query, profile=A100)
-                told[allow] = str(tracked.told).split()
+                events[allow] = str(tracked.events).split()
         finally:
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)
-    assert told[False][:3] == ["+512"] * 3
-    assert told[True][:2] == ["+256"] * 2
-    assert "+512" not in told[True]
+    assert events[False][:3] == ["+512"] * 3
+    assert events[True][:2] == ["+256"] * 2
+    assert "+512" not in events[True]

@@ -1,4 +1,4 @@
-"""What attention's operators allocate, against PyTorch's own CUDA code, event by event."""
+"""The plans of attention's operators against PyTorch's own CUDA code, event by event."""
 
 import pytest
 import torch
@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch._subclasses import FakeTensorMode
 
-from pytest_attnmem.backends.simulated.attention import RULES, UNKNOWN
 from pytest_attnmem.backends.simulated.attention.flash_ops import splits
 from pytest_attnmem.backends.simulated.op_plan import OpCall
+from pytest_attnmem.backends.simulated.op_rules import RULES, plan
 from pytest_attnmem.profiles import find_profile
 
 from . import cases
-from .recordings import Told, recorded
+from .recordings import Events, recorded
 
 RECORDED = recorded("operators")
 
@@ -24,46 +24,55 @@ def fakes():
 
 
 def plan_of(operator, arguments, device, deterministic=False):
-    """The plan of that call there, and the sizes of what it returns."""
+    """Returns the plan of a call on a device, and the sizes of its outputs."""
     name = f"aten.{operator}.default"
     results = getattr(torch.ops.aten, operator)(*arguments)
     results = results if isinstance(results, tuple) else (results,)
     outputs = tuple(result for result in results if isinstance(result, torch.Tensor))
     profile = find_profile(device)
-    plan = RULES[name](OpCall(name, arguments, {}, outputs, profile, deterministic))
-    return plan, [output.untyped_storage().nbytes() for output in outputs]
+    steps = plan(OpCall(name, arguments, {}, outputs, profile, deterministic))
+    return steps, [output.untyped_storage().nbytes() for output in outputs]
 
 
 @pytest.mark.parametrize("device", RECORDED)
-def test_every_event_is_that_of_the_device(fakes, device):
+def test_the_events_are_the_recorded_ones(fakes, device):
     for operator, case, events in RECORDED[device]:
         arguments = cases.arguments(operator, case, "cpu")
-        plan, sizes = plan_of(operator, arguments, device, case.get("deterministic", False))
-        told = Told()
-        told.follow(plan, sizes)
-        assert str(told) == events, (operator, case)
+        steps, sizes = plan_of(operator, arguments, device, case.get("deterministic", False))
+        events_seen = Events()
+        events_seen.follow(steps, sizes)
+        assert str(events_seen) == events, (operator, case)
 
 
 def test_the_recordings_are_of_every_operator():
     operators = {"_safe_softmax", *cases.OPERATORS}
     assert {row[0] for row in RECORDED["A100-80GB"]} == operators
     assert {row[0] for row in RECORDED["T4"]} == {name for name in operators if "flash" not in name}
-    assert {f"aten.{name}.default" for name in operators} == set(RULES)
+    ruled = {name for name, found in RULES.items() if ".attention." in found.module}
+    assert {f"aten.{name}.default" for name in operators} == ruled
 
 
-def test_of_cudnn_nothing_is_said():
-    assert not UNKNOWN.keys() & RULES.keys()
-    assert set(UNKNOWN.values()) == {"cuDNN alone knows its workspace"}
-    assert all(hasattr(torch.ops.aten, name.split(".")[1]) for name in UNKNOWN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_scaled_dot_product_cudnn_attention",
+        "_scaled_dot_product_cudnn_attention_backward",
+        "_cudnn_attention_forward",
+        "_cudnn_attention_backward",
+    ],
+)
+def test_an_operator_of_cudnn_has_no_plan(name):
+    assert hasattr(torch.ops.aten, name)  # only cuDNN knows its workspace
+    assert plan(OpCall(f"aten.{name}.default", (), {}, (), find_profile("H100"), False)) is None
 
 
 def test_the_random_state_of_efficient_attention_stays_on_the_host(fakes):
     query, key, value, _ = cases.inputs({}, "cpu")
-    plan, sizes = plan_of(
+    steps, sizes = plan_of(
         "_scaled_dot_product_efficient_attention", (query, key, value, None, True), "T4"
     )
     assert len(sizes) == 4
-    assert [step.index for step in plan] == [0, 1]
+    assert [step.index for step in steps] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +103,6 @@ def test_there_are_no_more_splits_than_blocks_of_keys(rows, columns, d):
         ("_flash_attention_forward", {"N": (7, 7), "M": (100, 7), "Hkv": 2}),
     ],
 )
-def test_a_call_without_a_known_answer_has_no_plan(fakes, operator, case):
-    plan, _ = plan_of(operator, cases.arguments(operator, case, "cpu"), "A100-80GB")
-    assert plan is None
+def test_a_call_that_is_not_modelled_has_no_plan(fakes, operator, case):
+    steps, _ = plan_of(operator, cases.arguments(operator, case, "cpu"), "A100-80GB")
+    assert steps is None

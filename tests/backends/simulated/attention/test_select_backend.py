@@ -1,4 +1,4 @@
-"""The backend that is taken, against PyTorch's own decision on the null device."""
+"""The selected backend against PyTorch's own selection on the null device."""
 
 from dataclasses import replace
 
@@ -56,8 +56,8 @@ def described(tensor):
 
 
 @pytest.fixture(scope="module")
-def asked():
-    """The questions, as of a device of compute capability 0."""
+def params():
+    """Returns the parameters of all questions, on a device of compute capability 0."""
     with FakeTensorMode():
         return [
             SdpParams(
@@ -81,10 +81,10 @@ def letter(choice):
 
 
 @pytest.mark.parametrize("capability", RECORDED)
-def test_it_is_what_pytorch_takes(asked, capability):
-    """cuDNN too: the runtime says the installed library's version, and PyTorch asks no more."""
+def test_the_selected_backend_is_the_recorded_one(params, capability):
+    """Includes cuDNN: PyTorch checks only the version that the runtime reports."""
     major, minor = map(int, capability.split("."))
-    questions = [replace(question, capability=(major, minor)) for question in asked]
+    questions = [replace(question, capability=(major, minor)) for question in params]
     mine = "".join(letter(select_backend(question)) for question in questions)
     assert len(mine) == len(RECORDED[capability]) > 4000
     wrong = [
@@ -137,7 +137,7 @@ def test_without_cudnn_the_next_backend_is_taken():
     assert dict(choice.reasons) == {}
     alone = select_backend(question(has_cudnn=False, switches=replace(ONLY, cudnn=True)))
     assert alone.backend is None
-    assert alone.reasons[CUDNN] == "cuDNN is not there"
+    assert alone.reasons[CUDNN] == "cuDNN is not available"
 
 
 def test_cudnn_may_be_put_last():
@@ -157,7 +157,7 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
         ({"mask": True}, FLASH, "there is a mask"),
         ({"d": 288}, FLASH, "head dims [288, 288, 288]: need one, of at most 256"),
         ({"capability": (7, 5)}, FLASH, "needs compute capability 8.0 to 12.1, not 7.5"),
-        ({"dtype": "float32"}, FLASH, "dtype float32 is none of float16, bfloat16"),
+        ({"dtype": "float32"}, FLASH, "dtype float32 is not one of float16, bfloat16"),
         ({"kv_heads": 3}, FLASH, "the heads of k and v must divide those of q"),
         ({"switches": Switches(flash=False)}, FLASH, "switched off"),
         (
@@ -170,7 +170,7 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
             EFFICIENT,
             "q, k and v need the same number of heads",
         ),
-        ({"capability": (9, 0), "dropout_p": 0.1}, CUDNN, "dropout is no multiple of 1/16"),
+        ({"capability": (9, 0), "dropout_p": 0.1}, CUDNN, "dropout is not a multiple of 1/16"),
         (
             {"capability": (10, 0), "d": 192},
             CUDNN,
@@ -179,43 +179,43 @@ def test_an_order_that_was_asked_for_holds_on_every_device():
         (
             {"capability": (9, 0), "switches": Switches(deterministic=True)},
             CUDNN,
-            "it is not deterministic",
+            "cuDNN is not deterministic",
         ),
     ],
 )
-def test_a_backend_passed_over_says_why(changed, backend, reason):
+def test_a_rejected_backend_has_a_reason(changed, backend, reason):
     assert select_backend(question(**changed)).reasons[backend] == reason
 
 
 def test_head_dims_of_latent_attention_fit_cudnn_on_blackwell():
-    asked = question(capability=(10, 0), d=192)
-    narrow = replace(asked.value, shape=(2, 4, 512, 128), strides=(262144, 65536, 128, 1))
-    assert select_backend(replace(asked, value=narrow)).backend == CUDNN
+    params = question(capability=(10, 0), d=192)
+    narrow = replace(params.value, shape=(2, 4, 512, 128), strides=(262144, 65536, 128, 1))
+    assert select_backend(replace(params, value=narrow)).backend == CUDNN
 
 
 @pytest.mark.parametrize("d", [193, 224, 256])
 @pytest.mark.parametrize("capability", [(8, 6), (8, 9), (12, 0)])
 def test_small_devices_have_no_flash_backward_at_large_head_dims(capability, d):
-    asked = question(capability=capability, d=d)
-    assert select_backend(asked).backend == FLASH
-    trained = replace(asked, query=replace(asked.query, requires_grad=True))
+    params = question(capability=capability, d=d)
+    assert select_backend(params).backend == FLASH
+    trained = replace(params, query=replace(params.query, requires_grad=True))
     fits = d > 224
     assert (select_backend(trained).backend == FLASH) == fits
     assert select_backend(replace(trained, dropout_p=0.5)).backend != FLASH
     assert select_backend(replace(trained, switches=Switches(grad=False))).backend == FLASH
 
 
-def test_nested_tensors_are_left_to_plain_operators():
-    asked = question()
-    nested = replace(asked, key=replace(asked.key, nested=True))
+def test_nested_tensors_use_the_math_backend():
+    params = question()
+    nested = replace(params, key=replace(params.key, nested=True))
     assert select_backend(nested).backend == MATH
     assert select_backend(nested).reasons[FLASH] == "nested tensors"
 
 
-def test_it_needs_no_torch_to_decide():
+def test_the_selection_needs_no_torch():
     from pytest_attnmem.backends.simulated.attention import constraints
-    from pytest_attnmem.backends.simulated.attention import sdp_params as asked
+    from pytest_attnmem.backends.simulated.attention import sdp_params as params
     from pytest_attnmem.backends.simulated.attention import select_backend as choice
 
-    for module in (choice, constraints, asked):
+    for module in (choice, constraints, params):
         assert torch not in vars(module).values()

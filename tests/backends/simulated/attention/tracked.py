@@ -1,4 +1,4 @@
-"""What a program on fake tensors would allocate and free on a device, by the plans alone."""
+"""The allocations and frees of a program on fake tensors, from its plans alone."""
 
 import weakref
 
@@ -6,50 +6,48 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pytest_attnmem.backends.simulated.attention import RULES
 from pytest_attnmem.backends.simulated.op_plan import OpCall, Output
-from pytest_attnmem.backends.simulated.scratch import plan
+from pytest_attnmem.backends.simulated.op_rules import plan
 
-from .recordings import Told
+from .recordings import Events
 
-ORDERS = {"aten.native_dropout.default": (1, 0)}  # all others make theirs as returned
+ORDERS = {"aten.native_dropout.default": (1, 0)}  # others allocate in the order of results
 
 
 def steps(call):
-    """What an operator does; of those that have no rule, what they return."""
-    known = RULES[call.op](call) if call.op in RULES else plan(call)
-    return known or [Output(index) for index in ORDERS.get(call.op, range(len(call.outputs)))]
+    """Returns the plan of a call, or its outputs if no rule knows it."""
+    return plan(call) or [Output(index) for index in ORDERS.get(call.op, range(len(call.outputs)))]
 
 
 class Tracked(TorchDispatchMode):
-    """Storages born under it, in the order that a device makes them, and their deaths."""
+    """A mode that records allocations and frees in the order of a device."""
 
     def __init__(self, profile):
         super().__init__()
         self.profile = profile
-        self.told = Told()
+        self.events = Events()
         self.seen = {}
 
     def start_over(self):
-        """Of what was born before, a death has no number from now on."""
-        self.told = Told()
+        """Drops the events so far; later frees of earlier storages have no number."""
+        self.events = Events()
 
-    def know(self, *tensors):
-        """These were there before."""
+    def add_inputs(self, *tensors):
+        """Adds tensors that existed before."""
         for tensor in tensors:
             if tensor is not None:
                 self._watch(tensor, None)
 
     def _watch(self, tensor, number):
         storage = tensor.untyped_storage()
-        key, told = storage._cdata, self.told
+        key, events = storage._cdata, self.events
 
-        def dead(_):
+        def freed(_):
             del self.seen[key]
             if number is not None:
-                self.told.free(number if told is self.told else "")
+                self.events.free(number if events is self.events else "")
 
-        self.seen[key] = weakref.ref(storage, dead)
+        self.seen[key] = weakref.ref(storage, freed)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -58,7 +56,7 @@ class Tracked(TorchDispatchMode):
         if fresh:
             call = OpCall(str(func), args, kwargs or {}, tuple(fresh), self.profile, False)
             sizes = [leaf.untyped_storage().nbytes() for leaf in fresh]
-            born = self.told.follow(steps(call), sizes)
+            outputs = self.events.follow(steps(call), sizes)
             for index, leaf in enumerate(fresh):
-                self._watch(leaf, born.get(index))
+                self._watch(leaf, outputs.get(index))
         return result

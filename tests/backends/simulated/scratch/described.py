@@ -1,9 +1,9 @@
-"""Calls of operators as text, and what happened to memory while they ran, as text.
+"""Calls of operators, and their allocations and frees, as text.
 
-A tensor is ``float32[2, 3]``, with strides ``float32[2, 3](1, 2)``, from its fourth element on
-``float32[2, 3](1, 2)@4``. A trace is what was allocated and freed, in order: ``out0:24`` is the
-storage of the first tensor returned, ``t1:512`` scratch, ``-t1`` its end, ``kept1:512`` scratch
-that is still there when the operator has ended.
+A tensor is ``float32[2, 3]``, with strides ``float32[2, 3](1, 2)``, with an offset
+``float32[2, 3](1, 2)@4``. A trace has the allocations and frees in order: ``out0:24`` is the
+storage of the first output, ``t1:512`` scratch, ``-t1`` its free, and ``kept1:512`` scratch that is
+alive when the operator has ended.
 """
 
 import re
@@ -18,7 +18,7 @@ def numbers(text):
 
 
 def built(value, make):
-    """The argument that a description stands for; ``make(dtype, shape, strides, offset)``."""
+    """Returns the described argument, made by ``make(dtype, shape, strides, offset)``."""
     if isinstance(value, list):
         return [built(each, make) for each in value]
     if not isinstance(value, str):
@@ -73,7 +73,7 @@ def text(row):
 
 
 def new_storages(arguments, returned):
-    """The tensors returned whose storage no argument has, in order, one for each storage."""
+    """Returns the outputs with a new storage, in order, one for each storage."""
     seen, found = {id_of(t) for t in flat(arguments)}, []
     for tensor in flat(returned):
         if id_of(tensor) not in seen:

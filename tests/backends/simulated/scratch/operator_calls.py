@@ -216,9 +216,9 @@ def reductions():
 
 
 def reductions_into():
-    """Into a tensor that was there: contiguous, transposed, or a column of a wider one."""
+    """Yields reductions into a tensor: contiguous, transposed, or a column of a wider one."""
     layouts = (
-        # input, dims, whether they are kept, the result's shape, its strides
+        # input, dims, keepdim, shape and strides of the result
         ((4096, 300), [0], False, (300,), ((1,), (7,))),
         ((4096, 300), [1], False, (4096,), ((1,), (65,))),
         ((4096, 300), [0], True, (1, 300), ((300, 1), (1, 9))),

@@ -1,4 +1,4 @@
-"""Calls drawn at random, none of them seen while the tables were written."""
+"""Calls drawn at random, which were not looked at while the rules were written."""
 
 import random
 
@@ -34,7 +34,7 @@ class Draw:
                 return shape
 
     def strides(self, shape):
-        """Contiguous, permuted, with gaps, or expanded."""
+        """Returns contiguous, permuted, gapped or expanded strides."""
         kind = self.random.random()
         if kind < 0.55:
             return None

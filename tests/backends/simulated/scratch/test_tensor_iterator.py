@@ -1,4 +1,4 @@
-"""Loops too long for 32-bit indices: the parts that they run as."""
+"""The parts of loops that are too long for 32-bit indices."""
 
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ def test_parts_of_a_tensor_that_a_device_holds_are_all_listed(rows, columns):
 
 
 def kinds(rows, columns):
-    """The parts of a loop, each kind once, by a list of all halves."""
+    """Returns the distinct parts of a loop, found by halving it."""
     waiting, found = {over_rows(rows, columns)}, set()
     while waiting:
         loop = waiting.pop()

@@ -1,7 +1,7 @@
-/* What CUDA's headers need of the header of this name, which its runtime packages do not bring.
+/* The macros that CUDA's headers take from crt/host_defines.h, which the runtime packages lack.
  *
- * The macros say where a function runs and how a type is laid out. A C compiler for the host needs
- * the layout alone.
+ * They state where a function runs and how a type is laid out. A host C compiler needs only the
+ * layout.
  */
 #ifndef ATTNMEM_NULL_HOST_DEFINES
 #define ATTNMEM_NULL_HOST_DEFINES

@@ -1,14 +1,15 @@
-"""The notebook's sweep: rows of measurements beside the theory, and memory that runs out."""
+"""The notebook's sweep: rows of measurements with the theory, and out of memory."""
 
 import csv
 import threading
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
 
 from pytest_attnmem.errors import AttnMemError, BudgetError
-from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.kernels.standard import KERNEL as STANDARD
 from pytest_attnmem.profiling import (
     Peak,
     ScalingRow,
@@ -18,8 +19,8 @@ from pytest_attnmem.profiling import (
     save_csv,
     theoretical_memory,
 )
-from pytest_attnmem.profiling import memory_scaling as scaling
 
+SCALING = import_module("pytest_attnmem.profiling.scaling_sweep")
 ROW = ScalingRow(
     512,
     96,
@@ -28,7 +29,7 @@ ROW = ScalingRow(
 
 
 @pytest.fixture(scope="module")
-def rows(frozen):
+def rows():
     return memory_scaling([512, 4096, 16384], backend="simulated:GTX 1080")
 
 
@@ -38,7 +39,7 @@ def test_running_out_of_memory_is_a_row(rows):
     assert [peak.measured_bytes is None for peak in standard] == [False, False, True]
     assert standard[2].out_of_memory.startswith("needs 16.0 GiB more at standard.py:")
     assert [peak.out_of_memory for peak in standard[:2]] == [None, None]
-    # One shape later it goes on, with nothing left of what failed.
+    # The next shape is measured, and nothing of the failed one is left.
     assert rows[2].peaks["linear-causal"].measured_bytes == 4_497_342_464
 
 
@@ -64,7 +65,7 @@ def test_theory_is_that_of_theoretical_memory_above_the_inputs(rows):
             assert columns[f"{name}_theoretical_bytes"] == above
 
 
-def test_on_the_cpu_the_numbers_are_the_same(frozen):
+def test_on_the_cpu_the_numbers_are_the_same():
     sizes = {"batch_size": 1, "num_heads": 2, "head_dim": 16, "dtype": torch.float32}
     (row,) = memory_scaling([256], **sizes, backend="cpu")
     assert row.peaks["standard"] == Peak(1_081_344, 1_081_344)
@@ -80,7 +81,7 @@ def test_the_columns_are_the_notebook_s_in_bytes(rows):
     ]
 
 
-def test_any_kernel_can_be_swept(frozen):
+def test_any_kernel_can_be_swept():
     (row,) = memory_scaling([128], kernels=["sdpa-flash", "flash"], backend="simulated:L4")
     assert [*row.peaks] == ["sdpa-flash", "flash"]
     assert "sdpa_flash_memory_bytes" in row.columns()
@@ -90,8 +91,8 @@ def test_other_errors_than_out_of_memory_are_raised(monkeypatch):
     def faulty(q, k, v, *, causal):
         raise RuntimeError("a fault of the kernel's own")
 
-    kernel = replace(KERNELS[0], attention=faulty)
-    monkeypatch.setattr(scaling, "kernel_of", lambda name: kernel)
+    kernel = replace(STANDARD, attention=faulty)
+    monkeypatch.setattr(SCALING, "kernel_named", lambda name: kernel)
     with pytest.raises(RuntimeError, match="a fault of the kernel's own"):
         memory_scaling([16], kernels=["standard"], backend="simulated:T4")
 
@@ -102,8 +103,8 @@ def test_what_is_not_measured_is_no_number(monkeypatch):
         thread.start()
         thread.join()
 
-    kernel = replace(KERNELS[0], attention=threaded)
-    monkeypatch.setattr(scaling, "kernel_of", lambda name: kernel)
+    kernel = replace(STANDARD, attention=threaded)
+    monkeypatch.setattr(SCALING, "kernel_named", lambda name: kernel)
     with pytest.raises(AttnMemError, match="memory is not measured on cpu: a thread was started"):
         memory_scaling([16], kernels=["standard"], backend="cpu")
 
@@ -114,7 +115,11 @@ def test_what_is_not_measured_is_no_number(monkeypatch):
         ({"seq_lengths": []}, "memory_scaling needs at least one of seq_lengths, got none"),
         ({"seq_lengths": [1.5]}, "memory_scaling needs seq_len to be a whole number >= 1, got 1.5"),
         ({"num_heads": 0}, "memory_scaling needs num_heads to be a whole number >= 1, got 0"),
-        ({"kernels": ["linear_bidir"]}, "unknown kernel 'linear_bidir'; expected one of standard,"),
+        (
+            {"kernels": ["linear_bidir"]},
+            "unknown kernel 'linear_bidir'; did you mean 'linear'? expected one of block-sparse,",
+        ),
+        ({"kernels": [1]}, "unknown kernel 1; expected one of block-sparse, "),
         ({"dtype": "int8"}, "memory_scaling needs a floating dtype, such as torch.float16"),
     ],
 )
@@ -145,7 +150,7 @@ def test_the_csv_reads_back(tmp_path, rows):
     ("given", "name", "why"),
     [
         ([], "rows.csv", "there is no row"),
-        ([ROW, replace(ROW, peaks={})], "rows.csv", "its rows are of different kernels"),
+        ([ROW, replace(ROW, peaks={})], "rows.csv", "the rows have different kernels"),
         ([ROW], "none/rows.csv", "No such file or directory"),
     ],
 )

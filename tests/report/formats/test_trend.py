@@ -1,4 +1,4 @@
-"""The JSON for trend tools: which rows are points, and of which line."""
+"""The JSON for trend tools: the rows that are points, and their lines."""
 
 import json
 from dataclasses import replace
@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.report.formats.trend import render
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.report.trend import render
 
-from .rows import records
+from ..rows import records
 
-#: What github-action-benchmark's README says of ``customSmallerIsBetter``.
+#: The format ``customSmallerIsBetter`` in the README of github-action-benchmark.
 SCHEMA: dict[str, Any] = {
     "type": "array",
     "items": {

@@ -12,26 +12,29 @@ Numbered = tuple[int, Held]
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
+class TracedTensors:
     """All tensors that were allocated in a window, and those alive at its peak and its end."""
 
-    births: tuple[Numbered, ...]
+    allocated: tuple[Numbered, ...]
     """The tensors in the order of their allocation."""
-    held: tuple[int, ...]
+    at_peak: tuple[int, ...]
     """The tensors alive at the peak, in the order of ``Measurement.held``."""
-    left: tuple[int, ...]
+    at_end: tuple[int, ...]
     """The tensors alive at the end, in the order of ``Measurement.left``."""
 
 
-def lives(
-    stretches: Iterable[tuple[int, Sequence[Event] | None]],
+def traced_tensors(
+    intervals: Iterable[tuple[int, Sequence[Event] | None]],
     held: Iterable[Numbered],
     left: Iterable[Numbered],
-) -> Lives:
-    """Returns the lives in a window; ``stretches`` are its parts, with first number and events."""
-    births = (
-        (first + place, birth.about())
-        for first, events in stretches
-        for place, birth in enumerate(e for e in events or () if isinstance(e, AllocEvent))
+) -> TracedTensors:
+    """Returns the tensors of a window.
+
+    ``intervals`` are its parts: the number of the first allocation, and the events.
+    """
+    allocated = (
+        (first + place, event.about())
+        for first, events in intervals
+        for place, event in enumerate(e for e in events or () if isinstance(e, AllocEvent))
     )
-    return Lives(tuple(births), tuple(n for n, _ in held), tuple(n for n, _ in left))
+    return TracedTensors(tuple(allocated), tuple(n for n, _ in held), tuple(n for n, _ in left))

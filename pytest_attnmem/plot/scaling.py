@@ -1,4 +1,4 @@
-"""Memory over the length of the sequence: the quadratic matrix, and what a sweep measured."""
+"""Memory over the sequence length: standard attention, and the kernels of a sweep."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _MIB: Final = 1 << 20
 
-#: What figures call the kernels of the notebook; others have their own names.
+#: The labels of the notebook's kernels; other kernels have their names as labels.
 _LABELS: Final = (
     ("standard", "Standard"),
     ("linear", "Linear (bidir)"),
     ("linear-causal", "Linear (causal)"),
 )
 
-#: The lines of the quadratic picture.
+#: The lines of the figure of standard attention.
 _PARTS: Final = (
     ("attention_matrix_memory", "Attention matrix"),
     ("input_memory", "Q, K and V"),
@@ -31,7 +31,7 @@ _PARTS: Final = (
 
 
 def draw_quadratic(stats: Mapping[int, Mapping[str, int]]) -> Figure:
-    """What attention holds at each length: a ``profile_memory_scaling``, or estimates by length.
+    """Returns the figure of a ``profile_memory_scaling``, or of estimates by length.
 
     Raises:
         AttnMemError: there is no length, or matplotlib is not installed.
@@ -51,9 +51,9 @@ def draw_quadratic(stats: Mapping[int, Mapping[str, int]]) -> Figure:
 
 
 def draw(rows: Iterable[ScalingRow]) -> Figure:
-    """Two panels: what was measured of every kernel, and that beside the theory.
+    """Returns a figure of two panels: measured memory, and measured memory with the theory.
 
-    Sizes are above the inputs. A length at which memory ran out is marked at the upper edge.
+    Sizes are above the inputs. A mark at the upper edge shows a length at which memory ran out.
 
     Raises:
         AttnMemError: there is no row, or matplotlib is not installed.
@@ -76,7 +76,7 @@ def draw(rows: Iterable[ScalingRow]) -> Figure:
 
 
 def label_of(kernel: str) -> str:
-    """What figures call a kernel."""
+    """Returns the label of a kernel."""
     return dict(_LABELS).get(kernel, kernel)
 
 
@@ -86,7 +86,7 @@ def _some(found: Sequence[Any]) -> None:
 
 
 def _line(axes: Any, lengths: list[int], sizes: Sequence[int | None], **looks: Any) -> None:
-    """A gap stands where memory ran out."""
+    """Draws a line with a gap where memory ran out."""
     axes.plot(lengths, [float("nan") if size is None else size / _MIB for size in sizes], **looks)
 
 
@@ -98,7 +98,7 @@ def _mark_out_of_memory(
     axes: Any, lengths: list[int], sizes: Sequence[int | None], place: int
 ) -> None:
     edge = axes.get_xaxis_transform()
-    height = 0.96 - 0.07 * place  # below the mark of the line before
+    height = 0.96 - 0.07 * place  # below the mark of the previous line
     for N, size in zip(lengths, sizes, strict=True):
         if size is None:
             axes.plot([N], [height], transform=edge, **{**_points(place), "markersize": 6})
@@ -111,10 +111,10 @@ def _note(
     axes.annotate(text, point, xytext=offset, textcoords="offset points", fontsize=8, **looks)
 
 
-def _dress(axes: Any, title: str, what: str, lengths: list[int]) -> None:
+def _dress(axes: Any, title: str, up: str, lengths: list[int]) -> None:
     axes.set_title(title)
     axes.set_xlabel("sequence length, tokens")
-    axes.set_ylabel(what)
+    axes.set_ylabel(up)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(lengths, [str(N) for N in lengths])

@@ -1,4 +1,4 @@
-"""The CSV file: its columns, its way back, and what a spreadsheet would compute."""
+"""The CSV file: its columns, reading it back, and texts that a spreadsheet would compute."""
 
 import csv
 import io
@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from pytest_attnmem.report.csv import COLUMNS, render
+from pytest_attnmem.report.formats.csv import COLUMNS, render
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
-from .rows import OVER, records
+from ..rows import OVER, records
 
 ROW = replace(OVER, nodeid="a.py::test", allocated_bytes=None, retained_bytes=-8)
 
 
 def lines(*rows: Record) -> list[dict[str, str]]:
-    """What a reader of CSV reads."""
+    """Returns the cells that a reader of CSV reads."""
     return [*csv.DictReader(io.StringIO(render(summarise(rows), {}), newline=""), strict=True)]
 
 

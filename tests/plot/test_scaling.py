@@ -1,4 +1,4 @@
-"""Figures of memory over length: the data drawn, and the words beside them."""
+"""Figures of memory over length: their data and their labels."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.plot import save
-from pytest_attnmem.plot.memory_scaling import draw, draw_quadratic
+from pytest_attnmem.plot.scaling import draw, draw_quadratic
 from pytest_attnmem.profiling import (
     Peak,
     ScalingRow,

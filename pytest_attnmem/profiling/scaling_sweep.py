@@ -1,4 +1,4 @@
-"""The empirical sweep: peaks of attention kernels as the sequence grows, beside the theory."""
+"""The empirical sweep: measured peaks of attention kernels by sequence length, with the theory."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import AttnMemError
+from ..kernels import Kernel
+from ..kernels.registry import kernel_named
 from ..measurement.qkv_inputs import dtype_of, qkv
 from ..symbols.attention_shape import AttentionShape
+from ..symbols.sizes import as_sizes
 from .memory_tracker import peak_of
-from .sizes import lengths, whole
-from .theoretical_memory import NAMES, above_inputs, is_causal, kernel_of, shape_of
+from .seq_lengths import lengths
+from .theoretical_memory import NAMES, above_inputs, shape_of
 
-if TYPE_CHECKING:
-    from ..kernels import Kernel
-
-#: What stands in the CSV where memory ran out.
+#: The text in the CSV in place of a peak if memory ran out.
 OOM: Final = "OOM"
 
 
@@ -28,28 +28,28 @@ class Peak:
     """The peak of one kernel's forward pass at one length, in bytes above the inputs."""
 
     measured_bytes: int | None
-    """Requested bytes; ``None`` where memory ran out."""
+    """Requested bytes; ``None`` if memory ran out."""
     theoretical_bytes: int
-    """All tensors alive at the highest point, by the kernel's model."""
+    """Bytes of all tensors alive at the peak, by the kernel's model."""
     out_of_memory: str | None = None
-    """What was asked for when memory ran out."""
+    """The request that failed, as text; ``None`` if memory did not run out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingRow:
-    """What a sweep found at one length."""
+    """The results of a sweep at one length."""
 
     seq_len: int
     input_bytes: int
-    """q, k and v."""
+    """Bytes of q, k and v."""
     peaks: Mapping[str, Peak]
-    """By kernel."""
+    """Kernel → its peak."""
 
     def columns(self) -> dict[str, int | str]:
-        """The row as the CSV has it: what was measured, ``OOM`` where memory ran out, then theory.
+        """Returns the row of the CSV.
 
-        ``seq_len``, ``input_memory_bytes``, and of each kernel ``standard_memory_bytes`` and
-        ``standard_theoretical_bytes``.
+        Its columns are ``seq_len``, ``input_memory_bytes``, the measured ``standard_memory_bytes``
+        of each kernel, which is ``OOM`` if memory ran out, and ``standard_theoretical_bytes``.
         """
         named = {column(kernel): peak for kernel, peak in self.peaks.items()}
         return {
@@ -64,7 +64,7 @@ class ScalingRow:
 
 
 def column(kernel: str) -> str:
-    """What columns call it: ``linear_bidir``, ``linear_causal``, ``sdpa_flash``."""
+    """Returns the name of a kernel in columns: ``linear_bidir``, ``sdpa_flash``."""
     return dict(NAMES).get(kernel, kernel.replace("-", "_"))
 
 
@@ -78,20 +78,21 @@ def memory_scaling(
     dtype: Any = "float16",
     backend: str | None = None,
 ) -> tuple[ScalingRow, ...]:
-    """Measure a forward pass of each kernel at each length, on q, k, v [B, H, N, d].
+    """Measures a forward pass of each kernel at each length, on q, k, v [B, H, N, d].
 
-    Running out of memory is a result, and the sweep goes on; other errors are raised. ``backend``
-    is the name of one, ``simulated:H100`` or ``cuda``; by default the device that is there. A real
-    CPU may not refuse memory that it has not, and the system end the process: simulate first.
+    If memory runs out, the row says so and the sweep continues; other errors are raised.
+    ``backend`` is a name such as ``simulated:H100`` or ``cuda``; the default is the machine's
+    device. A CPU may promise more memory than it has, and the system then ends the process:
+    simulate first.
 
     Raises:
-        BudgetError: a size is no whole number of at least 1, or a name is unknown.
+        BudgetError: a size is not a whole number >= 1, or a name is unknown.
         BackendUnavailable: the backend cannot measure here.
-        AttnMemError: it did not measure; the text says why.
+        AttnMemError: a pass could not be measured; the text says why.
     """
-    sizes = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
-    B, H, d = whole("memory_scaling", **sizes)
-    found = [kernel_of(name) for name in kernels]
+    given = {"batch_size": batch_size, "num_heads": num_heads, "head_dim": head_dim}
+    B, H, d = as_sizes("memory_scaling", given)
+    found = [kernel_named(name) for name in kernels]
     found_dtype = dtype_of(dtype, "memory_scaling")
     shapes = [shape_of(B, H, N, d, found_dtype) for N in lengths("memory_scaling", seq_lengths)]
     primed = open_primed(backend or "auto")
@@ -109,7 +110,7 @@ def _peak(primed: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtype: A
     def forward() -> Any:
         device = primed.backend.device
         inputs = qkv(shape.B, shape.H, shape.N, shape.d, dtype=dtype, device=device)
-        return kernel.attention(*inputs, causal=is_causal(kernel))
+        return kernel.attention(*inputs, causal=kernel.always_causal)
 
     seen, _ = primed.run(forward)
     theoretical = above_inputs(kernel, shape)
@@ -119,16 +120,16 @@ def _peak(primed: PrimedBackend, kernel: Kernel, shape: AttentionShape, dtype: A
 
 
 def save_csv(rows: Iterable[ScalingRow], path: str | Path) -> None:
-    """Write the rows, a line each, sizes in bytes.
+    """Writes the rows to a CSV file, one line each.
 
     Raises:
-        AttnMemError: there is no row, rows are of different kernels, or it cannot be written.
+        AttnMemError: there is no row, rows have different kernels, or the file cannot be written.
     """
     lines = [row.columns() for row in rows]
     if not lines:
         raise AttnMemError(f"cannot write {path}: there is no row")
     if any(line.keys() != lines[0].keys() for line in lines):
-        raise AttnMemError(f"cannot write {path}: its rows are of different kernels")
+        raise AttnMemError(f"cannot write {path}: the rows have different kernels")
     try:
         with open(path, "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, lines[0], lineterminator="\n")

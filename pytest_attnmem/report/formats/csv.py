@@ -1,10 +1,11 @@
-"""The CSV file: a line for each result, as RFC 4180 has it, for spreadsheets.
+"""The CSV file: one line for each result, as RFC 4180 defines it, for spreadsheets.
 
-Columns are the fields of the JSON that are one value each, in its order; the shape is one too,
-``B=1 N=64``. What was not measured is an empty cell, and bytes are whole numbers. A spreadsheet
-computes a cell that begins with ``=``, ``+``, ``-`` or ``@``, and what is in a node id may be
-anybody's: such a text gets an apostrophe before it, as does one that begins with an apostrophe, so
-that to take one away again gives back what there was. Numbers never do.
+The columns are the fields of a JSON result that have one value each, in its order; the shape is
+``B=1 N=64``. The cell of a value that was not measured is empty, and bytes are whole numbers.
+
+A spreadsheet computes a cell that begins with ``=``, ``+``, ``-`` or ``@``, and a node id may hold
+any text. So a text that begins with one of these, or with an apostrophe, gets an apostrophe in
+front; a reader that removes it has the original text. Numbers never get one.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..budgets.verdict import Outcome
-from .record import Record
-from .summary import Summary
+from ...budgets.verdict import Outcome
+from ..record import Record
+
+if TYPE_CHECKING:
+    from ..summary import Summary
+
+OPTION: Final = "write a line for each result to this file"
 
 _NESTED: Final = frozenset({"held", "timeline", "growth"})
 
@@ -28,7 +33,7 @@ _COMPUTED: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The file's text; lines sorted by test and region. No column tells of the environment."""
+    """Returns the text of the file, sorted by test and region; it omits the environment."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)

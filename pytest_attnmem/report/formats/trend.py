@@ -1,26 +1,32 @@
-"""Peaks for tools that draw them over commits: JSON of the form ``customSmallerIsBetter``.
+"""Peaks for tools that plot them over commits: JSON of the form ``customSmallerIsBetter``.
 
-A list of ``{"name", "unit": "B", "value", "extra"}``, as github-action-benchmark reads it. A line
-of a chart is what has one name, so the name says where it was measured: numbers of one device do
-not continue those of another. What was not enforced is left out, for its numbers are not to be
-believed.
+A list of ``{"name", "unit": "B", "value", "extra"}``, as github-action-benchmark reads it. The
+points of a chart's line share a name, so the name includes the device: the numbers of one device
+do not continue those of another. Results that were not enforced are left out, because their
+numbers may be wrong.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ..budgets.verdict import Outcome
-from ..units import format_exact
-from . import cells
-from .record import Record
-from .summary import Summary
+from ...budgets.verdict import Outcome
+from ...units import format_exact
+from ..record import Record
+
+if TYPE_CHECKING:
+    from ..summary import Summary
+
+OPTION: Final = "write the peaks for trend tools, as customSmallerIsBetter JSON"
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
-    """The file's text, sorted by test and region; of rows with one name, the larger number."""
+    """Returns the text of the file, sorted by test and region.
+
+    Rows with the same name are one point, with the largest of their numbers.
+    """
     points: dict[str, dict[str, Any]] = {}
     for row in summary.records:
         if row.value is None or row.outcome is Outcome.NOT_ENFORCED or _unmeasured(row):
@@ -41,6 +47,8 @@ def _name(row: Record) -> str:
 
 
 def _extra(row: Record) -> str:
+    from .. import cells
+
     limit = "" if row.limit_bytes is None else format_exact(row.limit_bytes)
     budget = " = ".join(filter(None, dict.fromkeys((limit, row.budget))))
     parts = (cells.shape(row), f"budget {budget}" if budget else "", cells.outcome(row))

@@ -1,0 +1,69 @@
+"""The two sides of a simulation: the mode that runs operators, and the observer that it reports to.
+
+Fake tensors know their mode by this protocol alone, and the mode its observer, so that none of
+their modules imports another in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ...errors import CannotSimulate
+from .cached_op import CachedOp
+
+if TYPE_CHECKING:
+    import torch
+
+
+class DispatchedOp(NamedTuple):
+    """An operator that ran, with its outputs."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    out: Any
+    """A tensor, or tensors in tuples and lists."""
+    in_place: bool
+    """True if the operator works in place on a plain tensor: its output takes over the memory of
+    its first argument."""
+    cached: CachedOp | None
+    """The cache entry of the call."""
+
+
+class Observer(Protocol):
+    """Receives the events of a fake mode, and makes the errors that the mode raises."""
+
+    def after_op(self, op: DispatchedOp) -> None:
+        """Counts the memory of an operator that ran."""
+
+    def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
+        """Records that another stream uses the tensor."""
+
+    def mark_unknown(self, op: str) -> None:
+        """Records that no model knows what ``op`` allocates."""
+
+    def no_data_error(self, call: str = "") -> CannotSimulate:
+        """Returns the error for a call that reads the values of a tensor."""
+
+    def mixed_devices_error(self, func: Any) -> CannotSimulate:
+        """Returns the error for an operator that got tensors of the host and of the device."""
+
+    def device_named(self) -> None:
+        """Records that the program names the device."""
+
+    def to_fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the fake that stands for a tensor from outside the window."""
+
+
+class FakeMode(Protocol):
+    """The mode that a fake tensor belongs to."""
+
+    observer: Observer
+    running: bool
+    """True while a program runs in the mode."""
+    in_kernel_invocation: bool
+    """True while PyTorch computes an operator on ``meta``."""
+    torch_code: dict[CodeType, bool]
+    """Answers of ``asked_by_torch``."""

@@ -1,0 +1,81 @@
+"""The rules of all operators, found in the modules of the folders ``scratch`` and ``attention``.
+
+``RULES`` of a module has its rules by operator, ``aten.sort.stable``, or by packet, ``aten.sort``,
+which is every overload but ``out=``: its results may have any layout. ``TAKES_COMPLEX = True``
+beside it says that the rules hold for complex tensors too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
+from typing import Final, NamedTuple
+
+import torch
+
+from . import attention, scratch
+from .op_plan import AllocationPlan, OpCall, Output, Rule
+from .scratch.pointwise import rule_by_kind
+
+
+class FoundRule(NamedTuple):
+    """The rule of an operator."""
+
+    rule: Rule
+    module: str
+    takes_complex: bool
+
+
+def plan(call: OpCall) -> AllocationPlan | None:
+    """Returns what a call allocates and frees on CUDA; None if no rule knows."""
+    rule = _rule_of(call)
+    return None if rule is None else rule(call)
+
+
+def program_only(call: OpCall) -> AllocationPlan | None:
+    """Returns a plan with the outputs alone, as large as on CUDA, without operators' scratch."""
+    steps = plan(call)
+    if steps is None:
+        return tuple(map(Output, range(len(call.outputs))))
+    return tuple(step for step in steps if isinstance(step, Output))
+
+
+def collect(modules: Iterable[ModuleType]) -> Mapping[str, FoundRule]:
+    """Returns the rules of all modules by operator or packet.
+
+    Raises:
+        ValueError: an operator has two rules.
+    """
+    found: dict[str, FoundRule] = {}
+    for module in modules:
+        takes_complex = getattr(module, "TAKES_COMPLEX", False)
+        for op, rule in getattr(module, "RULES", {}).items():
+            if op in found:
+                raise ValueError(
+                    f"{op} has a rule in {found[op].module} and in {module.__name__}; keep one"
+                )
+            found[op] = FoundRule(rule, module.__name__, takes_complex)
+    return MappingProxyType(found)
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    for module in iter_modules(package.__path__):  # sorted by name
+        yield import_module(f"{package.__name__}.{module.name}")
+
+
+RULES: Final = collect([*_modules(scratch), *_modules(attention)])
+
+
+def _rule_of(call: OpCall) -> Rule | None:
+    packet, _, overload = call.op.rpartition(".")
+    for name in (call.op,) if "out" in overload.split("_") else (call.op, packet):
+        found = RULES.get(name)
+        if found is not None:
+            return found.rule if found.takes_complex or not _is_complex(call) else None
+    return rule_by_kind(call.op)
+
+
+def _is_complex(call: OpCall) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.is_complex() for value in call.args)

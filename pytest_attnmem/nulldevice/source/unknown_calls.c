@@ -1,0 +1,29 @@
+/* Counts the calls that this runtime answers without knowing them, by name, for the report. */
+#include "null.h"
+#include <stdio.h>
+
+static struct unknown_call *seen; /* a list that only grows, newest first */
+
+void null_count(struct unknown_call *call)
+{
+    if (__atomic_fetch_add(&call->calls, 1, __ATOMIC_RELAXED))
+        return;
+    call->next = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
+    while (!__atomic_compare_exchange_n(&seen, &call->next, call, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+}
+
+/* Writes "name calls" lines; returns the size of the whole text, as snprintf does. */
+VISIBLE size_t attnmem_null_unknown(char *buffer, size_t size)
+{
+    size_t length = 0;
+    if (size)
+        buffer[0] = '\0';
+    for (struct unknown_call *call = __atomic_load_n(&seen, __ATOMIC_ACQUIRE); call; call = call->next) {
+        size_t at = length < size ? length : size;
+        unsigned long calls = __atomic_load_n(&call->calls, __ATOMIC_RELAXED);
+        int more = snprintf(buffer + at, size - at, "%s %lu\n", call->name, calls);
+        length += more > 0 ? (size_t)more : 0;
+    }
+    return length;
+}

@@ -1,0 +1,19 @@
+"""The Markdown table for a pull request's comment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..summary import Summary
+
+OPTION: Final = "write a table for a pull request's comment"
+
+
+def render(summary: Summary, environment: Mapping[str, Any]) -> str:
+    """Returns the text of the file."""
+    from ..markdown import render
+
+    return render(summary, environment)

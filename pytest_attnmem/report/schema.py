@@ -1,0 +1,119 @@
+"""The JSON Schema of the JSON file: generates the definitions of results from their dataclasses.
+
+``python -m pytest_attnmem.report.schema`` updates ``schema.json``, in which all other parts are
+written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..baselines.entries import State
+from ..measurement.held import Held
+from ..measurement.measurement import METRICS
+from ..measurement.timeline import Allocation, Timeline
+from .json_types import json_fields
+from .record import JSON_NAMES, Record
+
+PATH: Final = Path(__file__).with_name("schema.json")
+
+_NARROW: Final = 100
+
+#: Facts about a field that its annotation does not state.
+_REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType(
+    {
+        (Record, "region"): {"description": "Empty for the test's body."},
+        (Record, "outcome"): {"description": "null: there is no budget."},
+        (Record, "metric"): {"enum": [*METRICS]},
+        (Record, "shape"): {"description": "Symbol to size."},
+        (Record, "budget"): {"description": "The limit or contract, as it is written."},
+        **{(Record, f"{name}_bytes"): {"description": "null: not measured."} for name in METRICS},
+        (Record, "baseline_state"): {
+            "description": "Empty: there is no baseline.",
+            "enum": ["", *(state.value for state in State)],
+        },
+        (Record, "held"): {"description": "The tensors allocated at the peak, largest first."},
+        (Record, "where"): {"description": "The test: its file from the rootdir, and its line."},
+        (Record, "out_of_memory"): {
+            "description": "The bytes requested when memory ran out; empty: it did not run out."
+        },
+        (Record, "expected"): {"description": "The test failed as it was expected to (xfail)."},
+        (Held, "op"): {"description": "The operator that allocated the tensor."},
+        (Held, "where"): {"description": "The line that called the operator."},
+        (Held, "module"): {
+            "description": "The nn.Module that ran, as its root names it; empty: none or unknown."
+        },
+        (Held, "role"): {
+            "description": "Empty: none or unknown.",
+            "enum": ["", "parameter", "gradient", "optimizer"],
+        },
+        (Held, "dims"): {
+            "description": "The shape in the symbols of the test, proved at other sizes; or empty."
+        },
+        (Timeline, "events"): {"minimum": 0},
+        (Allocation, "allocated_at"): {"minimum": 0},
+        (Allocation, "freed_at"): {"description": "null: still allocated at the end."},
+    }
+)
+
+#: The fields that a file of version 1.0 may lack.
+_LATER: Final = frozenset(
+    {
+        *((Record, name) for name in ("baseline_state", "where", "timeline", "out_of_memory")),
+        (Record, "expected"),
+        *((Held, name) for name in ("function", "module", "role", "dims")),
+    }
+)
+
+
+def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the schema with new definitions of results, held tensors and timelines."""
+    definitions = schema["$defs"]
+    span = {"allOf": [{"$ref": "#/$defs/held"}], **_object(Allocation, without="held")}
+    timeline = _object(Timeline)
+    timeline["properties"]["spans"]["items"] = span
+    made = {
+        "result": _object(Record, without="growth"),  # a section of the file has it
+        "held": _object(Held, without="scratch"),  # ``op`` says it
+        "timeline": timeline,
+    }
+    made = {name: {**_described(definitions[name]), **part} for name, part in made.items()}
+    return {**schema, "$defs": {**definitions, **made}}
+
+
+def text(schema: Any, indent: str = "") -> str:
+    """Returns the schema as JSON, with each part that fits on one line."""
+    line = json.dumps(schema)
+    if len(indent) + len(line) < _NARROW or not isinstance(schema, (dict, list)):
+        return line
+    inner = f"{indent}  "
+    if isinstance(schema, list):
+        parts = [text(part, inner) for part in schema]
+        begin, end = "[", "]"
+    else:
+        parts = [f"{json.dumps(name)}: {text(part, inner)}" for name, part in schema.items()]
+        begin, end = "{", "}"
+    lines = ",\n".join(f"{inner}{part}" for part in parts)
+    return f"{begin}\n{lines}\n{indent}{end}"
+
+
+def _object(kind: Any, without: str = "") -> dict[str, Any]:
+    properties, required = {}, []
+    for field in json_fields(kind, JSON_NAMES):
+        if field.name != without:
+            remarks = _REMARKS.get((kind, field.name), {})
+            properties[field.key] = {**field.type.schema, **remarks}
+            required += [] if (kind, field.name) in _LATER else [field.key]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _described(definition: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": definition["description"]}
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(updated(json.loads(PATH.read_text("utf-8")))) + "\n", "utf-8")
