@@ -232,7 +232,7 @@ class _Tile:
 
 
 def _members(x: Tensor, Hkv: int) -> tuple[Tensor, ...]:
-    """Of [B, H, N, …] the first query head of each group, the second and so on: [B, Hkv, N, …]."""
+    """Returns the first query heads of all groups, the second, and so on: [B, Hkv, N, …] each."""
     heads: tuple[Tensor, ...] = x.unflatten(1, (Hkv, x.shape[1] // Hkv)).unbind(2)
     return heads
 

@@ -146,7 +146,7 @@ OPTIONS = (*_options(),)
 
 
 def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
-    """Whether anything of this test may be measured."""
+    """Returns True if a part of this test may be measured."""
     return bool(
         settings.default
         or FIXTURES.intersection(getattr(item, "fixturenames", ()))
@@ -155,12 +155,12 @@ def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
-    """Returns whether this test has a row: a test that takes ``qkv`` alone has none."""
+    """Returns True if this test has a row: a test that takes only ``qkv`` has none."""
     return bool(settings.default or _takes_attnmem(item) or item.get_closest_marker(MARKER))
 
 
 def _takes_attnmem(item: pytest.Item) -> bool:
-    """Returns whether the test, or a fixture other than ``qkv``, takes the ``attnmem`` fixture."""
+    """Returns True if the test, or a fixture other than ``qkv``, takes ``attnmem``."""
     info = getattr(item, "_fixtureinfo", None)
     if info is None:
         return False
@@ -169,14 +169,14 @@ def _takes_attnmem(item: pytest.Item) -> bool:
 
 
 def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
-    """Whether there is a file to compare with, or one to write."""
+    """Returns True if a baseline file exists, is asked for, or is to be written."""
     asked = settings.baseline is not None or settings.update is not None
     there = os.path.lexists(config.rootpath / BASELINE)  # a link to nowhere is a damaged one
     return not settings.disable and (asked or there)
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Tell pytest of every option; none takes an optional value, which would swallow a path."""
+    """Adds every option; no option has an optional value, which would swallow a path."""
     group = parser.getgroup("attnmem", "memory budgets (attnmem)")
     for option in OPTIONS:
         # The default is None, or a value in the ini file would never be looked at.
@@ -195,7 +195,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the values in force; the backend's name is not checked.
+    """Returns the values in force; the backend's name is not checked.
 
     Raises:
         AttnMemError: a value is not one of the option's.
@@ -216,7 +216,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _check_files(values: Mapping[str, Any], usual: Path) -> None:
-    """See that nothing is written over what another option reads or writes."""
+    """Check that no option writes a file that another option reads or writes."""
     named: dict[str, str] = {}
     for option in OPTIONS:
         path = values[option.name] or (usual if option.name == "baseline" else None)
