@@ -77,13 +77,17 @@ class JsonField(NamedTuple):
 def json_fields(
     kind: type[DataclassInstance], keys: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[JsonField, ...]:
-    """Returns the fields of a dataclass, in their order; ``keys`` has those of another name."""
+    """Returns the fields of a dataclass, in their order; ``keys`` has those of another name.
+
+    A field that is left out of comparisons is not written to JSON either.
+    """
     hints = get_type_hints(kind)
     return tuple(
         JsonField(
             part.name, keys.get(part.name, part.name), str(part.type), json_type(hints[part.name])
         )
         for part in fields(kind)
+        if part.compare
     )
 
 
