@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
-from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.measurement import METRICS
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.record import Record
@@ -14,7 +14,9 @@ sizes = st.integers(-(2**60), 2**60)
 maybe = st.none() | sizes
 #: Any characters, with lone surrogates, and often characters with a meaning in some format.
 texts = st.text(max_size=12) | st.text("|`\\\n<>&*_@=+-'\"%:, \ud800aé", max_size=12)
-held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts)
+held = st.builds(
+    Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, texts, texts, texts
+).map(lambda held: replace(held, scratch=held.op.endswith(SCRATCH_SUFFIX)))
 
 
 def lives(alive: list[tuple[Held, bool]], note: str) -> Timeline:

@@ -167,7 +167,10 @@ def test_it(attnmem, subtests):
     )
     ran = scripted.run()
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert ran.report("test_it") == ["contains 1 failed subtest"]
+    first, section, *lines = ran.report("test_it")
+    assert first == "contains 1 failed subtest"
+    assert "Captured memory budget call" in section
+    assert lines[0] == OVER
 
 
 def test_a_row_that_is_over_after_the_test_fails_the_session(scripted):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pytest_attnmem.api.comparison import _bound
+from pytest_attnmem.api.comparison import _limit
 from pytest_attnmem.api.derive import derive
 from pytest_attnmem.budgets.budget import resolve
 from pytest_attnmem.budgets.parsing import parse
@@ -74,8 +74,8 @@ def test_a_marker(argument):
 
 def test_a_comparison():
     for value in VALUES:
-        check_one_line(lambda value=value: _bound(1000, value, None, SHAPE))
-        check_one_line(lambda value=value: _bound(1000, None, value, SHAPE))
+        check_one_line(lambda value=value: _limit(1000, value, None, SHAPE))
+        check_one_line(lambda value=value: _limit(1000, None, value, SHAPE))
 
 
 @pytest.mark.parametrize(
