@@ -1,4 +1,4 @@
-"""What tests of several modules start from."""
+"""The start of every test: imports, fixtures and the state of the garbage collector."""
 
 import gc
 import importlib
@@ -27,6 +27,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # pytester restores ``sys.modules`` after each.
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
     importlib.import_module(module.name)
+
+# Trio registers a random generator with hypothesis, which warns if it finds no reference to the
+# generator: it sees no reference from an object that is frozen, as all objects are below.
+importlib.import_module("trio")
 
 
 @pytest.fixture(scope="session", autouse=True)
