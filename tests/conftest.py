@@ -28,9 +28,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
     importlib.import_module(module.name)
 
-# Trio registers a random generator with hypothesis, which warns if it finds no reference to the
-# generator: it sees no reference from an object that is frozen, as all objects are below.
-importlib.import_module("trio")
+# Hypothesis warns at its import if it finds no reference to the module ``random``: it sees none of
+# frozen objects, and all objects are frozen below.
+importlib.import_module("hypothesis")
 
 
 @pytest.fixture(scope="session", autouse=True)
