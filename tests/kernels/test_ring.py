@@ -24,7 +24,13 @@ TOLERANCE = {
     torch.float16: 1e-2,
     torch.bfloat16: 5e-2,
 }
-CASES = pytest.mark.parametrize("case", program.CASES, ids=str)
+RANKS = (2, 4)
+CASES = pytest.mark.parametrize(
+    ("run", "case"),
+    [(ranks, case) for ranks in RANKS for case in program.cases(ranks)],
+    indirect=["run"],
+    ids=str,
+)
 CPU = ("cpu",)
 
 pytestmark = pytest.mark.skipif(
@@ -46,9 +52,21 @@ class Run:
         return torch.cat([results[case][run][0][index] for results in self.ranks], 2)
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids="{} ranks".format)
-def run(request, tmp_path_factory):
-    folder, size = tmp_path_factory.mktemp("ranks"), request.param
+@pytest.fixture(scope="module")
+def runs():
+    """The runs by number of ranks; each is made once."""
+    return {}
+
+
+@pytest.fixture(params=RANKS, ids="{} ranks".format)
+def run(request, runs, tmp_path_factory):
+    """The run of as many ranks as the test asks for."""
+    if request.param not in runs:
+        runs[request.param] = _run(tmp_path_factory.mktemp("ranks"), request.param)
+    return runs[request.param]
+
+
+def _run(folder, size):
     done = subprocess.run(
         [sys.executable, program.__file__, str(size), str(folder)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -132,13 +150,14 @@ def test_five_tensors_of_one_rank_are_saved(case, run):
 
 
 def test_options_and_layouts(run):
-    sizes, dtype, _ = program.CASES[-1]
+    last = program.cases(run.size)[-1]
+    sizes, dtype, _ = last
     q, k, v, _ = (x.double().numpy() for x in program.whole(sizes, dtype, run.size))
     scaled = torch.as_tensor(standard_attention(q, k, v, scale=0.7)[0])
     got = torch.cat([results["scale"][0] for results in run.ranks], 2)
     assert (got.double() - scaled).abs().max() <= TOLERANCE[dtype]
     strided = torch.cat([results["strided"][0] for results in run.ranks], 2)
-    assert torch.equal(strided, run.whole(program.CASES[-1], 0))
+    assert torch.equal(strided, run.whole(last, 0))
 
 
 def test_ranks_that_differ_are_told_so_at_once(run):
