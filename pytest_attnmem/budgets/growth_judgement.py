@@ -10,7 +10,7 @@ from operator import le
 
 from ..formulas.interpolation import CONFIRMING, confirmed, differences, over_grid, tail
 from ..formulas.polynomial import Polynomial
-from ..measurement.below_peak import Beneath, Part
+from ..measurement.below_peak import Beneath, PartBelowPeak
 from ..measurement.held import Held
 from ..units import format_size
 from .growth_contract import Contract
@@ -154,14 +154,14 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
     return Judgement(worst.answer, worst.reason, worst.terms, held=held)
 
 
-def _judge_part(part: Part, beneath: Beneath, contract: Contract, what: str) -> Judgement:
+def _judge_part(part: PartBelowPeak, beneath: Beneath, contract: Contract, what: str) -> Judgement:
     points = product(*beneath.sizes.values())
     values = dict(zip(points, part.values, strict=True))
     return judge_grid(beneath.sizes, values, contract, what)
 
 
 def _is_bounded_scratch(
-    part: Part, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
+    part: PartBelowPeak, judged: Sequence[tuple[Judgement, Held]], beneath: Beneath
 ) -> bool:
     """Returns True for scratch of kernels that is never larger than the allowed tensors.
 

@@ -13,19 +13,19 @@ from typing import NamedTuple
 from ..measurement.held import Held
 
 
-class Alloc(NamedTuple):
+class Allocated(NamedTuple):
     """The allocation of a tensor or of scratch."""
 
     held: Held
 
 
-class Free(NamedTuple):
+class Freed(NamedTuple):
     """The end of an allocation; ``birth`` counts the allocations of the run from 0."""
 
     birth: int
 
 
-Run = tuple["Alloc | Free", ...]
+Run = tuple["Allocated | Freed", ...]
 Program = Callable[[Mapping[str, int]], Run]
 
 
@@ -38,7 +38,7 @@ def aligned(runs: Sequence[Run]) -> bool:
 def _skeleton(run: Run) -> list[object]:
     return [
         (event.held.op, event.held.where, event.held.dtype, len(event.held.shape))
-        if isinstance(event, Alloc)
+        if isinstance(event, Allocated)
         else event.birth
         for event in run
     ]
@@ -49,7 +49,7 @@ def peak(run: Run) -> int:
     level = high = 0
     sizes: list[int] = []
     for event in run:
-        if isinstance(event, Alloc):
+        if isinstance(event, Allocated):
             sizes.append(event.held.nbytes)
             level += event.held.nbytes
             high = max(high, level)

@@ -13,7 +13,7 @@ from ..formulas.multivariate_fit import Point, Sample, fit, sample
 from ..formulas.polynomial import Polynomial, largest
 from ..measurement.held import Held
 from ..units import shown
-from .allocation_trace import Alloc, Free, Program, Run, aligned, peak
+from .allocation_trace import Allocated, Freed, Program, Run, aligned, peak
 
 #: Symbol → the sizes at which a program is run. Lengths are multiples of the padding of kernels; no
 #: size is 1, for which many operators have a shortcut.
@@ -57,7 +57,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidatePeak:
     """A live set that is the largest at some sizes, and its bytes as a polynomial."""
 
     polynomial: Polynomial
@@ -70,7 +70,7 @@ class Candidate:
 class Derived(Formula):
     """A peak as a formula, usable as a budget: the maximum of its ``candidates``."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[CandidatePeak, ...] = ()
     how: str = "derived"
     """``derived`` tensor by tensor, or ``interpolated`` from the peaks alone."""
     without_scratch: Derived | None = None
@@ -168,15 +168,15 @@ def _derived(where: Sample, runs: Mapping[Point, Run]) -> Derived:
             f"no polynomial goes through the peaks at {tried}, most likely because of blocks or a"
             " branch on a size; give sizes that avoid them"
         )
-    return _written([Candidate(found, (), "")], "interpolated")
+    return _written([CandidatePeak(found, (), "")], "interpolated")
 
 
-def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
+def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[CandidatePeak]:
     """Returns the live sets that no other live set bounds; none if a tensor has no polynomial."""
     first = runs[where.base]
-    births = [event.held for event in first if isinstance(event, Alloc)]
+    births = [event.held for event in first if isinstance(event, Allocated)]
     columns = {
-        point: [event.held.nbytes for event in run if isinstance(event, Alloc)]
+        point: [event.held.nbytes for event in run if isinstance(event, Allocated)]
         for point, run in runs.items()
     }
     known: dict[tuple[int, ...], Polynomial | None] = {}
@@ -198,7 +198,7 @@ def _live_sets(where: Sample, runs: Mapping[Point, Run]) -> list[Candidate]:
         region = "" if len(kept) == 1 else _region(where, at)
         alive = [(births[birth], sizes[birth]) for birth in sets[polynomial]]
         shapes = _shapes(where, runs, sets[polynomial])
-        candidates.append(Candidate(polynomial, _terms(polynomial, alive, shapes), region))
+        candidates.append(CandidatePeak(polynomial, _terms(polynomial, alive, shapes), region))
     return candidates
 
 
@@ -208,7 +208,7 @@ def _summits(run: Run, sizes: Sequence[Polynomial]) -> dict[Polynomial, tuple[in
     births = 0
     sets: dict[Polynomial, tuple[int, ...]] = {}
     for event in run:
-        if isinstance(event, Alloc):
+        if isinstance(event, Allocated):
             total, rising = total + sizes[births], True
             alive[births] = None
             births += 1
@@ -232,7 +232,7 @@ def _region(where: Sample, at: Sequence[Point]) -> str:
 
 
 def _shapes(where: Sample, runs: Mapping[Point, Run], births: Iterable[int]) -> dict[int, str]:
-    listed = {p: [e.held for e in run if isinstance(e, Alloc)] for p, run in runs.items()}
+    listed = {p: [e.held for e in run if isinstance(e, Allocated)] for p, run in runs.items()}
     shapes = {}
     for birth in births:
         rank = len(listed[where.base][birth].shape)
@@ -275,9 +275,9 @@ def _tensors_alone(run: Run) -> Run:
     """Returns a run without the scratch of kernels; its births are counted anew."""
     numbers: dict[int, int] = {}
     births = 0
-    kept: list[Alloc | Free] = []
+    kept: list[Allocated | Freed] = []
     for event in run:
-        if isinstance(event, Alloc):
+        if isinstance(event, Allocated):
             if not event.held.scratch:
                 numbers[births] = len(numbers)
                 kept.append(event)
@@ -287,7 +287,7 @@ def _tensors_alone(run: Run) -> Run:
     return tuple(kept)
 
 
-def _written(candidates: Sequence[Candidate], how: str) -> Derived:
+def _written(candidates: Sequence[CandidatePeak], how: str) -> Derived:
     texts = [str(candidate.polynomial) for candidate in candidates]
     text = texts[0] if len(texts) == 1 else f"max({', '.join(texts)})"
     return Derived(text, parse_formula(text).tree, tuple(candidates), how)

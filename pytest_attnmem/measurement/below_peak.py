@@ -19,7 +19,7 @@ from .timeline import Allocation, Timeline
 _Origin = tuple[str, str, str, str, int]
 
 
-class Part(NamedTuple):
+class PartBelowPeak(NamedTuple):
     """The tensors of one origin, over several runs."""
 
     held: Held
@@ -32,7 +32,7 @@ class Beneath(NamedTuple):
     """The parts of a program's memory, over a grid of sizes."""
 
     sizes: Mapping[str, tuple[int, ...]]
-    parts: tuple[Part, ...]
+    parts: tuple[PartBelowPeak, ...]
 
 
 def beneath(
@@ -60,11 +60,11 @@ def beneath(
         return None
     found = parts(timelines, at_end=at_end)
     if whole and any(scratch):
-        found = (*found, Part(Held(0, (), "", "scratch inside kernels", ""), scratch))
+        found = (*found, PartBelowPeak(Held(0, (), "", "scratch inside kernels", ""), scratch))
     return Beneath(sizes, found)
 
 
-def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[Part, ...]:
+def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowPeak, ...]:
     """Returns the parts of runs of one program at growing sizes, the largest at the end first.
 
     Tensors of one origin whose shapes occur in every run (weights' gradients) are a separate part
@@ -81,7 +81,7 @@ def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[Part, ...]
             if any(values):
                 last = next(run for run in reversed(chosen) if run)
                 largest = max(last, key=lambda span: span.held.nbytes).held
-                found.append(Part(largest, values))
+                found.append(PartBelowPeak(largest, values))
     return tuple(sorted(found, key=lambda part: part.values[::-1], reverse=True))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_attnmem.cli import main
 from pytest_attnmem.cli.derive import render, to_dict
-from pytest_attnmem.closed_forms.closed_form import Candidate, Derived, Holder, Term
+from pytest_attnmem.closed_forms.closed_form import CandidatePeak, Derived, Holder, Term
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.formulas.polynomial import Polynomial
 
@@ -42,7 +42,7 @@ def found():
         Holder("4", "", "float32", "sum", "bin/attnmem:8"),
         Holder("8*N", "", "", "bmm (scratch)", "", scratch=True),
     )
-    candidate = Candidate(Polynomial({}), (Term("4*B*N + 4", held),), "")
+    candidate = CandidatePeak(Polynomial({}), (Term("4*B*N + 4", held),), "")
     return Derived("0", parse_formula("0").tree, (candidate,))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.closed_forms.allocation_trace import Alloc, Free, aligned, peak
+from pytest_attnmem.closed_forms.allocation_trace import Allocated, Freed, aligned, peak
 from pytest_attnmem.closed_forms.closed_form import closed_form
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.formulas.multivariate_fit import fit, sample
@@ -17,7 +17,7 @@ SIZES = {"B": (2, 3, 4, 5, 6), "N": (128, 256, 384, 512, 640), "d": (16, 32, 48,
 
 
 def tensor(nbytes, op="mm", shape=()):
-    return Alloc(Held(nbytes, shape, "float32", op, "attn.py:1"))
+    return Allocated(Held(nbytes, shape, "float32", op, "attn.py:1"))
 
 
 @given(st.integers(1, 10**6), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1))
@@ -54,17 +54,17 @@ def test_points_are_the_same_each_time_and_each_once():
 
 
 def test_the_peak_of_a_run_is_the_highest_level():
-    run = (tensor(8), tensor(16), Free(0), tensor(4), Free(1), tensor(30))
+    run = (tensor(8), tensor(16), Freed(0), tensor(4), Freed(1), tensor(30))
     assert peak(run) == 34
     assert peak(()) == 0
 
 
 def test_runs_are_aligned_that_make_the_same_tensors():
-    one = (tensor(8, shape=(2,)), Free(0))
-    assert aligned([one, (tensor(80, shape=(20,)), Free(0))])
-    assert not aligned([one, (tensor(8, "bmm", (2,)), Free(0))])
+    one = (tensor(8, shape=(2,)), Freed(0))
+    assert aligned([one, (tensor(80, shape=(20,)), Freed(0))])
+    assert not aligned([one, (tensor(8, "bmm", (2,)), Freed(0))])
     assert not aligned([one, (tensor(8, shape=(2,)),)])
-    assert not aligned([one, (tensor(8, shape=(2, 1)), Free(0))])
+    assert not aligned([one, (tensor(8, shape=(2, 1)), Freed(0))])
 
 
 def run_of(sizes):
@@ -73,9 +73,9 @@ def run_of(sizes):
     return (
         tensor(4 * N * N, "bmm", (N, N)),
         tensor(4 * N * N, "softmax", (N, N)),
-        Alloc(Held.of_scratch(8, "softmax", "attn.py:1")),
-        Free(2),
-        Free(0),
+        Allocated(Held.of_scratch(8, "softmax", "attn.py:1")),
+        Freed(2),
+        Freed(0),
         tensor(40 * N * d, "cat", (N, 10 * d)),
     )
 

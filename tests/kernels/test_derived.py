@@ -9,7 +9,7 @@ import pytest
 
 from pytest_attnmem.backends.simulated.derive_program import program
 from pytest_attnmem.budgets.memory_model import MemoryModel
-from pytest_attnmem.closed_forms.allocation_trace import Alloc, peak
+from pytest_attnmem.closed_forms.allocation_trace import Allocated, peak
 from pytest_attnmem.closed_forms.closed_form import closed_form
 from pytest_attnmem.formulas.multivariate_fit import Sample, fit, sample
 from pytest_attnmem.formulas.polynomial import Polynomial, largest
@@ -101,5 +101,5 @@ def test_the_tensors_that_are_compared_are_those_of_the_program() -> None:
         lambda q: q.softmax(-1), parse_shapes(("N d",)), dtype=None, backward=False, profile=""
     ) as run:
         (birth,) = run({"N": 8, "d": 4})
-    assert isinstance(birth, Alloc)
+    assert isinstance(birth, Allocated)
     assert (birth.held.nbytes, birth.held.op) == (128, "softmax")

@@ -12,7 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ...allocator import AllocatorSettings
-from ...closed_forms.allocation_trace import Alloc, Free, Program, Run
+from ...closed_forms.allocation_trace import Allocated, Freed, Program, Run
 from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
 from ...measurement.qkv_inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
@@ -69,7 +69,9 @@ def program(
             ) from None
         if problem is not None:
             raise CannotSimulate(problem)
-        return tuple(Free(event) if isinstance(event, int) else Alloc(event) for event in events)
+        return tuple(
+            Freed(event) if isinstance(event, int) else Allocated(event) for event in events
+        )
 
     with simulation.active():  # once, because entering takes longer than most programs
         yield run
