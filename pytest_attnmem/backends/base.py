@@ -31,7 +31,7 @@ class Backend(ABC):
     def kinds(self) -> tuple[str, ...]:
         """Returns the keys of a budget's dict that mean this device, closest first.
 
-        By default the name and the device, both without the part after the colon.
+        The default is the name and the device, both without the part after the colon.
         """
         return tuple(dict.fromkeys(part.partition(":")[0] for part in (self.name, self.device)))
 
@@ -52,7 +52,7 @@ class Backend(ABC):
     def tracer(self) -> Recorder:
         """Returns a recorder that lists the tensors, for one more run of a test that failed.
 
-        By default the dispatcher's view: tensors with names, without scratch inside kernels.
+        The default is the dispatcher's view: tensors with names, without scratch inside kernels.
         """
         from .tracing.dispatch_tracker import Tracker
 

@@ -120,8 +120,10 @@ def _judge_growths(
         return replace(verdict(Outcome.OVER, reason), growths=worst_first)
     if judgement.answer is Answer.UNKNOWN:
         return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=worst_first)
+    if notes:  # a symbol that did not vary may hide any growth
+        return replace(verdict(Outcome.NOT_ENFORCED, "; ".join(notes)), growths=worst_first)
     remarks = [kept.note for kept, _ in judged if kept.note]
-    return replace(verdict(Outcome.WITHIN, "; ".join([*remarks, *notes])), growths=worst_first)
+    return replace(verdict(Outcome.WITHIN, "; ".join(remarks)), growths=worst_first)
 
 
 def judge_unfinished(

@@ -128,11 +128,11 @@ def test_no_size(M, N):
 """)
     ran = suite.run()
     assert ran.outcome("test_fixture[64-16]") == (
-        "within: d was not varied: the fixture 'weights' takes it too, and is made once"
+        "not enforced: d was not varied: the fixture 'weights' takes it too, and is made once"
     )
     assert ran.outcome("test_rejected[7-64]") == (
-        "within: H was not varied: the test raised AssertionError: assert 14 == 7 at H=14, where"
-        " its growth is measured; let it take other sizes"
+        "not enforced: H was not varied: the test raised AssertionError: assert 14 == 7 at H=14,"
+        " where its growth is measured; let it take other sizes"
     )
     assert ran.outcome("test_no_size[None-64]") == "within"
 
@@ -146,7 +146,7 @@ def test_grouped(H, Hkv, N):
     torch.empty(H, N), torch.empty(Hkv, N)
 """)
     reason = suite.run().outcome("test_grouped[4-2-64]")
-    assert reason.startswith("within: Hkv was not varied: the test raised AssertionError")
+    assert reason.startswith("not enforced: Hkv was not varied: the test raised AssertionError")
 
 
 @pytest.mark.parametrize(
