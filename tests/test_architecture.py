@@ -20,6 +20,7 @@ LAW = (
         "contents",
         "formulas",
         "profiles",
+        "torch_releases",
         "allocator",
         "symbols",
         "inference",
