@@ -1,6 +1,7 @@
 """The releases of PyTorch whose memory rules are known. No torch.
 
-A rule that rests on PyTorch's C++ code holds for these releases only: its recordings come from them.
+A rule that rests on PyTorch's C++ code holds for these releases only: its recordings come from
+them.
 """
 
 from __future__ import annotations

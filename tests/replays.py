@@ -2,12 +2,13 @@
 
 import contextlib
 import gc
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+
+from recordings import read
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -43,16 +44,12 @@ def workloads(name: str) -> dict[str, Callable[[], None]]:
 
 
 def recorded(name: str) -> dict[str, dict[str, Peaks]]:
-    """Workload → device → peaks, of ``tests/data/cuda/<name>.json``."""
+    """Workload → device → peaks, of ``<name>.json`` of the installed version."""
     found: dict[str, dict[str, Peaks]] = {}
     for row in read(name)["peaks"]:
         peaks = Peaks(*(row[kind] for kind in KINDS))
         found.setdefault(row["workload"], {})[row["device"]] = peaks
     return found
-
-
-def read(name: str) -> dict:
-    return json.loads((TESTS / "data" / "cuda" / f"{name}.json").read_text("utf-8"))
 
 
 @cache

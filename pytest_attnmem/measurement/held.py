@@ -7,6 +7,8 @@ from typing import Final
 
 #: The end of the operator's name where an allocation is its scratch, for people to read.
 SCRATCH_SUFFIX: Final = " (scratch)"
+#: The end of the name of a library's workspace: ``cuBLAS workspace``.
+WORKSPACE_SUFFIX: Final = " workspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,10 @@ class Held:
     """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
     prove it; else empty."""
     scratch: bool = False
-    """True for memory that a kernel allocates for itself; ``op`` then ends in ``(scratch)``."""
+    """True for memory that a kernel allocates for itself: ``op`` then ends in ``(scratch)``, or is
+    the name of a workspace."""
+    workspace: bool = False
+    """True for the workspace that a library has during one call: ``cuBLAS workspace``."""
 
     @classmethod
     def of_scratch(
@@ -45,6 +50,21 @@ class Held:
         """Returns the scratch of the operator ``op``."""
         shown = op + SCRATCH_SUFFIX
         return cls(nbytes, (), "", shown, where, function, module, role, scratch=True)
+
+    @classmethod
+    def of_workspace(
+        cls,
+        nbytes: int,
+        library: str,
+        where: str = "",
+        function: str = "",
+        module: str = "",
+        role: str = "",
+    ) -> Held:
+        """Returns the workspace of a library, ``cuBLAS``."""
+        op = library + WORKSPACE_SUFFIX
+        made = cls(nbytes, (), "", op, where, function, module, role)
+        return replace(made, scratch=True, workspace=True)
 
     @property
     def origin(self) -> Held:

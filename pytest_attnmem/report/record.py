@@ -11,7 +11,7 @@ from ..budgets.growth_contract import is_contract
 from ..budgets.growth_fit import Growth
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
-from ..measurement.held import SCRATCH_SUFFIX, Held
+from ..measurement.held import SCRATCH_SUFFIX, WORKSPACE_SUFFIX, Held
 from ..measurement.measurement import METRICS, Measurement
 from ..measurement.timeline import Allocation, Timeline
 from ..units import excerpt, shown
@@ -95,6 +95,9 @@ class Record:
 _FIELDS: Final = MappingProxyType(
     {kind: json_fields(kind, JSON_NAMES) for kind in (Record, Held, Allocation, Timeline)}
 )
+
+#: The fields of ``Held`` that the end of ``op`` tells in JSON.
+NAMED_BY_OP = ("scratch", "workspace")
 
 _MEASURED = (
     "backend",
@@ -181,7 +184,8 @@ def from_dict(data: Mapping[str, Any]) -> Record:
 
 def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {JSON_NAMES.get(name, name): getattr(held, name) for name in Held.__slots__}
-    del data["scratch"]  # ``op`` ends in ``(scratch)``
+    for named in NAMED_BY_OP:
+        del data[named]
     traced = {name: data.pop(name) for name in ("module", "role", "dims")}
     known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
     return {**data, "shape": list(held.shape), **known}
@@ -191,10 +195,11 @@ def _held_from_dict(data: Mapping[str, Any]) -> Held:
     known: dict[str, Any] = {}
     for part in fields(Held):
         name = JSON_NAMES.get(part.name, part.name)
-        if name != "scratch" and (name in data or part.default is MISSING):
+        if name not in NAMED_BY_OP and (name in data or part.default is MISSING):
             value = data[name]
             known[part.name] = tuple(value) if isinstance(value, list) else value
-    known["scratch"] = str(data["op"]).endswith(SCRATCH_SUFFIX)
+    known["workspace"] = str(data["op"]).endswith(WORKSPACE_SUFFIX)
+    known["scratch"] = known["workspace"] or str(data["op"]).endswith(SCRATCH_SUFFIX)
     return checked(Held(**known), _FIELDS[Held])
 
 

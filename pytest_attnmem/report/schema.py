@@ -17,7 +17,7 @@ from ..measurement.held import Held
 from ..measurement.measurement import METRICS
 from ..measurement.timeline import Allocation, Timeline
 from .json_types import json_fields
-from .record import JSON_NAMES, Record
+from .record import JSON_NAMES, NAMED_BY_OP, Record
 
 PATH: Final = Path(__file__).with_name("schema.json")
 
@@ -73,12 +73,12 @@ _LATER: Final = frozenset(
 def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the schema with new definitions of results, held tensors and timelines."""
     definitions = schema["$defs"]
-    span = {"allOf": [{"$ref": "#/$defs/held"}], **_object(Allocation, without="held")}
+    span = {"allOf": [{"$ref": "#/$defs/held"}], **_object(Allocation, "held")}
     timeline = _object(Timeline)
     timeline["properties"]["spans"]["items"] = span
     made = {
-        "result": _object(Record, without="growth"),  # a section of the file has it
-        "held": _object(Held, without="scratch"),  # ``op`` says it
+        "result": _object(Record, "growth"),  # a section of the file has it
+        "held": _object(Held, *NAMED_BY_OP),
         "timeline": timeline,
     }
     made = {name: {**_described(definitions[name]), **part} for name, part in made.items()}
@@ -101,10 +101,10 @@ def text(schema: Any, indent: str = "") -> str:
     return f"{begin}\n{lines}\n{indent}{end}"
 
 
-def _object(kind: Any, without: str = "") -> dict[str, Any]:
+def _object(kind: Any, *without: str) -> dict[str, Any]:
     properties, required = {}, []
     for field in json_fields(kind, JSON_NAMES):
-        if field.name != without:
+        if field.name not in without:
             remarks = _REMARKS.get((kind, field.name), {})
             properties[field.key] = {**field.type.schema, **remarks}
             required += [] if (kind, field.name) in _LATER else [field.key]

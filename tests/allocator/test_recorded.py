@@ -1,14 +1,11 @@
 """The model against PyTorch's own allocator, as ``tests/null/record_allocator.py`` recorded it."""
 
-import json
-from pathlib import Path
-
 import pytest
+from recordings import read
 
 from .replay import Model, play
 
-DATA = Path(__file__).parents[1] / "data" / "cuda" / "allocator.json"
-RUNS = json.loads(DATA.read_text("utf-8"))["runs"]
+RUNS = read("allocator", "2.13")["runs"]
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run["settings"] or "default")

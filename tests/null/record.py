@@ -1,8 +1,8 @@
 """Record the peaks of the workloads: ``python tests/null/record.py``, with the CUDA build of torch.
 
 Each workload runs on the null device in a process of its own, as ``workloads.py`` describes. The
-counts of PyTorch's own allocator go to ``tests/data/cuda/workloads.json``. A workload that needs
-cuDNN is left out on that device, because only a GPU knows cuDNN's scratch.
+counts of PyTorch's own allocator go to ``tests/data/cuda/<version>/workloads.json``. A workload
+that needs cuDNN is left out on that device, because only a GPU knows cuDNN's scratch.
 """
 
 import json
@@ -14,10 +14,14 @@ from pathlib import Path
 
 import workloads
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
-FILE = Path(__file__).parents[1] / "data" / "cuda" / "workloads.json"
+FILE = recordings.folder() / "workloads.json"
 DEVICES = ("A100-80GB", "A10G", "H100")
 SCRIPT = """
 import json, os, sys

@@ -1,7 +1,8 @@
 """Record PyTorch's allocator: ``python tests/null/record_allocator.py``, with its CUDA build.
 
 The script plays random events on a null device of 600 MiB, one process for each of the settings
-below. The events, each with its change of the statistics, go to ``tests/data/cuda/allocator.json``.
+below. The events, each with its change of the statistics, go to
+``tests/data/cuda/<version>/allocator.json``.
 """
 
 import json
@@ -11,11 +12,15 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 HERE = Path(__file__).parent
-DATA = HERE.parent / "data" / "cuda" / "allocator.json"
+DATA = recordings.folder() / "allocator.json"
 CAPACITY = 600 << 20
 SETTINGS = (
     "",

@@ -4,7 +4,7 @@ Each null device has a process of its own. PyTorch's backend for each of the que
 ``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``. The memory
 events of each operator go to ``attention-operators.json``, those of
 ``scaled_dot_product_attention`` as a whole to ``attention-calls.json``. All are in
-``tests/data/cuda/``.
+``tests/data/cuda/<version>/``.
 
 An event is ``+bytes`` for a requested allocation, and ``-n`` for the free of the n-th allocation.
 """
@@ -17,12 +17,16 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import PROFILES, find_profile
 
 TESTS = Path(__file__).parents[1]
 CASES = TESTS / "backends" / "simulated" / "attention"
-DATA = TESTS / "data" / "cuda"
+DATA = recordings.folder()
 #: A device of each compute capability; the last capability has no profile of its own.
 DECIDING = {
     **{device.compute_capability: device for device in PROFILES.values()},

@@ -1,8 +1,8 @@
 """Record the held-out workloads: ``python tests/null/record_held_out.py``, with the CUDA build.
 
 Like ``record.py``, on the null device with one process for each workload; the peaks go to
-``tests/data/cuda/workloads-held-out.json``. A workload that needs cuDNN or reads the device is left
-out.
+``tests/data/cuda/<version>/workloads-held-out.json``. A workload that needs cuDNN or reads the
+device is left out.
 """
 
 import json
@@ -15,10 +15,14 @@ from pathlib import Path
 
 import workloads_held_out
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
-FILE = Path(__file__).parents[1] / "data" / "cuda" / "workloads-held-out.json"
+FILE = recordings.folder() / "workloads-held-out.json"
 DEVICES = ("A100-80GB", "A10G", "H100", "T4")
 KINDS = ("requested", "allocated", "reserved")
 SCRIPT = """

@@ -2,8 +2,8 @@
 
 Each call runs alone on the null device, between two readings of the allocator's own history;
 the workspaces of matrix products exist before. The events go to
-``tests/data/cuda/operators.json``; ``operators-held-out.json`` has calls drawn at random after the
-tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
+``tests/data/cuda/<version>/operators.json``; ``operators-held-out.json`` has calls drawn at random
+after the tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
 """
 
 import json
@@ -12,6 +12,10 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
 
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
@@ -34,7 +38,7 @@ def main():
         }
         lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
         start = json.dumps(head, indent=1).removesuffix("\n}")
-        file = TESTS / "data" / "cuda" / f"{name}.json"
+        file = recordings.folder() / f"{name}.json"
         file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
         print(file, len(rows))
 

@@ -2,7 +2,8 @@
 
 Each null device has a process of its own. The peaks of the programs in
 ``tests/backends/simulated/programs.py``, as PyTorch's own allocator counts them from an empty
-state, go to ``tests/data/cuda/programs.json``. A program that a device refuses is left out.
+state, go to ``tests/data/cuda/<version>/programs.json``. A program that a device refuses is left
+out.
 """
 
 import json
@@ -12,11 +13,15 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
-FILE = TESTS / "data" / "cuda" / "programs.json"
+FILE = recordings.folder() / "programs.json"
 DEVICES = ("A100-80GB", "H100", "T4")
 SCRIPT = """
 import gc, json, os, sys, warnings

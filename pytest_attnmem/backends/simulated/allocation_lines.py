@@ -70,6 +70,11 @@ def scratch_held(nbytes: int, op: Any, line: Line) -> Held:
     return Held.of_scratch(nbytes, _op_name(op), *_origin(line))
 
 
+def workspace_held(library: str, line: Line, nbytes: int) -> Held:
+    """Returns the description of a library's workspace."""
+    return Held.of_workspace(nbytes, library, *_origin(line))
+
+
 def _op_name(op: Any) -> str:
     return op if isinstance(op, str) else op.overloadpacket.__name__.strip("_")
 

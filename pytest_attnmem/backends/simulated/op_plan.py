@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...profiles import DeviceProfile
+from ...torch_releases import Version
+from .workspaces import CUBLAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class OpCall:
     outputs: tuple[Any, ...]  # the returned tensors that have a new storage, in order
     profile: DeviceProfile
     deterministic: bool  # torch.are_deterministic_algorithms_enabled()
+    version: Version  # of PyTorch, whose rules hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,9 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Allocates a library workspace, once for each thread and stream; it is never freed."""
+    """Gives a workspace to a library for one call; some versions keep it for later calls."""
 
-    name: str = "cublas"
+    library: str = CUBLAS
 
 
 Step = Output | Temporary | Free | Workspace

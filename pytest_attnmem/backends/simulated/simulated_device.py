@@ -6,6 +6,7 @@ This module does not import torch: the caller describes each tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ...allocator import AllocatorSettings, CachingAllocator, OutOfMemory, Statistics
@@ -13,11 +14,16 @@ from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
 from ...measurement.timeline import AllocEvent
 from ...profiles import DeviceProfile
+from ...torch_releases import Version
 from ...units import format_size
 from ..tracing.live_tensors import LiveTensors
+from .workspaces import CUBLAS, CUBLASLT, Workspaces
 
 #: Describes an allocation. Called only when a report reads it, because the text is slow to make.
 DescribeHeld = Callable[[], Held]
+
+#: Describes a workspace of so many bytes.
+DescribeWorkspace = Callable[[int], Held]
 
 #: The threads of a process that run operators; each has its own handle of every library.
 MAIN, BACKWARD = "main", "backward"
@@ -46,8 +52,17 @@ class DeviceBlock(NamedTuple):
 class Device:
     """The memory of one device; ``restart`` empties it, as in a new process."""
 
-    def __init__(self, profile: DeviceProfile, settings: AllocatorSettings) -> None:
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        settings: AllocatorSettings,
+        version: Version,
+        workspaces: Workspaces,
+    ) -> None:
         self.profile = profile
+        self.version = version
+        """The version of PyTorch that the device behaves as."""
+        self._workspaces = workspaces
         self.stream = 0
         self.recording = False
         """True during a window; memory allocated outside windows is an input."""
@@ -60,7 +75,7 @@ class Device:
         """Drops every allocation; a tensor that is still alive becomes an input when used."""
         capacity = _UNLIMITED if unlimited else self.profile.memory_bytes
         self.allocator = CachingAllocator(self._settings, capacity=capacity)
-        self._workspaces: set[tuple[str, str, int]] = set()
+        self._kept_workspaces: set[tuple[str, str, int]] = set()
         self._live_tensors.forget()
         self._window_peaks = dict.fromkeys(_KINDS, 0)  # since the window began
         self._program_peaks = dict.fromkeys(_KINDS, 0)  # since the program reset its peaks
@@ -104,12 +119,24 @@ class Device:
         self.allocator.free(block.address)
         self._live_tensors.free(block.number)
 
-    def workspace(self, name: str, thread: str, nbytes: int, describe: DescribeHeld) -> None:
-        """Allocates the workspace of a thread's library handle, unless this stream has it."""
-        key = (name, thread, self.stream)
-        if key not in self._workspaces:
-            self._workspaces.add(key)
-            self.allocate(nbytes, describe)
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
+        """Gives a workspace to a thread's handle of a library for one call on this stream."""
+        owner, nbytes = self._workspaces.of(library)
+        if not self._workspaces.kept:
+            block = self.allocate(nbytes, partial(describe, nbytes))
+            if block is not None:
+                self.free(block)
+            return
+        key = (owner, thread, self.stream)
+        if key not in self._kept_workspaces:
+            self._kept_workspaces.add(key)
+            self.allocate(nbytes, partial(describe, nbytes))
+
+    def prime(self) -> None:
+        """Allocates the workspaces that a small product, forward and backward, leaves behind."""
+        if self._workspaces.kept:
+            for library, thread in ((CUBLAS, MAIN), (CUBLASLT, MAIN), (CUBLAS, BACKWARD)):
+                self.use_workspace(library, thread, partial(Held.of_workspace, library=library))
 
     def _malloc(self, nbytes: int, describe: DescribeHeld) -> int:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,11 +17,11 @@ from ...errors import CannotSimulate, StartAgain
 from ...measurement.held import Held
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
+from ...torch_releases import minor_version
 from ..cpu_threads import ThreadWatch
 from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
 from .composite_ops import CompositeOps
-from .cublas_workspace import workspace_bytes
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE, PRINTING
@@ -28,9 +29,10 @@ from .function_mode import SimulatedFunctionMode
 from .observer import DispatchedOp
 from .op_plan import Planner
 from .patches import patched_torch
-from .simulated_device import BACKWARD, MAIN, Device
+from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
+from .workspaces import workspaces
 
 _SHOWN = 20
 _OWN_THREAD = "only the test's own thread is simulated"
@@ -40,7 +42,9 @@ class Simulation:
     """Runs programs on fakes and records the memory of their storages on a simulated device."""
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
-        self.device = Device(profile, settings)
+        version = minor_version(torch.__version__)
+        libraries = workspaces(profile, version, os.environ)
+        self.device = Device(profile, settings, version, libraries)
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
@@ -100,9 +104,7 @@ class Simulation:
         """Allocates the workspaces of both threads' handles; returns their bytes."""
         self._primed = True
         before = self.device.statistics.allocated.current
-        nbytes = workspace_bytes(self.device.profile)
-        for thread in (MAIN, BACKWARD):
-            self.device.workspace("cublas", thread, nbytes, _workspace_held)
+        self.device.prime()
         return self.device.statistics.allocated.current - before
 
     def restart(self, device_named: bool = False, unlimited: bool = False) -> None:
@@ -285,7 +287,3 @@ def _named(function: Any) -> str:
 def _at() -> str:
     where = caller()
     return f" at {where}" if where else ""
-
-
-def _workspace_held() -> Any:
-    return Held(0, (), "", "workspace", "")

@@ -11,20 +11,21 @@ import torch
 
 from ...allocator import OutOfMemory
 from ...profiles import DeviceProfile
+from ...torch_releases import Version
 from ...units import format_size
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
-from .allocation_lines import Line, LineFinder, Role, scratch_held, tensor_held
-from .cublas_workspace import workspace_bytes
+from .allocation_lines import Line, LineFinder, Role, scratch_held, tensor_held, workspace_held
 from .fake_tensor import SimulatedTensor
 from .observer import DispatchedOp
 from .op_plan import AllocationPlan, Free, OpCall, Output, Planner, Temporary, Workspace
-from .simulated_device import BACKWARD, MAIN, DescribeHeld, DeviceBlock
+from .simulated_device import BACKWARD, MAIN, DescribeHeld, DescribeWorkspace, DeviceBlock
 
 
 class Memory(Protocol):
     """The memory in which storages are allocated; see ``simulated_device.Device``."""
 
     profile: DeviceProfile
+    version: Version
 
     def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
         """Allocates memory."""
@@ -35,8 +36,8 @@ class Memory(Protocol):
     def free(self, block: DeviceBlock) -> None:
         """Frees a block."""
 
-    def workspace(self, name: str, thread: str, nbytes: int, describe: DescribeHeld) -> None:
-        """Allocates the workspace of a thread's library handle, unless it has one."""
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
+        """Gives a workspace to a thread's handle of a library for one call."""
 
 
 class _Storage(Role):
@@ -128,10 +129,13 @@ class StorageLifetimes:
         plan: AllocationPlan | None = ()
         if outputs or any(map(_on_device, op.args)):  # else all is on the host
             deterministic = torch.are_deterministic_algorithms_enabled()
-            profile = self.memory.profile
+            memory = self.memory
             plan = self._plan(
-                OpCall(str(op.func), op.args, op.kwargs, outputs, profile, deterministic)
-            )
+                OpCall(
+                    str(op.func), op.args, op.kwargs, outputs,
+                    memory.profile, deterministic, memory.version,
+                )
+            )  # fmt: skip
         if cached is not None:
             cached.plan = plan
         return plan
@@ -202,9 +206,8 @@ class StorageLifetimes:
                     if step.name in temporaries:
                         memory.free(temporaries.pop(step.name))
                 elif isinstance(step, Workspace):
-                    nbytes = workspace_bytes(memory.profile)
-                    describe = partial(scratch_held, nbytes, func, line)
-                    memory.workspace(step.name, current_thread(), nbytes, describe)
+                    held = partial(workspace_held, step.library, line)
+                    memory.use_workspace(step.library, current_thread(), held)
         finally:
             for name in reversed(temporaries):
                 memory.free(temporaries[name])

@@ -10,6 +10,7 @@ from pytest_attnmem.backends.simulated import op_rules
 from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import RULES, collect, plan
 from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.torch_releases import KNOWN
 
 FOLDER = Path(op_rules.__file__).parent
 
@@ -67,5 +68,5 @@ def test_an_operator_with_two_rules_is_refused_by_name():
 )
 def test_the_rule_of_a_call(op, dtype, known):
     x = torch.ones(3, dtype=dtype)
-    call = OpCall(op, (x,), {}, (x.clone(),), find_profile("H100"), False)
+    call = OpCall(op, (x,), {}, (x.clone(),), find_profile("H100"), False, KNOWN[0])
     assert (plan(call) is not None) == known

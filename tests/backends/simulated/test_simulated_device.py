@@ -4,6 +4,7 @@ import pytest
 
 from pytest_attnmem.allocator import OutOfMemory, parse_settings
 from pytest_attnmem.backends.simulated.simulated_device import BACKWARD, MAIN, Device
+from pytest_attnmem.backends.simulated.workspaces import CUBLAS, workspaces
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.protocol import Delta
 from pytest_attnmem.profiles import find_profile
@@ -15,11 +16,17 @@ def about(nbytes, where="attn.py:1"):
     return lambda: Held(nbytes, (nbytes,), "uint8", "empty", where, "f")
 
 
-@pytest.fixture
-def device():
-    made = Device(find_profile("A100-40GB"), parse_settings(""))
+def opened(version):
+    """Returns a device of a version of PyTorch, in a window."""
+    profile = find_profile("A100-40GB")
+    made = Device(profile, parse_settings(""), version, workspaces(profile, version, {}))
     made.recording = True
     return made
+
+
+@pytest.fixture
+def device():
+    return opened((2, 13))
 
 
 def take(device, nbytes):
@@ -101,12 +108,28 @@ def test_the_programs_peaks_outlive_the_begin_of_a_window(device):
     assert device.interval().requested == Delta(0, 0)
 
 
-def test_each_thread_gets_one_workspace_on_each_stream(device):
+def use_workspaces(device):
+    """Uses the workspace of cuBLAS twice on one stream of two threads, and once on another."""
     for stream in (0, 0, 1):
         device.stream = stream
         for thread in (MAIN, BACKWARD):
-            device.workspace("cublas", thread, 1000, about(1000))
-    assert device.interval().requested == Delta(4000, 4000)
+            device.use_workspace(CUBLAS, thread, lambda nbytes: Held.of_workspace(nbytes, CUBLAS))
+
+
+def test_each_thread_keeps_one_workspace_on_each_stream(device):
+    use_workspaces(device)
+    assert device.interval().requested == Delta(4 * 8_519_680, 4 * 8_519_680)
+
+
+def test_a_workspace_that_is_not_kept_is_freed_after_each_call():
+    made = opened((2, 15))
+    made.prime()
+    made.begin()
+    use_workspaces(made)
+    interval = made.interval()
+    assert (interval.requested, interval.allocations) == (Delta(8_519_680, 0), 6)
+    held = next(made.events())
+    assert (held.op, held.workspace, held.scratch) == ("cuBLAS workspace", True, True)
 
 
 def test_running_out_of_memory_is_raised_and_recorded(device):

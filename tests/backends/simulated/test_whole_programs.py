@@ -1,18 +1,14 @@
 """Simulated peaks against those of PyTorch's allocator on the null device, to the byte."""
 
-import json
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
-import torch
 from programs import PROGRAMS
+from recordings import read
 
 HERE = Path(__file__).parents[2]
-PROGRAMS_FILE, WORKLOADS_FILE = (
-    json.loads((HERE / "data" / "cuda" / f"{name}.json").read_text("utf-8"))
-    for name in ("programs", "workloads")
-)
+PROGRAMS_FILE, WORKLOADS_FILE = read("programs"), read("workloads")
 KINDS = ("requested", "allocated", "reserved")
 CASES = [
     pytest.param(device, name, peaks, id=f"{device}-{name}")
@@ -35,11 +31,6 @@ UNKNOWN = {
     "weight_norm": "aten._weight_norm_interface.default,"
     " aten._weight_norm_interface_backward.default",
 }
-
-pytestmark = pytest.mark.skipif(
-    not torch.__version__.startswith(PROGRAMS_FILE["torch"][:4]),
-    reason="recorded with another torch",
-)
 
 
 def workloads():

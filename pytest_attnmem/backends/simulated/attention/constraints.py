@@ -1,4 +1,4 @@
-"""PyTorch 2.13's checks that an attention backend can take a call. No torch.
+"""PyTorch's checks that an attention backend can take a call. No torch.
 
 A constraint returns the reason why the backend cannot take the call, or None. Sources:
 ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`` and ``…/transformers/sdp_utils_cpp.h``,

@@ -1,8 +1,8 @@
 """Rules for memory-efficient attention's operators.
 
-Source, of PyTorch 2.13, in ``aten/src/ATen/native/transformers/cuda/``: ``attention.cu``,
+Source, in ``aten/src/ATen/native/transformers/cuda/``: ``attention.cu``,
 ``attention_backward.cu`` and, in ``mem_eff_attention/``, ``kernel_forward.h`` and
-``kernel_backward.h``. The seed and offset of the random state stay on the host.
+``kernel_backward.h``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 _MAX_BATCHES: Final = 65535  # more are computed in chunks, which is not modelled
 _MASK_STEP: Final = 16  # rows of a mask's gradient begin at multiples of so many elements
+_UNUSED_STATE: Final = (2, 15)  # allocates the random state that no dropout uses on the device
 _KEYS_AT_ONCE: Final = 128  # a forward adds up in memory if a row is longer
 
 
@@ -45,18 +46,24 @@ def _sizes_of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
 
 def forward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_scaled_dot_product_efficient_attention``: q, k and v are [B, H, N, d]."""
-    return _forward(_sizes_of(*call.args[:3], heads_first=True))
+    return _forward(call, _sizes_of(*call.args[:3], heads_first=True))
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_efficient_attention_forward``: q, k and v are [B, N, H, d]."""
-    return _forward(_sizes_of(*call.args[:3], heads_first=False))
+    return _forward(call, _sizes_of(*call.args[:3], heads_first=False))
 
 
-def _forward(sizes: _Sizes) -> AllocationPlan | None:
+def _forward(call: OpCall, sizes: _Sizes) -> AllocationPlan | None:
+    """Plans the random state, the output, the log-sum-exp and an accumulator.
+
+    The seed and the offset of the random state are on the host, but from 2.15 on without dropout.
+    """
     if sizes.B > _MAX_BATCHES:
         return None
-    plan: AllocationPlan = (Output(0), Output(1))
+    unused = call.version >= _UNUSED_STATE and not argument(call, "dropout_p")
+    state: AllocationPlan = (Output(2), Output(3)) if unused else ()
+    plan: AllocationPlan = (*state, Output(0), Output(1))
     if sizes.half and max(sizes.d, sizes.dv) > _KEYS_AT_ONCE:
         plan += (Temporary("output in float", FLOAT * sizes.B * sizes.N * sizes.H * sizes.dv),)
     return plan

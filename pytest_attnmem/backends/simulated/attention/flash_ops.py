@@ -1,7 +1,7 @@
 """Rules for FlashAttention-2's operators.
 
 Source: ``aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp`` (``mha_fwd``,
-``mha_bwd`` and their ``varlen`` forms) and ``…/cuda/attention_backward.cu``, of PyTorch 2.13.
+``mha_bwd`` and their ``varlen`` forms) and ``…/cuda/attention_backward.cu``.
 """
 
 from __future__ import annotations

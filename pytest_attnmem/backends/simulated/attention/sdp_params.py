@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+from ....torch_releases import Version
+
 FLASH = "flash"
 EFFICIENT = "efficient"
 MATH = "math"
@@ -54,6 +56,7 @@ class SdpParams:
     key: Described
     value: Described
     capability: tuple[int, int]
+    version: Version  # of PyTorch
     attn_mask: Described | None = None
     dropout_p: float = 0.0
     is_causal: bool = False

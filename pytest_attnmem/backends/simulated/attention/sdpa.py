@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from ....profiles import DeviceProfile
+from ....torch_releases import minor_version
 from .math_backend import additive, math_attention
 from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
 from .select_backend import SelectedBackend, select_backend
 
 _aten = torch.ops.aten
+_VERSION = minor_version(torch.__version__)
 _FLASH_STEP = 8  # a head dim is padded to a multiple of so many elements
 _MASK_STEP = 8  # a mask's rows begin at multiples of so many elements
 
@@ -97,6 +99,7 @@ def sdp_params(
         _described(key),
         _described(value),
         profile.compute_capability,
+        _VERSION,
         None if attn_mask is None else _described(attn_mask),
         dropout_p,
         is_causal,

@@ -1,4 +1,4 @@
-"""The choice of a backend for ``scaled_dot_product_attention``, as PyTorch 2.13 makes it.
+"""The choice of a backend for ``scaled_dot_product_attention``.
 
 Source: ``select_sdp_backend`` and the ``can_use_…_attention`` in
 ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``. For nested tensors only the math backend
@@ -23,6 +23,10 @@ NO_BACKEND: Final = (
     "This is likely due to turning off both the math kernel and the fused kernels."
 )
 _OFF: Final = "switched off"
+
+#: The first versions whose cuDNN takes wide heads, and whose efficient attention takes groups.
+_WIDE_CUDNN: Final = (2, 15)
+_GROUPED_EFFICIENT: Final = (2, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +147,7 @@ def _cudnn_shapes(params: SdpParams) -> str | None:
     """Requires shapes that cuDNN 9.15.1 or later takes (``check_cudnn_tensor_shapes``)."""
     batch, heads, rows, d = params.query.shape
     columns, dv = params.key.shape[2], params.value.shape[3]
-    limit = 256 if params.capability == (9, 0) else 128
-    if params.capability[0] == 10 and d == 192 and dv == 128:
-        limit = 192
+    limit = _cudnn_head_dim(params, d, dv)
     if batch > 65535 or heads > 65535:
         return "more than 65535 batches or heads"
     if d > limit or dv > limit or d % 8 or dv % 8:
@@ -153,6 +155,26 @@ def _cudnn_shapes(params: SdpParams) -> str | None:
     if columns == 1:
         return "there is only one key"
     return "there is only one query, with dropout" if rows == 1 and params.dropout_p else None
+
+
+def _cudnn_head_dim(params: SdpParams, d: int, dv: int) -> int:
+    """Returns the largest head dim that cuDNN takes in a call with head dims ``d`` and ``dv``."""
+    hopper, blackwell = params.capability == (9, 0), params.capability[0] == 10
+    if params.version < _WIDE_CUDNN:
+        if blackwell and (d, dv) == (192, 128):
+            return 192
+        return 256 if hopper else 128
+    if not (hopper or blackwell):
+        return 128
+    wide = not params.trains or (d, dv) in ((192, 128), (256, 256))
+    return 256 if wide else 128
+
+
+def _efficient_groups(params: SdpParams) -> str | None:
+    """Requires the same heads for all; from 2.15 on, q may have several heads for each of k's."""
+    if params.version < _GROUPED_EFFICIENT:
+        return constraints.same_batch_and_heads(params)
+    return constraints.batch_and_groups(params)
 
 
 _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
@@ -177,7 +199,7 @@ _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
             constraints.pointers_aligned,
             constraints.sequences_not_empty,
             constraints.rows_contiguous,
-            constraints.same_batch_and_heads,
+            _efficient_groups,
             _single_or_half_precision,
         ),
         CUDNN: (

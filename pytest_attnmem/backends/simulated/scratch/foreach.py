@@ -10,6 +10,8 @@ from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import accumulate_type
 
 _CHUNK: Final = 65_536  # elements of a tensor for one block
+_INT64: Final = 8
+_FIRST_CHUNKS: Final = (2, 15)  # has a table of the first chunk of each tensor
 
 _UNARY: Final = (
     *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
@@ -27,7 +29,10 @@ FUSED: Final = (
 
 
 def _norm(call: OpCall) -> AllocationPlan | None:
-    """Plans a partial sum for each chunk; every tensor gets the chunks of the longest one.
+    """Plans a partial sum for each chunk of each tensor.
+
+    From 2.15 on a table has the first chunk of each tensor; before, every tensor has as many chunks
+    as the longest.
 
     Source: ForeachReduceOp.cu. Tensors that differ in dtype or layout, and norms of other orders,
     are computed one by one, which is not modelled.
@@ -37,9 +42,12 @@ def _norm(call: OpCall) -> AllocationPlan | None:
     alike = all(t.dtype == given[0].dtype and t.is_contiguous() for t in given)
     if not alike or order not in (1, 2, float("inf")) or any(not t.numel() for t in given):
         return None
-    chunks = max(-(-t.numel() // _CHUNK) for t in given)
-    partial = len(given) * chunks * accumulate_type(given[0].dtype).itemsize
-    return temporary("partial results", partial, allocate_outputs(call))
+    chunks = [-(-t.numel() // _CHUNK) for t in given]
+    table = call.version >= _FIRST_CHUNKS
+    partials = sum(chunks) if table else len(given) * max(chunks)
+    nbytes = partials * accumulate_type(given[0].dtype).itemsize
+    sums = temporary("partial results", nbytes, allocate_outputs(call))
+    return temporary("first chunks", _INT64 * (len(given) + 1), sums) if table else sums
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -1,7 +1,6 @@
 """Rules for matrix products: copies of operands that cuBLAS cannot read, and its workspace.
 
-Source: aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h. cuBLASLt uses the workspace of
-cuBLAS (``TORCH_CUBLASLT_UNIFIED_WORKSPACE``), so a thread and stream have one workspace for both.
+Source: aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .plan_steps import CUBLAS, allocate_outputs
-from .tensor_bytes import dense_bytes, dense_without_overlap
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace
+from .plan_steps import CUBLAS, CUBLASLT, allocate_outputs
+from .tensor_bytes import HALVES, dense_bytes, dense_without_overlap
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +31,11 @@ def _matrix_copy(matrix: torch.Tensor) -> int:
 
 
 def _product(
-    call: OpCall, result: torch.Tensor, left: torch.Tensor, right: torch.Tensor
+    call: OpCall,
+    result: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    workspace: Workspace = CUBLAS,
 ) -> AllocationPlan:
     """Plans a matrix product; the layout of the result decides the order of the operands."""
     if result.numel() == 0 or left.numel() == 0:
@@ -51,7 +54,7 @@ def _product(
     return (
         *allocate_outputs(call),
         *(copy for copy in copies if copy.nbytes),
-        CUBLAS,
+        workspace,
         Free("result"),
     )
 
@@ -62,8 +65,40 @@ def _mm(call: OpCall) -> AllocationPlan:
 
 
 def _addmm(call: OpCall) -> AllocationPlan:
-    left, right = call.args[1:3]
-    return _product(call, _result(call), left, right)
+    bias, left, right = call.args[:3]
+    result = _result(call)
+    adds_bias = _adds_vector(call, bias, result) or _adds_matrix(call, bias, result)
+    fused = adds_bias and left.shape[1] > 1 and right.shape[1] > 1
+    return _product(call, result, left, right, CUBLASLT if fused else CUBLAS)
+
+
+def _addmm_activation(call: OpCall) -> AllocationPlan:
+    bias, left, right = call.args[:3]
+    result = _result(call)
+    adds_bias = call.kwargs.get("beta", 1) == 1 and (
+        bias.dim() == 2 or _adds_vector(call, bias, result)
+    )
+    fused = adds_bias and left.shape[1] > 1 and right.shape[1] > 1
+    return _product(call, result, left, right, CUBLASLT if fused else CUBLAS)
+
+
+def _adds_vector(call: OpCall, bias: torch.Tensor, result: torch.Tensor) -> bool:
+    """Returns True if cuBLASLt can add the bias, a row, to each row of the result.
+
+    Source: ``isInputCompliesAddmmCudaLt``.
+    """
+    one = call.kwargs.get("beta", 1) == 1
+    row = bias.is_contiguous() and bias.numel() == result.shape[1] == bias.shape[-1]
+    return bool(one and row and bias is not result and result.is_contiguous())
+
+
+def _adds_matrix(call: OpCall, bias: torch.Tensor, result: torch.Tensor) -> bool:
+    """Returns True if cuBLASLt can add the bias, a matrix of half precision, to the result."""
+    plain = bias.dtype in HALVES and "out_dtype" not in call.kwargs and bias is not result
+    if not plain or bias.shape != result.shape or result.shape[0] == 1:
+        return False
+    rows = bias.stride(1) == 1 and bias.stride(0) >= bias.shape[1]
+    return bool(rows and result.stride(1) == 1 and call.kwargs.get("beta", 1) != 0)
 
 
 def _result(call: OpCall) -> torch.Tensor:
@@ -166,7 +201,7 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.mm.{overload}": _mm for overload in ("default", "out", "dtype")},
         **{f"aten.addmm.{overload}": _addmm for overload in ("default", "out", "dtype")},
         "aten.addmm_.default": _addmm,
-        "aten._addmm_activation.default": _addmm,
+        "aten._addmm_activation.default": _addmm_activation,
         **{f"aten.bmm.{overload}": _bmm for overload in ("default", "out", "dtype")},
         **{f"aten.baddbmm.{overload}": _baddbmm for overload in ("default", "out", "dtype")},
         "aten.baddbmm_.default": _baddbmm,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from .. import workspaces
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Temporary, Workspace
 
-CUBLAS = Workspace("cublas")
+#: The workspace that a product takes from either library.
+CUBLAS = Workspace(workspaces.CUBLAS)
+CUBLASLT = Workspace(workspaces.CUBLASLT)
 
 
 def allocate_outputs(call: OpCall, *order: int) -> AllocationPlan:

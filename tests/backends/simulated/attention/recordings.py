@@ -1,22 +1,24 @@
 """Recordings of PyTorch's own CUDA code on the null device (``tests/null/record_attention.py``)."""
 
-import json
-from pathlib import Path
+import os
+
+from recordings import INSTALLED, read
 
 from pytest_attnmem.backends.simulated.op_plan import Free, Output, Temporary, Workspace
+from pytest_attnmem.backends.simulated.workspaces import workspaces
+from pytest_attnmem.torch_releases import minor_version
 
-DATA = Path(__file__).parents[3] / "data" / "cuda"
 
-
-def recorded(what):
+def recorded(what, version=INSTALLED):
     """Returns the recorded events or choices by device."""
-    return json.loads((DATA / f"attention-{what}.json").read_text("utf-8"))["devices"]
+    return read(f"attention-{what}", version)["devices"]
 
 
 class Events:
     """Allocations and frees, in the words of the recordings."""
 
-    def __init__(self):
+    def __init__(self, profile, version=INSTALLED):
+        self.workspaces = workspaces(profile, minor_version(f"{version}.0"), os.environ)
         self.words = []
         self.count = 0
 
@@ -43,8 +45,9 @@ class Events:
                 alive[step.name] = self.allocate(step.nbytes)
             elif isinstance(step, Free):
                 self.free(alive.pop(step.name))
-            else:
-                assert isinstance(step, Workspace)  # it exists already
+            elif not self.workspaces.kept:  # else it exists already
+                assert isinstance(step, Workspace)
+                self.free(self.allocate(self.workspaces.of(step.library)[1]))
         for number in reversed(alive.values()):
             self.free(number)
         return outputs

@@ -4,12 +4,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from recordings import VERSIONS
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.attention.flash_ops import splits
 from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import RULES, plan
 from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.torch_releases import KNOWN, minor_version
 
 from . import cases
 from .recordings import Events, recorded
@@ -23,25 +25,30 @@ def fakes():
         yield
 
 
-def plan_of(operator, arguments, device, deterministic=False):
+def plan_of(operator, arguments, device, deterministic=False, version=KNOWN[0]):
     """Returns the plan of a call on a device, and the sizes of its outputs."""
     name = f"aten.{operator}.default"
     results = getattr(torch.ops.aten, operator)(*arguments)
     results = results if isinstance(results, tuple) else (results,)
     outputs = tuple(result for result in results if isinstance(result, torch.Tensor))
     profile = find_profile(device)
-    steps = plan(OpCall(name, arguments, {}, outputs, profile, deterministic))
+    steps = plan(OpCall(name, arguments, {}, outputs, profile, deterministic, version))
     return steps, [output.untyped_storage().nbytes() for output in outputs]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("device", RECORDED)
-def test_the_events_are_the_recorded_ones(fakes, device):
-    for operator, case, events in RECORDED[device]:
+def test_the_events_are_the_recorded_ones(fakes, device, version):
+    wrong = []
+    for operator, case, events in recorded("operators", version)[device]:
         arguments = cases.arguments(operator, case, "cpu")
-        steps, sizes = plan_of(operator, arguments, device, case.get("deterministic", False))
-        events_seen = Events()
+        mode, rules = case.get("deterministic", False), minor_version(f"{version}.0")
+        steps, sizes = plan_of(operator, arguments, device, mode, rules)
+        events_seen = Events(find_profile(device), version)
         events_seen.follow(steps, sizes)
-        assert str(events_seen) == events, (operator, case)
+        if str(events_seen) != events:
+            wrong.append((operator, case, events, str(events_seen)))
+    assert wrong == []
 
 
 def test_the_recordings_are_of_every_operator():
@@ -63,7 +70,10 @@ def test_the_recordings_are_of_every_operator():
 )
 def test_an_operator_of_cudnn_has_no_plan(name):
     assert hasattr(torch.ops.aten, name)  # only cuDNN knows its workspace
-    assert plan(OpCall(f"aten.{name}.default", (), {}, (), find_profile("H100"), False)) is None
+    assert (
+        plan(OpCall(f"aten.{name}.default", (), {}, (), find_profile("H100"), False, KNOWN[0]))
+        is None
+    )
 
 
 def test_the_random_state_of_efficient_attention_stays_on_the_host(fakes):

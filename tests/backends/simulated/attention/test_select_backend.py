@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from recordings import VERSIONS
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.attention.sdp_params import (
@@ -22,6 +23,7 @@ from pytest_attnmem.backends.simulated.attention.select_backend import (
     precedence,
     select_backend,
 )
+from pytest_attnmem.torch_releases import KNOWN, minor_version
 
 from . import cases
 from .recordings import recorded
@@ -63,6 +65,7 @@ def params():
             SdpParams(
                 *map(described, (query, key, value)),
                 (0, 0),
+                KNOWN[0],
                 described(mask),
                 case["dropout"],
                 case["causal"],
@@ -80,16 +83,19 @@ def letter(choice):
     return LETTERS[choice.backend]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("capability", RECORDED)
-def test_the_selected_backend_is_the_recorded_one(params, capability):
+def test_the_selected_backend_is_the_recorded_one(params, capability, version):
     """Includes cuDNN: PyTorch checks only the version that the runtime reports."""
     major, minor = map(int, capability.split("."))
-    questions = [replace(question, capability=(major, minor)) for question in params]
+    facts = {"capability": (major, minor), "version": minor_version(f"{version}.0")}
+    questions = [replace(question, **facts) for question in params]
     mine = "".join(letter(select_backend(question)) for question in questions)
-    assert len(mine) == len(RECORDED[capability]) > 4000
+    recorded_ones = recorded("choices", version)[capability]
+    assert len(mine) == len(recorded_ones) > 4000
     wrong = [
         (got, real, question)
-        for got, real, question in zip(mine, RECORDED[capability], questions, strict=True)
+        for got, real, question in zip(mine, recorded_ones, questions, strict=True)
         if got != real
     ]
     assert wrong == []
@@ -99,7 +105,8 @@ def question(dtype="float16", d=64, mask=False, kv_heads=4, capability=(8, 0), *
     query = Described((2, 4, 512, d), (4 * 512 * d, 512 * d, d, 1), dtype)
     key = replace(query, shape=(2, kv_heads, 512, d))
     given = Described((512, 512), (512, 1), dtype) if mask else None
-    return SdpParams(query, key, key, capability, given, enable_gqa=kv_heads < 4, **others)
+    version = others.pop("version", KNOWN[0])
+    return SdpParams(query, key, key, capability, version, given, enable_gqa=kv_heads < 4, **others)
 
 
 PUBLISHED = {

@@ -8,8 +8,11 @@ from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.backends.simulated.op_plan import OpCall, Output
 from pytest_attnmem.backends.simulated.op_rules import plan
+from pytest_attnmem.torch_releases import minor_version
 
 from .recordings import Events
+
+VERSION = minor_version(torch.__version__)
 
 ORDERS = {"aten.native_dropout.default": (1, 0)}  # others allocate in the order of results
 
@@ -25,12 +28,12 @@ class Tracked(TorchDispatchMode):
     def __init__(self, profile):
         super().__init__()
         self.profile = profile
-        self.events = Events()
+        self.events = Events(profile)
         self.seen = {}
 
     def start_over(self):
         """Drops the events so far; later frees of earlier storages have no number."""
-        self.events = Events()
+        self.events = Events(self.profile)
 
     def add_inputs(self, *tensors):
         """Adds tensors that existed before."""
@@ -54,7 +57,8 @@ class Tracked(TorchDispatchMode):
         leaves = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         fresh = [leaf for leaf in leaves if leaf.untyped_storage()._cdata not in self.seen]
         if fresh:
-            call = OpCall(str(func), args, kwargs or {}, tuple(fresh), self.profile, False)
+            outputs = tuple(fresh)
+            call = OpCall(str(func), args, kwargs or {}, outputs, self.profile, False, VERSION)
             sizes = [leaf.untyped_storage().nbytes() for leaf in fresh]
             outputs = self.events.follow(steps(call), sizes)
             for index, leaf in enumerate(fresh):

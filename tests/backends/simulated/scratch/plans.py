@@ -1,16 +1,20 @@
 """The plans of calls as text, in the words of the recordings (see ``described.py``)."""
 
+from itertools import product
+
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.op_plan import Free, OpCall, Output, Temporary, Workspace
 from pytest_attnmem.backends.simulated.op_rules import plan
+from pytest_attnmem.backends.simulated.workspaces import workspaces
 from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.torch_releases import minor_version
 
 from .described import arguments, new_storages, operator
 
 
-def plans(row, devices):
-    """Returns the trace of a call by device, ``{"H100": "out0:24 t0:512 -t0"}``.
+def plans(row, devices, versions):
+    """Returns the trace of a call by version and device, ``{("2.13", "H100"): "out0:24 t0:512"}``.
 
     A trace is None if no rule knows the call. ``row`` is a call as ``operator_calls.call`` writes
     it: ``{"op": "aten.neg.default", "args": ["float32[2, 3]"]}``, perhaps with ``kwargs``,
@@ -20,15 +24,18 @@ def plans(row, devices):
     with FakeTensorMode():
         args, kwargs = arguments(row, "cpu")
         outputs = new_storages([args, kwargs], operator(row["op"])(*args, **kwargs))
-        for device in devices:
+        for device, version in product(devices, versions):
             profile, mode = find_profile(device), row.get("deterministic", False)
-            steps = plan(OpCall(row["op"], tuple(args), kwargs, outputs, profile, mode))
+            rules = minor_version(f"{version}.0")
+            steps = plan(OpCall(row["op"], tuple(args), kwargs, outputs, profile, mode, rules))
+            libraries = workspaces(profile, rules, {})
             known = steps is not None
-            found[device] = trace(steps, outputs, profile, row.get("cold")) if known else None
+            traced = trace(steps, outputs, libraries, row.get("cold")) if known else None
+            found[version, device] = traced
     return found
 
 
-def trace(steps, outputs, profile, cold):
+def trace(steps, outputs, libraries, cold):
     """Returns a plan as text."""
     words, live, count = [], {}, 0
     for step in steps:
@@ -44,8 +51,10 @@ def trace(steps, outputs, profile, cold):
                 count += 1
         elif isinstance(step, Free):
             words += [f"-{live.pop(step.name)}"] if step.name in live else []
+        elif isinstance(step, Workspace) and not libraries.kept:
+            words += [f"t{count}:{libraries.of(step.library)[1]}", f"-t{count}"]
+            count += 1
         elif isinstance(step, Workspace) and cold:
-            hopper = profile.compute_capability >= (9, 0)
-            words.append(f"kept:{33_554_432 if hopper else 8_519_680}")
+            words.append(f"kept:{libraries.of(step.library)[1]}")
             cold = False
     return " ".join(words + [f"-{name}" for name in reversed(live.values())])

@@ -1,19 +1,16 @@
 """The rules against the requests to PyTorch's own allocator on the null device."""
 
-import json
-from pathlib import Path
-
 import pytest
+from recordings import VERSIONS, read
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import plan
 from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.torch_releases import KNOWN
 
 from .described import arguments, text
 from .plans import plans
-
-DATA = Path(__file__).parents[3] / "data" / "cuda"
 
 #: The number of recorded calls that no rule knows. For the one that was held out, the rules first
 #: gave a wrong plan: the gradient of a bias whose weight is frozen, with more than 65 536 rows.
@@ -23,14 +20,20 @@ UNKNOWN = {"operators": 3, "operators-held-out": 1}
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_the_plans_are_the_recorded_traces(name):
     wrong, unknown = [], set()
-    recorded_set = json.loads((DATA / f"{name}.json").read_text("utf-8"))
-    for row in recorded_set["calls"]:
-        traces = row.get("traces") or dict.fromkeys(recorded_set["devices"], row["trace"])
-        for device, found in plans(row, traces).items():
+    devices = read(name)["devices"]
+    for rows in zip(*(read(name, version)["calls"] for version in VERSIONS), strict=True):
+        assert len({text(row) for row in rows}) == 1
+        traces = {
+            (version, device): trace
+            for version, row in zip(VERSIONS, rows, strict=True)
+            for device, trace in (row.get("traces") or dict.fromkeys(devices, row["trace"])).items()
+        }
+        on = dict.fromkeys(device for _, device in traces)
+        for where, found in plans(rows[0], on, VERSIONS).items():
             if found is None:
-                unknown.add(text(row))
-            elif found != traces[device]:
-                wrong.append(f"{text(row)} on {device}\n  {traces[device]}\n  {found}")
+                unknown.add(text(rows[0]))
+            elif found != traces[where]:
+                wrong.append(f"{text(rows[0])} on {where}\n  {traces[where]}\n  {found}")
     assert wrong == []
     assert len(unknown) == UNKNOWN[name], unknown
 
@@ -47,7 +50,7 @@ def test_the_plans_are_the_recorded_traces(name):
     ],
 )
 def test_an_operator_without_a_rule_has_no_plan(op):
-    assert plan(OpCall(op, (), {}, (), find_profile("H100"), False)) is None
+    assert plan(OpCall(op, (), {}, (), find_profile("H100"), False, KNOWN[0])) is None
 
 
 @pytest.mark.parametrize(
@@ -68,4 +71,5 @@ def test_a_call_that_its_rule_does_not_know_has_no_plan(device, op, row):
     with FakeTensorMode():
         args, _ = arguments({"args": row}, "cpu")
         outputs = tuple(args[:1])
-        assert plan(OpCall(op, tuple(args), {}, outputs, find_profile(device), False)) is None
+        profile = find_profile(device)
+        assert plan(OpCall(op, tuple(args), {}, outputs, profile, False, KNOWN[0])) is None
