@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
+from .torch_version import nearest, side_by_side, split
 
 #: Real devices repeat a measurement only to about 1 %, and less than 1 MiB is not worth a report.
 _NOISE = Tolerance(Fraction(1, 100), 1 << 20)
@@ -20,6 +21,8 @@ class State(Enum):
     """The result of comparing a measurement with its entry."""
 
     NEW = "new"
+    OTHER_TORCH = "other torch"
+    """The entry is of another version of torch; it is compared for information only."""
     SAME = "same"
     REGRESSED = "regressed"
     IMPROVED = "improved"
@@ -68,17 +71,33 @@ class Baseline:
     entries: Entries = field(default_factory=lambda: _NOTHING)
     _environments: Mapping[tuple[str, ...], list[str]] = field(init=False, repr=False)
     """The environments by test, region and metric: each test of a session may look them up."""
+    _side_by_side: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         known: dict[tuple[str, ...], list[str]] = {}
         for key in sorted(self.entries):
             known.setdefault(key[:3], []).append(key.environment)
         object.__setattr__(self, "_environments", known)
+        object.__setattr__(self, "_side_by_side", side_by_side(self.entries))
 
     def elsewhere(self, key: Key) -> tuple[str, ...]:
         """Returns the other environments that have an entry for this test, region and metric."""
         known = self._environments.get(key[:3], ())
         return tuple(other for other in known if other != key.environment)
+
+    def of_other_torch(self, key: Key) -> Key | None:
+        """Returns the key of the entry that the nearest other version of torch recorded.
+
+        None if there is an entry for *key* itself, or for no other version in the same place.
+        """
+        if key in self.entries:
+            return None
+        other = nearest(key.environment, self.elsewhere(key))
+        return None if other is None else key._replace(environment=other)
+
+    def keeps_versions(self, environment: str) -> bool:
+        """Returns True if the file keeps several versions of torch side by side in this place."""
+        return split(environment)[0] in self._side_by_side
 
 
 def tolerance_of(environment: str) -> Tolerance:
@@ -116,19 +135,3 @@ def percentage(nbytes: int, before: int) -> str:
         return ""
     sign = "+" if nbytes > before else "-"
     return f" ({sign}{tenths // 10:,}.{tenths % 10}%)"
-
-
-def with_all(entries: Entries, measured: Entries) -> Entries:
-    """Returns the entries with every measurement; entries without a measurement are kept."""
-    return {**entries, **measured}
-
-
-def with_new(entries: Entries, measured: Entries) -> Entries:
-    """Returns the entries with those measurements that had no entry."""
-    return {**measured, **entries}
-
-
-def without(entries: Entries, stale: Iterable[Key]) -> Entries:
-    """Returns the entries without the stale ones."""
-    removed = {*stale}
-    return {key: entry for key, entry in entries.items() if key not in removed}

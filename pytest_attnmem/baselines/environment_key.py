@@ -12,25 +12,28 @@ from ..measurement.environment import SETTINGS
 def depends_on(backend: str, device: str) -> str:
     """Returns a text that is equal in environments where a test needs the same memory.
 
-    ``cpu threads2``, because CPU kernels keep scratch for each thread; ``simulated:H100``; for
-    CUDA the device, its compute capability and torch's minor version, ``cuda NVIDIA H100 80GB HBM3
-    sm90 torch2.13``, and the allocator's configuration if there is one.
+    Every built-in backend's text has torch's minor version, because kernels and libraries change
+    with it: ``cpu threads2 torch2.13``, because CPU kernels keep scratch for each thread;
+    ``simulated:H100 torch2.13``; for CUDA the device and its compute capability, ``cuda NVIDIA H100
+    80GB HBM3 sm90 torch2.13``. The allocator's configuration follows, if there is one.
     """
     kind = backend.partition(":")[0]
     torch = sys.modules.get("torch")
-    configured = _configured() if kind in ("cuda", "null", "simulated") else ()
-    if torch is not None and kind == "cpu":
-        return f"cpu threads{torch.get_num_threads()}"
-    if torch is None or kind not in ("cuda", "null", "accelerator"):
-        return " ".join((backend, *configured))
+    if torch is None or kind not in ("cpu", "simulated", "null", "cuda", "accelerator"):
+        return backend
     version = f"torch{'.'.join(str(torch.__version__).split('.')[:2])}"
-    if kind == "accelerator":
-        return f"{backend} {device.partition(':')[0]} {version}"
+    configured = () if kind in ("cpu", "accelerator") else _configured()
     return " ".join((backend, *_device(torch, kind, device), version, *configured))
 
 
 def _device(torch: Any, kind: str, device: str) -> tuple[str, ...]:
-    """Returns the device's name, unless the backend's name has it, and its compute capability."""
+    """Returns the facts of the device that memory depends on and the backend's name lacks."""
+    if kind == "cpu":
+        return (f"threads{torch.get_num_threads()}",)
+    if kind == "simulated":
+        return ()
+    if kind == "accelerator":
+        return (device.partition(":")[0],)
     major, minor = torch.cuda.get_device_capability(device)
     name = () if kind == "null" else (" ".join(torch.cuda.get_device_name(device).split()),)
     return (*name, f"sm{major}{minor}")

@@ -15,7 +15,8 @@ from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
 from ..report.session_diff import Change, ChangeKind, Differences, differences
-from ..units import excerpt
+from ..report.torch_upgrade import Upgrade, by_operator, upgrade
+from ..units import common_unit, excerpt, format_size
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +24,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "The exit code is 1 if a test grew by more than the tolerance, exceeds its budget now, or"
         " was measured before and is now missing or not measured. Tests measured in another place"
-        " are listed but not compared."
+        " are listed but not compared. If the sessions ran on two versions of torch, the table has"
+        " the changes that the upgrade made; with --attnmem-explain all in both sessions, by"
+        " operator."
     )
     parser.add_argument(
         "old", type=Path, metavar="OLD", help="the JSON file of the earlier session"
@@ -48,26 +51,33 @@ def execute(arguments: Namespace) -> int:
     """
     old, new = load(arguments.old), load(arguments.new)
     found = differences(old, new, parse_tolerance(arguments.fail_on, "--fail-on"))
-    facts = _facts(old[1], new[1])
+    facts, torch = _facts(old[1], new[1]), upgrade(old[1], new[1], found)
     if arguments.json:
-        text = json.dumps(to_dict(found, facts), indent=2)
+        text = json.dumps(to_dict(found, facts, torch), indent=2)
     elif arguments.markdown:
-        text = markdown(found, facts)
+        text = markdown(found, facts, torch)
     else:
-        text = "\n".join(table(found, facts))
+        text = "\n".join(table(found, facts, torch))
     write(Path("-"), f"{text}\n")
     return 1 if found.failed else 0
 
 
-def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]:
+Facts = Mapping[str, tuple[Any, Any]]
+
+
+def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
     """Returns a line for each changed test, and the verdict."""
     from tabulate import tabulate
 
-    unit, lines = _unit(found), []
+    unit, lines = _unit(found), [_head(found, torch)] if torch else []
     if changes := [*_changed(found)]:
-        lines = tabulate(
+        lines += tabulate(
             [
-                [excerpt(_name(change), 100), *_numbers(change, unit), _kind(change, excerpt)]
+                [
+                    excerpt(_name(change), 100),
+                    *_numbers(change, unit),
+                    _kind(change, excerpt, torch),
+                ]
                 for change in changes
             ],
             headers=_headers(unit),
@@ -75,28 +85,50 @@ def table(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> list[str]
             disable_numparse=True,
         ).splitlines()
         lines.append("")
-    lines += [excerpt(f"{name}: {old} → {new}", 200) for name, (old, new) in facts.items()]
+    lines += [excerpt(line, 200) for line in _environment(facts, torch, str)]
     return [*lines, verdict(found)]
 
 
-def markdown(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> str:
+def markdown(found: Differences, facts: Facts, torch: Upgrade | None) -> str:
     """Returns a comment for a pull request: the verdict, then as many rows as fit its limit."""
     head, _, counts = verdict(found).partition(":")
     unit, lines = _unit(found), [f"**{head}**:{counts}", ""]
-    environment = [
-        f"{name}: {code(str(old))} → {code(str(new))}" for name, (old, new) in facts.items()
-    ]
+    lines += [f"{_head(found, torch)}.", ""] if torch else []
+    environment = [*_environment(facts, torch, code)]
     if changes := [*_changed(found)]:
         lines += [f"| {' | '.join(_headers(unit))} |", "|---|--:|--:|--:|--:|---|"]
         rows = [
             f"| {code(_name(change))} | {' | '.join(_numbers(change, unit))} |"
-            f" {'**' * change.fails}{_kind(change, code)}{'**' * change.fails} |"
+            f" {'**' * change.fails}{_kind(change, code, torch)}{'**' * change.fails} |"
             for change in changes
         ]
         shown = fitting(rows, LIMIT - size([*lines, *environment]) - 100)
         left_out = f"{len(rows) - shown} more left out." if shown < len(rows) else ""
         lines += [*rows[:shown], "", left_out, ""]
     return "\n".join([*lines, *environment]).rstrip()
+
+
+def _head(found: Differences, torch: Upgrade) -> str:
+    """Returns the line above the changes that a change of torch made."""
+    head = f"torch {torch.old} → {torch.new}: the {torch.name}"
+    if not any(_changed(found)):
+        return f"{head} changed no test"
+    return f"{head} made these changes, if the code is the same"
+
+
+def _environment(
+    facts: Facts, torch: Upgrade | None, quoted: Callable[[str], str]
+) -> Iterator[str]:
+    """Yields the changed workspaces and facts; the head has the change of torch."""
+    for place, old, new, tests in torch.workspaces if torch else ():
+        plural = "" if tests == 1 else "s"
+        yield (
+            f"workspaces kept outside of {tests} test{plural} on {quoted(place)}:"
+            f" {format_size(old)} → {format_size(new)}"
+        )
+    for name, (old, new) in facts.items():
+        if not (torch and name == "torch"):
+            yield f"{name}: {quoted(str(old))} → {quoted(str(new))}"
 
 
 def verdict(found: Differences) -> str:
@@ -112,14 +144,20 @@ def verdict(found: Differences) -> str:
     return f"{failing} of {tests} failed the comparison: {counts or 'there are none'}."
 
 
-def to_dict(found: Differences, facts: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+def to_dict(found: Differences, facts: Facts, torch: Upgrade | None) -> dict[str, Any]:
     """Returns the result as JSON values."""
+    versions = torch and {
+        "from": torch.old,
+        "to": torch.new,
+        "workspaces": [moved._asdict() for moved in torch.workspaces],
+    }
     return {
         "schema": 1,
         "failed": found.failed,
         "tolerance": str(found.tolerance),
         "counts": {kind.value: found.count(kind) for kind in ChangeKind},
         "environment": {name: [*pair] for name, pair in facts.items()},
+        "upgrade": versions,
         "changes": [_to_dict(change) for change in _changed(found)],
     }
 
@@ -133,6 +171,7 @@ def _to_dict(change: Change) -> dict[str, Any]:
         "fate": change.kind.value,
         "fails": change.fails,
         "delta_bytes": change.delta,
+        "operators": by_operator(change),
         "old": _side(change.old),
         "new": _side(change.new),
     }
@@ -150,7 +189,10 @@ def _changed(found: Differences) -> Iterator[Change]:
 
 
 def _unit(found: Differences) -> str:
-    return cells.unit(row for change in _changed(found) for row in (change.old, change.new) if row)
+    """Returns the unit of the median of the table's sizes; limits, which it lacks, do not count."""
+    rows = (row for change in _changed(found) for row in (change.old, change.new) if row)
+    sizes = sorted(row.value for row in rows if row.value)
+    return common_unit(sizes[len(sizes) // 2 :][:1])
 
 
 def _headers(unit: str) -> tuple[str, ...]:
@@ -179,14 +221,32 @@ def _percent(change: Change) -> str:
     return f"{float(percent):+.1f}"
 
 
-def _kind(change: Change, quoted: Callable[[str, int], str]) -> str:
-    """Returns the kind in a word, with the reason if the numbers do not show it."""
+def _kind(change: Change, quoted: Callable[[str, int], str], torch: Upgrade | None) -> str:
+    """Returns the kind in a word, with the reason if the numbers do not show it.
+
+    Between two versions of torch, the operators that changed are a reason.
+    """
     kind, why = change.kind.value, ""
     if change.kind is ChangeKind.OTHER_DEVICE and change.old is not None and change.new is not None:
         why = f"{change.old.place} → {change.new.place}"
     elif change.kind in (ChangeKind.NOW_OVER, ChangeKind.NO_LONGER_MEASURED):
         why = change.row.reason
+    if torch and (operators := _operators(change)):
+        why = f"{why}; {operators}" if why else operators
     return f"{kind}: {quoted(why, 160)}" if why.strip(" ") else kind
+
+
+def _operators(change: Change) -> str:
+    """Returns ``mm (scratch) +32.0 MiB``; empty if it is not known which operators changed."""
+    grown = [
+        f"{name} {'+' if nbytes > 0 else '-'}{format_size(abs(nbytes))}"
+        for name, nbytes in by_operator(change).items()
+    ]
+    more = [f"{len(grown) - _LISTED} more"] if len(grown) > _LISTED else []
+    return ", ".join([*grown[:_LISTED], *more])
+
+
+_LISTED = 3
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -11,6 +11,7 @@ import pytest
 from ..api.conclusion import Ending, Part
 from ..baselines.entries import Baseline, Entry, Key, State, compare, regression, tolerance_of
 from ..baselines.environment_key import depends_on
+from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome, Verdict
@@ -35,6 +36,8 @@ class Measured:
     """The entry to write."""
     entry: Entry | None
     tolerance: Tolerance
+    other: Key | None = None
+    """The entry of another version of torch, if there is none of this version."""
 
     @property
     def state(self) -> State:
@@ -124,6 +127,13 @@ class BaselineCheck:
         measured = self._measured.get((row.region, row.metric))
         if measured is None or row.value is None:
             return row
+        if measured.other is not None and self._baseline is not None:
+            return replace(
+                row,
+                baseline_bytes=self._baseline.entries[measured.other].nbytes,
+                baseline_state=State.OTHER_TORCH.value,
+                baseline_torch=split(measured.other.environment)[1] or "unknown",
+            )
         state = compare(row.value, measured.entry, measured.tolerance)
         nbytes = measured.entry.nbytes if measured.entry is not None else None
         return replace(row, baseline_bytes=nbytes, baseline_state=state.value)
@@ -194,16 +204,32 @@ class BaselineCheck:
         entry = self._baseline.entries.get(key)
         tolerance = self._tolerance or tolerance_of(environment)
         made = entry if entry is not None and entry.nbytes == value else Entry(value)
-        measured = self._measured[region, metric] = Measured(key, made, entry, tolerance)
+        other = self._baseline.of_other_torch(key)
+        measured = self._measured[region, metric] = Measured(key, made, entry, tolerance, other)
         return measured
 
     def _without_entry(self, bare: Verdict, measured: Measured | None) -> Verdict:
         """Returns the verdict on a budget without a limit; a new entry is within itself."""
         if measured and self._update in ("all", "new"):
             return replace(bare, outcome=Outcome.WITHIN, reason="")
-        others = self._baseline.elsewhere(measured.key) if measured and self._baseline else ()
+        return replace(bare, reason=self._missing(measured))
+
+    def _missing(self, measured: Measured | None) -> str:
+        """Returns why there is no entry, and how to get one."""
+        others: tuple[str, ...] = ()
+        if measured and self._baseline:
+            if measured.other is not None:
+                return _of_other_torch(self._baseline, measured.key, measured.other)
+            others = self._baseline.elsewhere(measured.key)
         here = f" here, only for {', '.join(others)}" if others else ""
-        return replace(bare, reason=f"no baseline entry{here}; --attnmem-update new writes one")
+        return f"no baseline entry{here}; --attnmem-update new writes one"
+
+
+def _of_other_torch(baseline: Baseline, key: Key, other: Key) -> str:
+    version, recorded = (split(one.environment)[1] for one in (key, other))
+    keeps = baseline.keeps_versions(key.environment)
+    how = "new writes one" if keeps else "all moves it, new keeps both"
+    return f"baseline entry of {named(recorded)}, this is {version}; --attnmem-update {how}"
 
 
 def _unlimited(verdict: Verdict) -> bool:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import errors
-from ..baselines.entries import Baseline, Entry, Key, with_all, with_new, without
+from ..baselines.entries import Baseline, Entry, Key
 from ..baselines.file import load, update
+from ..baselines.torch_version import split
+from ..baselines.updates import with_all, with_new, without
 from ..errors import AttnMemError
 from ..report.record import Record
 from .baseline_check import MEASURED
@@ -168,11 +170,15 @@ class BaselineSession:
         from ..report.baseline_notes import notes
 
         records, baseline = self._session.records, self._baseline
-        for line in [*self._lines, *notes(records, baseline, self._measured, self._mode)]:
+        tolerance = self._session.settings.tolerance
+        found = notes(records, baseline, self._measured, self._mode, tolerance)
+        for line in [*self._lines, *found]:
             terminalreporter.write_line(line)
 
     def _find_stale(self) -> tuple[Key, ...]:
+        # Entries of another version of torch are its own; those of no version are anybody's.
         environments = {key.environment for key in self._measured}
+        environments |= {split(environment)[0] for environment in environments}
         if self._suite.why_partial(self._baseline.entries):
             return ()
         reported = {(row.nodeid, row.region, row.metric) for row in self._session.records}

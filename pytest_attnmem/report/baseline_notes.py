@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..baselines.entries import Baseline, Entries, Entry, Key, State, percentage
+from ..baselines.entries import (
+    Baseline,
+    Entries,
+    Entry,
+    Key,
+    State,
+    compare,
+    percentage,
+    tolerance_of,
+)
+from ..baselines.torch_version import named, split
+from ..baselines.updates import moved
+from ..budgets.tolerance import Tolerance
 from ..units import common_unit, format_in
 from .record import Record
 
@@ -14,34 +27,58 @@ _NAMES = 5
 
 
 def changed(before: Entries, after: Entries, name: str, mode: str) -> list[str]:
-    """Returns a line that counts the changed entries, and a table of old and new sizes."""
-    keys = [key for key in sorted({*before, *after}) if _bytes(before, key) != _bytes(after, key)]
-    added = sum(key not in before for key in keys)
+    """Returns a line that counts the changed entries, and a table of old and new sizes.
+
+    An entry that moved to another version of torch is one entry with two sizes.
+    """
+    moves = moved(before, after)
+    was = {key: before[moves.get(key, key)] for key in after if moves.get(key, key) in before}
+    was |= {key: before[key] for key in before.keys() - after.keys() - {*moves.values()}}
+    keys = [key for key in sorted({*was, *after}) if _bytes(was, key) != _bytes(after, key)]
+    added = sum(key not in was for key in keys)
     removed = sum(key not in after for key in keys)
+    same = sum(key in was and key not in moves for key in after)
+    edited = sum(key in was and key in after and key not in moves for key in keys)
     counts = (
-        (len(keys) - added - removed, "changed"),
+        (edited, "changed"),
         (added, "added"),
+        *_moves(moves, keys),
         (removed, "taken out"),
-        (len({*before} & {*after}) - (len(keys) - added - removed), "as before"),
+        (same - edited, "as before"),
     )
     listed = ", ".join(f"{count} {what}" for count, what in counts if count) or "no entries"
     title = f"{name} (--attnmem-update {mode}): {listed}"
-    return [title, *_table(keys, before, after)] if keys else [title]
+    return [title, *_table(keys, was, after)] if keys else [title]
+
+
+def _moves(moves: Mapping[Key, Key], changed: Iterable[Key]) -> Iterator[tuple[int, str]]:
+    """Yields a count for each pair of versions: 3 ``moved from torch 2.13 to 2.15 (1 changed)``."""
+    pairs = {key: (_version(old), _version(key)) for key, old in moves.items()}
+    bytes_too = Counter(pairs[key] for key in changed if key in pairs)
+    for pair, count in sorted(Counter(pairs.values()).items()):
+        also = f" ({bytes_too[pair]} changed)" if bytes_too[pair] else ""
+        yield count, f"moved from {named(pair[0])} to {pair[1]}{also}"
 
 
 def notes(
-    records: Sequence[Record], baseline: Baseline, measured: Iterable[Key], mode: str | None
+    records: Sequence[Record],
+    baseline: Baseline,
+    measured: Entries,
+    mode: str | None,
+    tolerance: Tolerance | None = None,
 ) -> list[str]:
-    """Returns a line for each kind of row that differs from the baseline, with what to do."""
-    lines = []
+    """Returns a line for each kind of row that differs from the baseline, with what to do.
+
+    ``tolerance`` is the option's; None is the default of each environment.
+    """
+    lines: list[str] = []
     new = [key for key in measured if key not in baseline.entries]
-    if new and mode not in ("all", "new"):
-        here = ", ".join(sorted({key.environment for key in new}))
-        others = sorted({other for key in new for other in baseline.elsewhere(key)})
-        only = f", and it has them for {', '.join(others)} only" if others else ""
-        lines.append(
-            f"{baseline.name}: {len(new)} new on {here}{only}; --attnmem-update new writes them"
-        )
+    if mode not in ("all", "new"):
+        others = {key: other for key in new if (other := baseline.of_other_torch(key))}
+        lines += _upgrades(baseline, measured, others, tolerance)
+        new = [key for key in new if key not in others]
+        if new:
+            lines.append(_new(baseline, new))
     improved = sum(row.baseline_state == State.IMPROVED.value for row in records)
     if improved and mode != "all":
         lines.append(f"{baseline.name}: {improved} improved; --attnmem-update all writes it down")
@@ -53,6 +90,46 @@ def notes(
             f"{more}; --attnmem-update prune takes them out"
         )
     return lines
+
+
+def _upgrades(
+    baseline: Baseline,
+    measured: Entries,
+    others: Mapping[Key, Key],
+    tolerance: Tolerance | None,
+) -> Iterator[str]:
+    """Yields what a change of torch did to the tests without an entry of this version."""
+    counts: dict[tuple[str, str, bool], Counter[State]] = {}
+    for key, other in others.items():
+        versions = (_version(other), _version(key), baseline.keeps_versions(key.environment))
+        allowed = tolerance or tolerance_of(key.environment)
+        state = compare(measured[key].nbytes, baseline.entries[other], allowed)
+        counts.setdefault(versions, Counter())[state] += 1
+    for (recorded, version, keeps), states in sorted(counts.items()):
+        told = [(states[state], word) for state, word in _NEEDS if states[state]]
+        (count, word), *more = told
+        first = f"{count} test needs {word}" if count == 1 else f"{count} tests need {word}"
+        how = "new writes them" if keeps else "all moves them, new keeps both"
+        listed = ", ".join([first, *(f"{count} {word}" for count, word in more)])
+        yield (
+            f"{baseline.name}: recorded on {named(recorded)}, this is {version}: {listed};"
+            f" --attnmem-update {how}"
+        )
+
+
+#: In the order of the line.
+_NEEDS = ((State.REGRESSED, "more"), (State.IMPROVED, "less"), (State.SAME, "the same"))
+
+
+def _new(baseline: Baseline, new: Sequence[Key]) -> str:
+    here = ", ".join(sorted({key.environment for key in new}))
+    others = sorted({other for key in new for other in baseline.elsewhere(key)})
+    only = f", and it has them for {', '.join(others)} only" if others else ""
+    return f"{baseline.name}: {len(new)} new on {here}{only}; --attnmem-update new writes them"
+
+
+def _version(key: Key) -> str:
+    return split(key.environment)[1]
 
 
 def _bytes(entries: Entries, key: Key) -> int | None:

@@ -53,7 +53,8 @@ def change(row: Record) -> str:
     """Returns the bytes above the baseline, or the state if there is no such number."""
     if row.baseline_bytes is None or row.value is None or row.out_of_memory:
         return row.baseline_state
-    return f"{row.value - row.baseline_bytes:+,} B"
+    since = f" (torch {row.baseline_torch})" if row.baseline_torch else ""
+    return f"{row.value - row.baseline_bytes:+,} B{since}"
 
 
 def outcome(row: Record) -> str:

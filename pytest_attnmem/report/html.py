@@ -129,7 +129,7 @@ def _charts(
 def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     """Returns the data of a row for the page; sizes are bytes."""
     plain = ["nodeid", "region", "reason", "metric", "budget", "where"]
-    plain += ["baseline_state", "out_of_memory"]
+    plain += ["baseline_state", "baseline_torch", "out_of_memory"]
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
     listed, others = row.held[:LISTED], row.held[LISTED:]
     tensors: Tensors = {}

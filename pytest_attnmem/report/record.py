@@ -45,6 +45,8 @@ class Record:
     baseline_bytes: int | None = None
     baseline_state: str = ""
     """A value of :class:`.State`; empty if there is no baseline."""
+    baseline_torch: str = ""
+    """The other version of torch that ``baseline_bytes`` are of, ``2.13`` or ``unknown``."""
     workspace_bytes: int = 0
     allocations: int = 0
     duration_s: float = 0.0

@@ -36,6 +36,9 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
             "description": "Empty: there is no baseline.",
             "enum": ["", *(state.value for state in State)],
         },
+        (Record, "baseline_torch"): {
+            "description": "The other version of torch that baseline_bytes are of; or empty."
+        },
         (Record, "held"): {"description": "The tensors allocated at the peak, largest first."},
         (Record, "where"): {"description": "The test: its file from the rootdir, and its line."},
         (Record, "out_of_memory"): {
@@ -64,7 +67,7 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
 _LATER: Final = frozenset(
     {
         *((Record, name) for name in ("baseline_state", "where", "timeline", "out_of_memory")),
-        (Record, "expected"),
+        *((Record, name) for name in ("expected", "baseline_torch")),
         *((Held, name) for name in ("function", "module", "role", "dims")),
     }
 )

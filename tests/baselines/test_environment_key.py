@@ -29,8 +29,8 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "environment"),
     [
-        ("cpu", "cpu", "cpu threads2"),
-        ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB"),
+        ("cpu", "cpu", "cpu threads2 torch2.13"),
+        ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB torch2.13"),
         ("cuda", "cuda:0", "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
         ("cuda", "cuda:1", "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),
         ("null:H100", "cuda:0", "null:H100 sm90 torch2.13"),
@@ -41,6 +41,22 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("torch")
 def test_the_key_of_each_backend(backend: str, device: str, environment: str) -> None:
     assert depends_on(backend, device) == environment
+
+
+@pytest.mark.parametrize(
+    ("version", "token"),
+    [
+        ("2.15.0", "torch2.15"),
+        ("2.16.0a0+git1f2e", "torch2.16"),
+        ("9.9", "torch9.9"),
+    ],
+)
+@pytest.mark.usefixtures("torch")
+def test_the_version_is_the_minor_one(
+    monkeypatch: pytest.MonkeyPatch, version: str, token: str
+) -> None:
+    monkeypatch.setattr(sys.modules["torch"], "__version__", version)
+    assert depends_on("simulated:H100", "cuda:0") == f"simulated:H100 {token}"
 
 
 @pytest.mark.parametrize("name", SETTINGS)

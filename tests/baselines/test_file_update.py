@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pytest_attnmem.baselines import file
-from pytest_attnmem.baselines.entries import Entries, Entry, Key, with_all
+from pytest_attnmem.baselines.entries import Entries, Entry, Key
 from pytest_attnmem.baselines.file import load, render, update
+from pytest_attnmem.baselines.updates import with_all
 from pytest_attnmem.errors import AttnMemError
 
 A = Key("test_a.py::test[1]", "", "peak", "cpu")
@@ -89,8 +90,9 @@ def test_an_update_that_fails_half_way_leaves_the_old_file(
 WRITER = """
 import sys
 from pathlib import Path
-from pytest_attnmem.baselines.entries import Entry, Key, with_all
+from pytest_attnmem.baselines.entries import Entry, Key
 from pytest_attnmem.baselines.file import update
+from pytest_attnmem.baselines.updates import with_all
 
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for turn in range(rounds):

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli import main
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.markdown import LIMIT
 from pytest_attnmem.report.record import Record
 
@@ -62,6 +63,7 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
     assert run(capsys, *files) == (
         1,
         [
+            "torch 2.6.0 → 2.7.1: the upgrade made these changes, if the code is the same",
             "test             old KiB    new KiB           Δ     Δ %",
             "-------------  ---------  ---------  ----------  ------  " + "-" * (len(reason) + 10),
             f"a.py::broken         2.0        3.0    +1,024 B   +50.0  now over: {reason}",
@@ -74,7 +76,6 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
             "a.py::moved          1.0        1.0"
             "                      measured elsewhere: cpu → null:H100",
             "",
-            "torch: 2.6.0 → 2.7.1",
             "4 of 6 tests failed the comparison: 1 now over, 1 no longer measured, 1 removed,"
             " 1 grew, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
         ],
@@ -88,6 +89,8 @@ def test_the_markdown(files: list[str], capsys: pytest.CaptureFixture[str]) -> N
         "**3 of 6 tests failed the comparison**: 1 now over, 1 no longer measured, 1 removed,"
         " 1 grew within the tolerance, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
         "",
+        "torch 2.6.0 → 2.7.1: the upgrade made these changes, if the code is the same.",
+        "",
         "| test | old KiB | new KiB | Δ | Δ % |  |",
         "|---|--:|--:|--:|--:|---|",
         "| `a.py::broken` | 2.0 | 3.0 | +1,024 B | +50.0 | **now over: `peak 3.0 KiB exceeds"
@@ -98,10 +101,6 @@ def test_the_markdown(files: list[str], capsys: pytest.CaptureFixture[str]) -> N
         "| `a.py::shrank` | 4.0 | 3.0 | -1,024 B | -25.0 | shrank |",
         "| `a.py::added` | - | 1.0 |  |  | added |",
         "| `a.py::moved` | 1.0 | 1.0 |  |  | measured elsewhere: `cpu → null:H100` |",
-        "",
-        "",
-        "",
-        "torch: `2.6.0` → `2.7.1`",
     ]
 
 
@@ -113,6 +112,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert (data["schema"], data["tolerance"]) == (1, "1KiB")
     assert data["counts"]["grew"] == data["counts"]["unchanged"] == 1
     assert data["environment"] == {"torch": ["2.6.0", "2.7.1"]}
+    assert data["upgrade"] == {"from": "2.6.0", "to": "2.7.1", "workspaces": []}
     assert [change["nodeid"] for change in data["changes"] if change["fails"]] == [
         *("a.py::broken", "a.py::skipped", "a.py::removed", "a.py::grew"),
     ]
@@ -123,6 +123,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         "fate": "no longer measured",
         "fails": True,
         "delta_bytes": None,
+        "operators": {},
         "old": {"bytes": 1024, "place": "cpu", "outcome": "within", "reason": ""},
         "new": {
             "bytes": None,
@@ -134,6 +135,91 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert data["changes"][5]["old"] is None
 
 
+def held(nbytes: int, op: str) -> Held:
+    return Held(nbytes, (nbytes,), "uint8", op, "a.py:3")
+
+
+SMALL, PLAIN = held(KIB, "randn"), named("plain", 9)
+
+
+def on_two_versions(path: Path, *new: Record, **facts: object) -> list[str]:
+    """Files of the same tests on torch 2.13, where the product keeps a workspace, and on 2.15."""
+    row = replace(ROW, nodeid="a.py::product", held=(SMALL,), workspace_bytes=64 * KIB)
+    old = (row, replace(PLAIN, workspace_bytes=64 * KIB))
+    changed = new or (
+        replace(row, peak_bytes=33 * KIB, held=(SMALL, held(32 * KIB, "mm")), workspace_bytes=0),
+        replace(PLAIN, peak_bytes=9 * KIB + 16),
+    )
+    return [
+        write(path / "old.json", *old, torch="2.13.0+cu130", cuda="13.0"),
+        write(path / "new.json", *changed, **{"torch": "2.15.0+cu132", "cuda": "13.2", **facts}),
+    ]
+
+
+def test_an_upgrade_is_told_with_its_operators_and_workspaces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = on_two_versions(tmp_path)
+    code, (head, *lines) = run(capsys, *files, "--fail-on", "2%+1KiB")
+    assert code == 1
+    assert head == (
+        "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade made these changes, if the code is the same"
+    )
+    assert [line.split("  ")[-1].strip() for line in lines[2:4]] == [
+        "grew: mm +32.0 KiB",
+        "grew within the tolerance",
+    ]
+    assert lines[4:] == [
+        "",
+        "workspaces kept outside of 2 tests on cpu: 64.0 KiB → 0 B",
+        "cuda: 13.0 → 13.2",
+        "1 of 2 tests failed the comparison: 1 grew (beyond 2%+1KiB), 1 grew within the tolerance.",
+    ]
+    code, lines = run(capsys, *files, "--markdown")
+    assert lines[2] == f"{head}."
+    assert (
+        "| `a.py::product` | 1.0 | 33.0 | +32,768 B | >+999 | **grew: `mm +32.0 KiB`** |" in lines
+    )
+    assert lines[-2:] == [
+        "workspaces kept outside of 2 tests on `cpu`: 64.0 KiB → 0 B",
+        "cuda: `13.0` → `13.2`",
+    ]
+    code, lines = run(capsys, *files, "--json", "--fail-on", "1MiB")
+    data = json.loads("\n".join(lines))
+    assert (code, data["failed"]) == (0, False)
+    assert data["upgrade"] == {
+        "from": "2.13.0+cu130",
+        "to": "2.15.0+cu132",
+        "workspaces": [{"place": "cpu", "old_bytes": 64 * KIB, "new_bytes": 0, "tests": 2}],
+    }
+    assert [change["operators"] for change in data["changes"]] == [{"mm": 32 * KIB}, {}]
+
+
+def test_a_downgrade_is_called_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = on_two_versions(tmp_path)
+    code, lines = run(capsys, *reversed(files))
+    assert code == 0
+    assert lines[0].startswith("torch 2.15.0+cu132 → 2.13.0+cu130: the downgrade made these")
+
+
+def test_another_build_of_one_version_is_no_upgrade(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = run(capsys, *on_two_versions(tmp_path, torch="2.13.0+cpu"))
+    assert "upgrade" not in lines[0]
+    assert lines[2].endswith("grew")
+    assert lines[5:7] == ["torch: 2.13.0+cu130 → 2.13.0+cpu", "cuda: 13.0 → 13.2"]
+    assert not any("workspaces" in line for line in lines)
+
+
+def test_an_upgrade_that_changed_nothing_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = on_two_versions(tmp_path, named("product"), PLAIN)
+    code, lines = run(capsys, *files)
+    assert (code, lines[0]) == (0, "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade changed no test")
+
+
 @pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)], ids=str)
 def test_nothing_that_changed_is_exit_code_0(
     files: list[str], capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
@@ -142,6 +228,15 @@ def test_nothing_that_changed_is_exit_code_0(
     assert code == 0
     if form == ():
         assert lines == ["none of 7 tests failed the comparison: 7 unchanged."]
+
+
+def test_the_unit_is_of_the_sizes_that_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roomy = [named("roomy", kib, limit_bytes=1 << 40) for kib in (1, 2)]
+    files = [write(tmp_path / f"{row.peak_bytes}.json", row) for row in roomy]
+    _, lines = run(capsys, *files)
+    assert lines[0].split()[:5] == ["test", "old", "KiB", "new", "KiB"]
 
 
 def test_a_failure_by_growth_names_the_tolerance(

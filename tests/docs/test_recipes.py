@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_attnmem.cli import COMMANDS
+from pytest_attnmem.cli import COMMANDS, main
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.plugin.options import OPTIONS
+from pytest_attnmem.report.json import render
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -55,9 +59,9 @@ def words(program):
 
 
 def test_the_page_was_read():
-    assert len(YAML) == 7
+    assert len(YAML) == 8
     assert len(list(words("pytest"))) >= 8
-    assert len(list(words("attnmem"))) == 3
+    assert len(list(words("attnmem"))) == 4
 
 
 def test_every_option_of_ours_exists():
@@ -65,6 +69,36 @@ def test_every_option_of_ours_exists():
     assert named - NAMES.keys() == set()
     ini = set(re.findall(r"attnmem_(\w+) =", PAGE))
     assert ini - {option.name for option in OPTIONS} == set()
+
+
+def test_the_upgrade_that_is_shown_is_what_compare_prints(tmp_path, capsys):
+    sdpa = "scaled_dot_product_efficient_attention"
+    scratch = Held(32 << 20, (), "", "mm (scratch)", "")
+    needed = {"2.13.0+cu130": (1048584, 6340616), "2.15.0+cu132": (34603016, 6340632)}
+    files = []
+    for torch, (product, attention) in needed.items():
+        workspace, more = (64 << 20, ()) if not files else (0, (scratch,))
+        shared = {"backend": "null:H100", "workspace_bytes": workspace}
+        rows = (
+            Record(
+                "test_up.py::test_product",
+                peak_bytes=product,
+                **shared,
+                held=(Held(1048584, (), "", "mm", ""), *more),
+            ),
+            Record(
+                "test_up.py::test_sdpa",
+                peak_bytes=attention,
+                **shared,
+                held=(Held(attention, (), "", sdpa, ""),),
+            ),
+        )
+        files.append(tmp_path / f"{torch}.json")
+        facts = {"torch": torch, "cuda": f"13.{torch[-1]}"}
+        files[-1].write_text(render(summarise(rows), facts), "utf-8")
+    assert main(["compare", *map(str, files), "--fail-on", "2%+1MiB"]) == 1
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert "\n".join(["```", *printed, "```"]) in PAGE
 
 
 def test_options_that_take_a_value_are_given_one():

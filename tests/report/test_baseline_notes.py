@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.baselines.entries import Baseline, Entry, Key
+from pytest_attnmem.budgets.tolerance import NONE, Tolerance
 from pytest_attnmem.report.baseline_notes import changed, notes
 from pytest_attnmem.report.record import Record
 
@@ -28,6 +29,33 @@ def test_a_table_of_what_was_written() -> None:
         ["added", "cpu", "-", "2.0", "added"],
         ["gone", "cpu", "1.0", "-", "taken", "out"],
         ["more", "cpu", "4.0", "6.0", "+2,048", "B", "(+50.0%)"],
+    ]
+
+
+def test_moved_entries_are_told_apart_from_added_ones() -> None:
+    old, now = "simulated:H100 torch2.13", "simulated:H100 torch2.15"
+    before = {
+        **{key(test, old): Entry(4 * KIB) for test in ("more", "same", "kept")},
+        key("unknown", "simulated:H100"): Entry(KIB),
+    }
+    after = {
+        key("more", now): Entry(6 * KIB),
+        key("same", now): Entry(4 * KIB),
+        key("unknown", now): Entry(KIB),
+        key("kept", old): Entry(4 * KIB),
+        key("added", now): Entry(4 * KIB),
+    }
+    title, _, _, *rows = changed(before, after, "b.json", "all")
+    assert title == (
+        "b.json (--attnmem-update all): 1 added, 1 moved from an unknown torch to 2.15,"
+        " 2 moved from torch 2.13 to 2.15 (1 changed), 1 as before"
+    )
+    assert [row.split() for row in rows] == [
+        ["added", "simulated:H100", "torch2.15", "-", "4.0", "added"],
+        ["more", "simulated:H100", "torch2.15", "4.0", "6.0", "+2,048", "B", "(+50.0%)"],
+    ]
+    assert changed({key("t", old): Entry(1)}, {key("t", now): Entry(1)}, "b.json", "all") == [
+        "b.json (--attnmem-update all): 1 moved from torch 2.13 to 2.15"
     ]
 
 
@@ -90,4 +118,62 @@ BASELINE = Baseline("b.json", {key("old", "cuda X"): Entry(1)})
 def test_what_there_is_to_do(
     rows: list[Record], measured: list[Key], mode: str | None, lines: list[str]
 ) -> None:
-    assert notes(rows, BASELINE, measured, mode) == lines
+    assert notes(rows, BASELINE, dict.fromkeys(measured, Entry(1)), mode) == lines
+
+
+ON = {version: f"cuda H100 sm90 torch{version}" for version in ("2.13", "2.14", "2.15")}
+
+
+def upgraded(on: str, *needs: int, tolerance: Tolerance | None = None) -> list[str]:
+    """The notes of a session that needs so many bytes; each entry has 1000 B on *on*."""
+    baseline = Baseline("b.json", {key(str(test), on): Entry(1000) for test in range(len(needs))})
+    now = on.replace("torch2.13", "torch2.15") if "torch" in on else f"{on} torch2.15"
+    measured = {key(str(test), now): Entry(nbytes) for test, nbytes in enumerate(needs)}
+    assert notes([], baseline, measured, "all") == notes([], baseline, measured, "new") == []
+    return notes([], baseline, measured, None, tolerance)
+
+
+@pytest.mark.parametrize(
+    ("needs", "told"),
+    [
+        (
+            (1001, 2000, 3000, 1, 1000, 1000),
+            "3 tests need more, 1 less, 2 the same",
+        ),
+        ((1001,), "1 test needs more"),
+        ((1, 2), "2 tests need less"),
+        ((1000,), "1 test needs the same"),
+    ],
+)
+def test_an_upgrade_of_torch_says_what_it_did(needs: tuple[int, ...], told: str) -> None:
+    assert upgraded("cpu threads2 torch2.13", *needs) == [
+        f"b.json: recorded on torch 2.13, this is 2.15: {told}; --attnmem-update all moves them,"
+        " new keeps both"
+    ]
+
+
+def test_entries_without_a_version_are_of_an_unknown_torch() -> None:
+    assert upgraded("cpu threads2", 1001, 1000) == [
+        "b.json: recorded on an unknown torch, this is 2.15: 1 test needs more, 1 the same;"
+        " --attnmem-update all moves them, new keeps both"
+    ]
+
+
+def test_an_upgrade_is_compared_within_the_tolerance() -> None:
+    (line,) = upgraded(ON["2.13"], 1001)  # less than the noise of a device
+    assert "this is 2.15: 1 test needs the same;" in line
+    (line,) = upgraded(ON["2.13"], 1001, tolerance=NONE)
+    assert "this is 2.15: 1 test needs more;" in line
+
+
+def test_where_versions_are_kept_side_by_side_nothing_moves() -> None:
+    kept = {key(test, ON[version]): Entry(1) for test in "ab" for version in ("2.13", "2.14")}
+    baseline = Baseline("b.json", {**kept, key("c", ON["2.13"]): Entry(1)})
+    measured = {key(test, ON["2.15"]): Entry(1) for test in "abcd"}
+    assert notes([], baseline, measured, None) == [
+        "b.json: recorded on torch 2.13, this is 2.15: 1 test needs the same; --attnmem-update new"
+        " writes them",
+        "b.json: recorded on torch 2.14, this is 2.15: 2 tests need the same; --attnmem-update new"
+        " writes them",
+        "b.json: 1 new on cuda H100 sm90 torch2.15; --attnmem-update new writes them",
+    ]

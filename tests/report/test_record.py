@@ -38,7 +38,7 @@ records = st.builds(
     *(texts, texts, st.none() | st.sampled_from(Outcome), texts, st.sampled_from(METRICS)),
     *(texts, texts, st.dictionaries(texts, sizes, max_size=3), texts),
     *[st.none() | sizes] * 6,
-    *(texts, sizes, sizes, st.floats(0, 1e6), st.lists(held, max_size=2).map(tuple)),
+    *(texts, texts, sizes, sizes, st.floats(0, 1e6), st.lists(held, max_size=2).map(tuple)),
     *(texts, st.none() | timelines()),
 )
 
@@ -53,8 +53,18 @@ def test_the_fields_of_the_json() -> None:
     assert list(data) == [
         *("nodeid", "region", "outcome", "reason", "metric", "backend", "device", "shape"),
         *("budget", "limit_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes"),
-        *("retained_bytes", "baseline_bytes", "baseline_state", "workspace_bytes", "allocations"),
-        *("duration_s", "held", "where", "timeline", "out_of_memory", "expected", "growth"),
+        *("retained_bytes", "baseline_bytes", "baseline_state", "baseline_torch"),
+        *(
+            "workspace_bytes",
+            "allocations",
+            "duration_s",
+            "held",
+            "where",
+            "timeline",
+            "out_of_memory",
+            "expected",
+            "growth",
+        ),
     ]
     assert data["timeline"] is None
     assert data["held"] == [

@@ -151,6 +151,11 @@ def test_the_typical_size_decides_on_the_unit_of_both_columns(
     assert [line.split()[3] for line in lines] == shown
 
 
+def test_the_change_since_another_torch_names_it() -> None:
+    row = replace(ROW, baseline_bytes=5 * KIB, baseline_torch="2.13", baseline_state="other torch")
+    assert "-2,048 B (torch 2.13)  within" in table(row)[2]
+
+
 @pytest.mark.parametrize(
     ("baseline", "shown"), [(3 * KIB, "+0 B"), (0, "+3,072 B"), (5 * KIB, "-2,048 B")]
 )

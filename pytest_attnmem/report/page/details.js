@@ -61,7 +61,8 @@ function promise(row) {
   if (row.baseline_bytes !== null) {
     const change = row.value === null ? "" : `, ${signed(difference(row.value, row.baseline_bytes))}`;
     const state = row.baseline_state ? ` (${row.baseline_state})` : "";
-    made.append(make("p", "values", `baseline ${exact(row.baseline_bytes)}${change}${state}`));
+    const torch = row.baseline_torch ? ` on torch ${row.baseline_torch}` : "";
+    made.append(make("p", "values", `baseline ${exact(row.baseline_bytes)}${torch}${change}${state}`));
   }
   return made;
 }

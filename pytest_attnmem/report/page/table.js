@@ -66,10 +66,11 @@ function sizeCell(size, unit) {
 
 function changeCell(row) {
   const cell = make("td", `number change ${row.baseline_state}`);
+  const note = row.baseline_torch ? `torch ${row.baseline_torch}` : row.change ? row.baseline_state : "";
   if (row.change === null) return make("td", "number change", row.baseline_state);
   cell.textContent = row.change ? signed(row.change) : "same";
   cell.title = exact(difference(row.value, row.baseline_bytes));
-  if (row.change && row.baseline_state) cell.append(make("span", "metric-name", row.baseline_state));
+  if (note) cell.append(make("span", "metric-name", note));
   return cell;
 }
 

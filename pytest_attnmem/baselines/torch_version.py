@@ -1,0 +1,61 @@
+"""Torch's version in the text of an environment: ``cpu threads2 torch2.13``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .entries import Key
+
+_VERSION = re.compile(r" torch(\d\S*)")
+
+
+def split(environment: str) -> tuple[str, str]:
+    """Returns the environment without torch's version, and the version, ``2.13``.
+
+    The version is empty if it is unknown: an earlier pytest-attnmem wrote none for ``cpu`` and
+    ``simulated``.
+    """
+    found = _VERSION.search(environment)
+    if found is None:
+        return environment, ""
+    return environment[: found.start()] + environment[found.end() :], found[1]
+
+
+def named(version: str) -> str:
+    """Returns ``torch 2.13``; ``an unknown torch`` if the version is empty."""
+    return f"torch {version}" if version else "an unknown torch"
+
+
+def nearest(environment: str, others: Iterable[str]) -> str | None:
+    """Returns which of *others* differs in torch's version alone; None if none does.
+
+    The newest older version comes first, then the oldest newer version; an unknown version counts
+    as the oldest.
+    """
+    place, version = split(environment)
+    if not version:
+        return None
+    alike = sorted(
+        (_number(split(other)[1]), other)
+        for other in others
+        if other != environment and split(other)[0] == place
+    )
+    older = [other for number, other in alike if number <= _number(version)]
+    return older[-1] if older else alike[0][1] if alike else None
+
+
+def side_by_side(keys: Iterable[Key]) -> frozenset[str]:
+    """Returns the places that keep a measurement for several known versions of torch."""
+    known: dict[tuple[str, ...], set[str]] = {}
+    for key in keys:
+        place, version = split(key.environment)
+        if version:
+            known.setdefault((*key[:3], place), set()).add(version)
+    return frozenset(place for (*_, place), versions in known.items() if len(versions) > 1)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
