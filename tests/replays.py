@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.protocol import BackendProtocol
 
 TESTS = Path(__file__).parent
 KINDS = ("requested", "allocated", "reserved")
@@ -56,7 +56,7 @@ def read(name: str) -> dict:
 
 
 @cache
-def device(name: str) -> Backend:
+def device(name: str) -> BackendProtocol:
     """The simulated one of that name, opened once."""
     return open_backend(f"simulated:{name}")
 

@@ -46,7 +46,7 @@ class Verdict:
     """The command that accepts the new bytes."""
     regression: bool = False
     """True if the baseline is exceeded, not a limit of the test."""
-    absent: bool = False
+    lacks_limit: bool = False
     """True if only the limit is missing."""
 
     def fails(self, strict: bool) -> bool:
@@ -87,7 +87,7 @@ def judge(
     if limit is None:
         contract = budget.contract
         if contract is None:
-            return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), absent=True)
+            return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), lacks_limit=True)
         if why := nothing or doubt:
             return verdict(Outcome.NOT_ENFORCED, why)
         findings = vary(contract, budget.metric, measurement)

@@ -224,7 +224,8 @@ class CallPhase:
         verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
             return replace(verdict, budget=budget)
-        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason_of(cause), absent=False)
+        reason = reason_of(cause)
+        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason, lacks_limit=False)
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
         """Returns the measurement; out of memory if unittest caught that error."""

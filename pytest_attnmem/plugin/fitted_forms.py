@@ -33,7 +33,7 @@ class _Axis(NamedTuple):
 
     runs: Mapping[int, Mapping[Row, int]]
     terms: int
-    """The most terms of a form along the symbol; 0 if there is no form."""
+    """The most terms of a form along the symbol; 0 if no row has a form."""
 
 
 class FormFitter:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..backends.registry import larger_is_free
 from ..errors import AttnMemError, BudgetError, StartAgain, stops
 from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
@@ -38,9 +39,8 @@ class SizeSweep:
 
     @property
     def upward(self) -> bool:
-        """True if larger sizes are free, because no tensor has data."""
-        backend = self._primed.backend
-        return not backend.computes and not backend.name.startswith("null")
+        """True if larger sizes are free, because no tensor has memory."""
+        return larger_is_free(self._primed.backend)
 
     def size(self, symbol: str) -> int:
         """Returns the test's own size of a symbol.

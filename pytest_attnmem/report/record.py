@@ -30,7 +30,7 @@ class Record:
     nodeid: str
     region: str = ""
     outcome: Outcome | None = None
-    """``None``: there is no budget; the row is measured, unless it has a reason."""
+    """``None`` without a budget: the row is measured, unless it has a reason."""
     reason: str = ""
     metric: str = "peak"
     backend: str = ""
@@ -44,7 +44,7 @@ class Record:
     retained_bytes: int | None = None
     baseline_bytes: int | None = None
     baseline_state: str = ""
-    """A value of :class:`.State`; empty if there is no baseline."""
+    """A value of :class:`.State`; empty without a baseline."""
     workspace_bytes: int = 0
     allocations: int = 0
     duration_s: float = 0.0

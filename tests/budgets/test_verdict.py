@@ -126,7 +126,7 @@ def test_a_larger_limit_is_never_broken_where_a_smaller_was_kept(
             64 * MIB,
             "peak 67,108,865 B exceeds budget 67,108,864 B by 1 B",
         ),
-        # What the text leaves out does not matter: the excess is 64.0 MiB too.
+        # The text leaves out the excess, which would also read 64.0 MiB.
         (128 * MIB + 4, 64 * MIB, "peak 128.0 MiB exceeds budget 64.0 MiB (2.0x)"),
     ],
 )

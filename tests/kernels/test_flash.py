@@ -26,7 +26,7 @@ def kernel():
 
 
 def saved_by(function):
-    """What ``function`` returns, and the tensors that autograd saves meanwhile."""
+    """Returns the result of ``function``, and the tensors that autograd saves meanwhile."""
     saved = []
 
     def pack(tensor):

@@ -11,7 +11,7 @@ from pytest_attnmem.kernels.strided import MODEL, attention
 from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-#: Of one key, that divide nothing, the root, and larger than everything.
+#: One key, a stride that divides nothing, the root, and one larger than every length.
 STRIDES = [1, 6, 20, 500]
 LENGTHS = [(33, 50), (50, 20), (1, 9)]
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)

@@ -16,7 +16,7 @@ def test_a_number_that_was_not_measured_is_none(seen: Measurement) -> None:
     assert seen.value("reserved") is None
 
 
-#: What it gave, and what was looked up of it: no part of what was measured.
+#: The fields with a result or evidence, which are not measured bytes.
 BESIDE = ("result", "trace", "timeline", "snapshots", "tensors")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.allocator import OutOfMemory, parse_settings
+from pytest_attnmem.allocator import AllocationError, parse_settings
 from pytest_attnmem.backends.simulated.simulated_device import BACKWARD, MAIN, Device
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.protocol import Delta
@@ -110,7 +110,7 @@ def test_each_thread_gets_one_workspace_on_each_stream(device):
 
 
 def test_running_out_of_memory_is_raised_and_recorded(device):
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(AllocationError):
         device.allocate(64 << 30, about(64 << 30, "attn.py:7"))
     interval = device.interval()
     assert interval.out_of_memory == "needs 64.0 GiB more at attn.py:7"
