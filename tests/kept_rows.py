@@ -17,7 +17,7 @@ class KeptRows:
     def against_baseline(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
     ) -> Verdict | None:
-        """Returns the verdict: there is no baseline."""
+        """Returns the verdict unchanged, as without a baseline."""
         return verdict
 
     def difference(self, part: Part, verdict: Verdict) -> Verdict | None:

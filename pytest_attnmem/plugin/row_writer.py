@@ -105,8 +105,8 @@ class RowWriter:
         item, properties = self._item, [*self._item.user_properties]
         verdict = not_enforced("the process died in the test")
         for spec in budgets:
-            died = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
-            row = record(own_nodeid(item), "", died, None, {}, _where(item))
+            crashed = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
+            row = record(own_nodeid(item), "", crashed, None, {}, _where(item))
             properties.append((CRASH_PROPERTY, json.dumps(to_dict(row))))
         if len(properties) > len(item.user_properties):
             self._report("setup", properties)

@@ -215,7 +215,7 @@ def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     if not 0 <= made.events <= 2 * len(spans):
         raise ValueError(f"{made.events} events of {len(spans)} spans")
     for span in spans:
-        born, died = span.allocated_at, span.freed_at
-        if not 0 <= born < (made.events if died is None else died) <= made.events:
-            raise ValueError(f"a span from {born} to {died} of {made.events} events")
+        allocated, freed = span.allocated_at, span.freed_at
+        if not 0 <= allocated < (made.events if freed is None else freed) <= made.events:
+            raise ValueError(f"a span from {allocated} to {freed} of {made.events} events")
     return made
