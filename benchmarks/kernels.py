@@ -31,7 +31,7 @@ from pytest_attnmem.nulldevice.launch import present
 SIZES = (1, 2, 64)
 #: Where every kernel is timed, forward and backward.
 LENGTH = 2048
-#: Of a forward on the CPU: kernel, N, and the most that its time may be of standard's.
+#: A kernel, N, and the most that its forward on the CPU may take, as a multiple of standard's.
 AT_MOST = (
     ("flash", 4096, 2.0),
     ("chunked", 4096, 2.0),
@@ -39,7 +39,7 @@ AT_MOST = (
     ("linear-chunked", 4096, 1.0),
     ("linear-chunked", 8192, 1.0),
 )
-#: Of flash_triton's throughput on a GPU, in SDPA flash's: forward, forward and backward.
+#: The least throughput of flash_triton on a GPU, as a share of SDPA flash's.
 AT_LEAST = {"forward": 0.6, "training": 0.5}
 
 Call = Callable[[], object]

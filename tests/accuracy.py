@@ -43,7 +43,7 @@ def replayed(name: str) -> Found:
 
 
 def claimed(name: str) -> Found:
-    """What tests hold to be so of each workload: exact, or a known gap."""
+    """Returns the peaks that tests claim for each workload: exact, or with a known gap."""
     return {
         workload: {
             device: (peaks, Peaks(0, 0, 0, GAPS[workload].problem) if workload in GAPS else peaks)

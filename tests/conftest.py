@@ -23,8 +23,8 @@ from suites import Suite
 #: workers the cores that they need: six times the time where there are as many workers as cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Of our own modules there should not be two of a kind; so all are imported before the first suite:
-# pytester restores ``sys.modules`` after each.
+# Pytester restores ``sys.modules`` after each suite, and a later import would make a module of ours
+# a second time. So all are imported before the first suite.
 for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
     importlib.import_module(module.name)
 

@@ -91,7 +91,7 @@ _OUTPUTS = {"out", "dq", "dk", "dv", "q gradient", "k gradient", "v gradient"}
 
 
 def overhead(row: str, length: int) -> int | None:
-    """What the bundled kernel of that row needs besides inputs, output and gradients."""
+    """Returns the bytes that the row's kernel needs besides inputs, output and gradients."""
     half, chunks = {"itemsize": 2}, {"itemsize": 4, "chunk_q": 1024, "chunk_k": 4096}
     model, options = {
         "inference, standard": (standard.MODEL.forward, half),
@@ -172,12 +172,12 @@ def _chosen(capability, dtype="float16", d=64, mask=False, kv_heads=4) -> str:
     return select_backend(asked).backend or "none"
 
 
-#: Of pytorch#95668, seen on an A10G: after a forward; and the size on devices since Hopper.
+#: The workspace of pytorch#95668 after a forward, seen on an A10G, and its size since Hopper.
 WORKSPACES = {"A10G": 8_519_680, "H100": 33_554_432, "B200": 33_554_432, "T4": 8_519_680}
 
 
 def workspaces(on: str) -> tuple[int, int]:
-    """What a linear layer leaves besides tensors after forward, and after backward too."""
+    """Returns the bytes besides tensors that a linear layer leaves after forward and backward."""
     backend, found = device(on), []
 
     def body() -> None:

@@ -13,7 +13,7 @@ from recordings import read
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import AttnMemError
-from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.protocol import BackendProtocol
 
 TESTS = Path(__file__).parent
 KINDS = ("requested", "allocated", "reserved")
@@ -53,7 +53,7 @@ def recorded(name: str) -> dict[str, dict[str, Peaks]]:
 
 
 @cache
-def device(name: str) -> Backend:
+def device(name: str) -> BackendProtocol:
     """The simulated one of that name, opened once."""
     return open_backend(f"simulated:{name}")
 

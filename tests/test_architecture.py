@@ -28,11 +28,11 @@ LAW = (
     *("nulldevice", "measurement", "budgets", "closed_forms", "backends", "kernels", "baselines"),
     *("api", "report", "sweep", "plugin", "profiling", "plot", "cli"),
 )
-#: What users import: these files may import every folder, and no folder imports them.
+#: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")
 #: The folders that import torch at once, and the files that do elsewhere.
 TORCH = ("backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py")
-#: What must wait until something is measured or printed.
+#: The modules that must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 
 MAX_LINES = 300
@@ -66,7 +66,7 @@ def nodes(tree: ast.AST, at_import: bool = True) -> Iterator[tuple[ast.AST, bool
 
 
 def imports(path: str, source: str) -> Iterator[tuple[str, bool]]:
-    """What a file imports, our own modules as ``.backends.cpu``, and whether it does at once."""
+    """Yields each import of a file, ours as ``.backends.cpu``, and True if it runs at once."""
     for node, at_import in nodes(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, at_import) for alias in node.names)

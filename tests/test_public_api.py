@@ -1,4 +1,4 @@
-"""What the package offers, and what importing it costs."""
+"""The public names of the package, and the cost of its import."""
 
 import ast
 import importlib
@@ -12,7 +12,7 @@ import pytest
 
 import pytest_attnmem
 
-#: What takes long to import, and must wait until something is measured or printed.
+#: Modules that take long to import, and must wait until something is measured or printed.
 HEAVY = ("torch", "numpy", "tabulate")
 
 

@@ -10,17 +10,17 @@ Its rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.13.
 
 from .caching import CachingAllocator
 from .configuration import parse_settings, settings_from
-from .errors import AddressError, AllocatorSettingsError, OutOfMemory
+from .errors import AddressError, AllocationError, AllocatorSettingsError
 from .settings import AllocatorSettings
 from .statistics import Level, Statistics
 
 __all__ = [
     "AddressError",
+    "AllocationError",
     "AllocatorSettings",
     "AllocatorSettingsError",
     "CachingAllocator",
     "Level",
-    "OutOfMemory",
     "Statistics",
     "parse_settings",
     "settings_from",

@@ -12,7 +12,7 @@ from typing import Final
 from ..errors import SizeError
 from .blocks import Block, Pool
 from .device import DeviceMemory
-from .errors import AddressError, OutOfMemory
+from .errors import AddressError, AllocationError
 from .expandable import ExpandableSegments
 from .segments import Rejected, Segments
 from .settings import SMALL_SIZE, AllocatorSettings
@@ -52,7 +52,7 @@ class CachingAllocator:
         """Allocates on a stream and returns the address; 0 for 0 bytes.
 
         Raises:
-            OutOfMemory: it does not fit; only the cache has changed.
+            AllocationError: it does not fit; only the cache has changed.
             SizeError: the size is negative.
         """
         if nbytes <= 0:
@@ -166,14 +166,14 @@ class CachingAllocator:
             stats.oom_rejections += 1
         raise self._out_of_memory(nbytes, size)
 
-    def _out_of_memory(self, nbytes: int, size: int) -> OutOfMemory:
+    def _out_of_memory(self, nbytes: int, size: int) -> AllocationError:
         allocated, reserved = self._stats.allocated.current, self._stats.reserved.current
         capacity, free = self._device.capacity, self._device.free
         allowed = self._segments.allowed
         if allowed is not None:
             capacity, free = allowed, min(free, max(allowed - reserved, 0))
         segment = self._settings.segment_size(size)
-        return OutOfMemory(nbytes, segment, capacity, free, allocated, reserved)
+        return AllocationError(nbytes, segment, capacity, free, allocated, reserved)
 
     def _settle(self) -> None:
         """Frees the blocks that other streams were using (``process_events``)."""

@@ -14,7 +14,7 @@ class AddressError(AttnMemError, ValueError):
     """An address that the allocator did not return, or that is already free."""
 
 
-class OutOfMemory(AttnMemError):
+class AllocationError(AttnMemError):
     """An allocation that does not fit even after the cache was released. All numbers are bytes."""
 
     def __init__(

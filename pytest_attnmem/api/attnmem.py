@@ -13,7 +13,7 @@ from typing import Any
 from ..backends.primed_backend import PrimedBackend, open_primed
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import Growth, grow
+from ..budgets.growth_fit import Growth, GrowthFindings, grow
 from ..budgets.verdict import Verdict, judge, judge_unfinished
 from ..closed_forms.closed_form import Derived
 from ..errors import BudgetError
@@ -36,20 +36,20 @@ class AttnMem:
 
     def __init__(
         self,
-        primed: Callable[[str | None], PrimedBackend] = lambda name: open_primed(name or "auto"),
+        primed: Callable[[str], PrimedBackend] = open_primed,
         sources: tuple[Source, ...] = (),
         rows: Rows | None = None,
         *,
+        backend: str = "auto",
         strict: bool = False,
         explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
-        self._primed = primed
+        self._primed: Callable[[str | None], PrimedBackend] = lambda name: primed(name or backend)
         self._sources = [*sources]
         self.conclusions = Conclusions(rows, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
-        self.regions: list[Region] = []
-        """The regions that the test made, entered or not."""
+        self.regions: list[Region] = []  # that the test made, entered or not
         self._traced: dict[str, Measurement] | None = None  # in a dry run
         self._sizes: qkv_inputs.Resized = {}  # of inputs, in a dry run
 
@@ -283,7 +283,7 @@ class AttnMem:
         text, where = contract.text, caller_line()
         budget = Budget(None, text, where=where, metric=growth.metric, contract=contract)
         if growth.largest is not None:
-            verdict = judge(growth.largest, budget, [growth])
+            verdict = judge(growth.largest, budget, lambda *_: GrowthFindings((growth,)))
             self._enforce("growth", verdict, growth.largest, self.shape())
 
     def _enforce(

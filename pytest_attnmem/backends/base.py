@@ -72,6 +72,11 @@ class Backend(ABC):
         """Returns the request that failed if ``error`` says that memory ran out, else ``None``."""
         return None
 
+    @property
+    def larger_is_free(self) -> bool:
+        """Returns True if a run at larger sizes costs nothing more: no tensor has memory."""
+        return not self.computes
+
     def world(self) -> AbstractContextManager[None]:
         """Returns the context that programs run in while they are measured."""
         return nullcontext()

@@ -18,6 +18,7 @@ class Null(Cuda):
     """One device of the null runtime that this process was started under."""
 
     computes = False
+    larger_is_free = False  # the host runs every kernel launch, and the device has a capacity
 
     def __init__(self, index: int, running: Devices) -> None:
         super().__init__(index)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..errors import BackendUnavailable, StartAgain
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import Backend, simulation_context
+from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 class PrimedBackend:
     """A backend that is ready to measure."""
 
-    backend: Backend
+    backend: BackendProtocol
     workspace_bytes: int
     """The bytes that priming left allocated; reported once, and not counted in any measurement."""
     evidence: bool = False

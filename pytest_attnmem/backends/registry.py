@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Backend
+from ..measurement.protocol import BackendProtocol
 from ..suggestion import did_you_mean
 from ..units import shown
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..profiles import DeviceProfile
 
 #: Opens a backend: takes the part of its name after the colon, or "". Raises BackendUnavailable.
-Opener = Callable[[str], Backend]
+Opener = Callable[[str], BackendProtocol]
 
 
 class BuiltIn(NamedTuple):
@@ -53,9 +53,9 @@ _MEMBERS = (
 
 
 def _in_module(module: str, **options: object) -> Opener:
-    def opener(argument: str) -> Backend:
+    def opener(argument: str) -> BackendProtocol:
         found = importlib.import_module(module, __package__)
-        backend: Backend = found.open_backend(argument, **options)
+        backend: BackendProtocol = found.open_backend(argument, **options)
         return backend
 
     return opener
@@ -71,7 +71,7 @@ def with_profiles(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
     return {"simulated": _in_module(".simulated", profiles=profiles)}
 
 
-def starts_again(backend: Backend) -> str:
+def starts_again(backend: BackendProtocol) -> str:
     """Returns why a program that caught this error must run again; "" where it need not.
 
     A backend that lacks the member never has programs run again.
@@ -80,7 +80,7 @@ def starts_again(backend: Backend) -> str:
     return reason
 
 
-def lookahead(backend: Backend) -> AbstractContextManager[None] | None:
+def lookahead(backend: BackendProtocol) -> AbstractContextManager[None] | None:
     """Returns a context without limits, for a device that later code may still change.
 
     ``None`` if no later code can, and on a backend that lacks the member.
@@ -90,7 +90,13 @@ def lookahead(backend: Backend) -> AbstractContextManager[None] | None:
     return offered()
 
 
-def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend:
+def larger_is_free(backend: BackendProtocol) -> bool:
+    """Returns True if a run at larger sizes costs nothing more, because no tensor has memory."""
+    free: bool = getattr(backend, "larger_is_free", not backend.computes)
+    return free
+
+
+def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> BackendProtocol:
     """Returns the backend of this name: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 
     Only ``auto`` falls back to another backend.
@@ -110,7 +116,7 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
     raise refusal
 
 
-def _open(name: str, openers: Mapping[str, Opener]) -> Backend:
+def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:
     check_name(name, openers)
     kind, _, argument = name.partition(":")
     with _needing_torch(name):

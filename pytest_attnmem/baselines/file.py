@@ -20,7 +20,7 @@ from ..units import excerpt, shown
 from .entries import Entries, Entry, Key
 
 SCHEMA = 1
-#: How long another process may keep the file locked: it writes a small file.
+#: The longest wait, in seconds, for another process that has locked the file to write it.
 PATIENCE_S = 30.0
 
 
@@ -64,7 +64,7 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
 def _locked(path: Path) -> Iterator[None]:
     """Keeps other processes from updating ``path`` meanwhile.
 
-    The system releases the lock of a process that dies, so a lock file left behind locks nobody
+    The system releases the lock of a process that ends, so a lock file left behind locks nobody
     out.
     """
     try:

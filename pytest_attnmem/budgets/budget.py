@@ -32,7 +32,7 @@ class BudgetSpec:
 
     @property
     def text(self) -> str:
-        """The limit in the words of the test; empty if there is no limit."""
+        """The limit in the words of the test; empty if the test gave no limit."""
         if [*self.limits] == ["default"]:
             return self.limits["default"].text
         return ", ".join(f"{kind}: {limit.text}" for kind, limit in self.limits.items())

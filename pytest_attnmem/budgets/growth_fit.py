@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import AttnMemError, BudgetError, BudgetExceeded
 from ..formulas.formula import Formula, parse_formula
@@ -166,6 +166,14 @@ class Growth:
         )
 
 
+class GrowthFindings(NamedTuple):
+    """The growth of a program in each symbol that can be varied."""
+
+    growths: tuple[Growth, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Why symbols were not varied, or why the growth is not known."""
+
+
 def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
     """Returns the sizes to vary, sorted and without duplicates.
 
@@ -217,28 +225,10 @@ def grow(
                 " that it takes"
             ) from error
         try:
-            peaks[at] = known(measured, metric)
+            peaks[at] = measured.known(metric)
         except BudgetError as error:
             raise BudgetError(f"growth: at {listed} {error}") from None
         largest = measured
         if trace is not None:
             traces[at] = partial(trace, partial(fn, **named))
     return Growth(made, peaks, metric, largest, traces)
-
-
-def known(measurement: Measurement, metric: str) -> int:
-    """Returns the bytes of a metric.
-
-    Raises:
-        BudgetError: the metric was not measured, or is in doubt.
-    """
-    value = measurement.value(metric)
-    if measurement.out_of_memory is not None:
-        raise BudgetError(f"out of memory on {measurement.place}: {measurement.out_of_memory}")
-    if measurement.unmeasured is not None:
-        raise BudgetError(f"{metric} is not known: {measurement.unmeasured}")
-    if value is None:
-        raise BudgetError(f"{metric} is not measured on {measurement.backend}")
-    if doubt := measurement.doubt(metric):
-        raise BudgetError(f"{metric} is not known: {doubt}")
-    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,7 +14,7 @@ from ..symbols.attention_shape import AttentionShape
 from ..units import format_distinct, format_size
 from .budget import Budget, BudgetSpec, resolve
 from .growth_contract import Contract
-from .growth_fit import Growth
+from .growth_fit import Growth, GrowthFindings
 from .growth_judgement import Answer
 
 
@@ -46,7 +46,7 @@ class Verdict:
     """The command that accepts the new bytes."""
     regression: bool = False
     """True if the baseline is exceeded, not a limit of the test."""
-    absent: bool = False
+    lacks_limit: bool = False
     """True if only the limit is missing."""
 
     def fails(self, strict: bool) -> bool:
@@ -54,15 +54,18 @@ class Verdict:
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
 
+#: Measures the growth of a metric at other sizes than the measurement's, for a contract.
+Vary = Callable[[Contract, str, Measurement], GrowthFindings]
+
+
 def judge(
     measurement: Measurement,
     budget: Budget,
-    growths: Sequence[Growth] = (),
-    notes: Sequence[str] = (),
+    vary: Vary = lambda contract, metric, measurement: GrowthFindings(),
 ) -> Verdict:
     """Returns the verdict on a measurement. Equality passes; an unknown value never passes.
 
-    A contract is judged on ``growths``; ``notes`` name the symbols that were not varied.
+    A contract is judged on the growth that ``vary`` finds, if the measurement itself is known.
     """
 
     def verdict(outcome: Outcome, reason: str = "") -> Verdict:
@@ -79,15 +82,18 @@ def judge(
             Outcome.NOT_ENFORCED,
             f"{budget.metric} is not measured on {measurement.backend}{missing}",
         )
-    if limit is None and budget.contract is None:
-        return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), absent=True)
-    if measurement.allocations == 0 and limit != 0:
-        return verdict(Outcome.NOT_ENFORCED, "nothing was allocated")
     doubt = measurement.doubt(budget.metric)
+    nothing = "nothing was allocated" if measurement.allocations == 0 and limit != 0 else ""
     if limit is None:
-        if doubt:
-            return verdict(Outcome.NOT_ENFORCED, doubt)
-        return _judge_growths(verdict, growths, budget.contract, measurement, notes)
+        contract = budget.contract
+        if contract is None:
+            return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), lacks_limit=True)
+        if why := nothing or doubt:
+            return verdict(Outcome.NOT_ENFORCED, why)
+        findings = vary(contract, budget.metric, measurement)
+        return _judge_growths(verdict, findings, contract, measurement.place)
+    if nothing:
+        return verdict(Outcome.NOT_ENFORCED, nothing)
     allowance = budget.tolerance.allowance(limit)
     kept = value - measurement.pinned_bytes if doubt else value
     above = value > limit + allowance >= kept
@@ -104,19 +110,19 @@ def judge(
 
 def _judge_growths(
     verdict: Callable[..., Verdict],
-    growths: Sequence[Growth],
-    contract: Contract | None,
-    measurement: Measurement,
-    notes: Sequence[str],
+    findings: GrowthFindings,
+    contract: Contract,
+    place: str,
 ) -> Verdict:
-    if not growths or contract is None:
-        return verdict(Outcome.NOT_ENFORCED, "nothing was varied")
+    growths, notes = findings
+    if not growths:
+        return verdict(Outcome.NOT_ENFORCED, "; ".join(notes) or "nothing was varied")
     judged = [(growth.judge(contract), growth) for growth in growths]
     judged.sort(key=lambda pair: pair[0].answer)
     judgement, _ = judged[0]
     worst_first = tuple(growth for _, growth in judged)
     if judgement.answer is Answer.BROKEN:
-        reason = f"{judgement.reason} on {measurement.place}; the contract is {contract}"
+        reason = f"{judgement.reason} on {place}; the contract is {contract}"
         return replace(verdict(Outcome.OVER, reason), growths=worst_first)
     if judgement.answer is Answer.UNKNOWN:
         return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=worst_first)

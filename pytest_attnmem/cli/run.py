@@ -31,7 +31,7 @@ def execute(arguments: Namespace) -> int:
 
     Raises:
         AttnMemError: the JSON file cannot be created.
-        BackendUnavailable: there is no program, or the null device does not run on this machine.
+        BackendUnavailable: no program was given, or the null device does not run on this machine.
     """
     from ..nulldevice.launch import devices, reexec
 

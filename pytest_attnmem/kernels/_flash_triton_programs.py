@@ -18,7 +18,7 @@ except ImportError:
     triton = None
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-#: What a program reads of a module must be Triton's own kind of constant.
+#: A program can read a constant of a module only if its type is Triton's own.
 LN2 = 0.6931471805599453 if triton is None else tl.constexpr(0.6931471805599453)
 #: The interpreter has no products of bfloat16. Those of float32 are the same: they are exact.
 WIDEN = INTERPRETED if triton is None else tl.constexpr(INTERPRETED)

@@ -145,7 +145,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> tuple[Tensor, 
     dtype = torch.promote_types(q.dtype, torch.float32)
     out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
     weights = q.new_empty(B * H, layout.mask.active * n * m, dtype=dtype)  # [B·H, active·block²]
-    # Of a block on the diagonal, the c-th key comes after the r-th query if c > r.
+    # In a block on the diagonal, the c-th key comes after the r-th query if c > r.
     hidden = q.new_full((n, m) if layout.causal else (0, 0), True, dtype=torch.bool).triu_(1)
     for rows, p, blocks in layout.parts(weights):
         q_i = _load(q, rows, dtype)

@@ -124,7 +124,7 @@ class _GroupedQuery(torch.autograd.Function):
         dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
         dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)  # [B, Hkv, M, d], [B, Hkv, M, dv]
         members = [_members(x, Hkv) for x in (q, out, lse, grad, delta, dq)]
-        # Of one query head in each group, and one block of its rows.
+        # Each part is one query head of every group, and one block of its rows.
         parts = [
             (g, *x, rows)
             for g, x in enumerate(zip(*members, strict=True))

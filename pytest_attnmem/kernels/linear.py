@@ -18,8 +18,8 @@ def attention(
     Every query sees every key, through a state whose size does not depend on M. All sums are in
     the dtype of the inputs: those of float16 overflow near ``M*d`` = 65504.
 
-    On CUDA the sum over keys takes scratch that ``MODEL`` leaves out: it is no polynomial, and of
-    the number of multiprocessors. The simulated backend has it.
+    On CUDA the sum over keys takes scratch that ``MODEL`` leaves out: this scratch is not a
+    polynomial, and depends on the number of multiprocessors. The simulated backend counts it.
 
     Args:
         q: [B, H, N, d].

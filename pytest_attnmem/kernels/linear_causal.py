@@ -132,7 +132,7 @@ _BACKWARD = (
             "q gradient": _Q,
             "phi_k gradient": _Q,
             "state gradient": _STATE,
-            # Of one position it is the gradient itself.
+            # With one position, this is the gradient itself.
             "flipped, summed, flipped back": f"min(1, N - 1)*3*{_STATE}",
         },
     ),

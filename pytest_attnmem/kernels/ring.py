@@ -229,7 +229,7 @@ _HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are convert
 _ROW, _COLUMN = f"B*H*min(block_q, N//R)*{_WIDE}", f"B*H*min(block_k, M//R)*{_WIDE}"
 _TILE = f"{_ROW}*min(block_k, M//R)"
 _TILES = {"tile": _TILE, "hidden": "causal*min(block_q, N//R)*min(block_k, M//R)"}
-#: Of another rank: at hand, and on their way. Its own are inputs.
+#: The blocks of other ranks, at hand and on their way; a rank's own blocks are inputs.
 _VISITING = {"k, v": "min(R - 1, 2)*B*H*(M//R)*(d + dv)*itemsize"}
 _LSE = f"B*H*(N//R)*{_WIDE}"
 _ONLINE = {**_TILES, **_VISITING, "acc": f"{_LSE}*dv", "row_max, row_sum": f"2*{_LSE}"}

@@ -169,7 +169,7 @@ FLASH = _fused(
     },
 )
 
-# Without gradients there is no lse, and with them its rows are padded to 32.
+# The lse is kept only for gradients, and its rows are padded to 32.
 EFFICIENT = _fused("sdpa efficient", "B*H*32*ceil(N/32)*4", Phase("attention", _OUT), {})
 
 # Math computes with these: q, k, v and so on at full width.
@@ -183,7 +183,7 @@ _SCALARS = {"cpu": {"scale": "8", "its copy": f"min({_WIDE}, 8 - {_WIDE})"}}
 _BIAS = {"bias": "mask*itemsize"}  # mask: how many elements a bool mask has
 
 
-# What a softmax that is safe against rows of -inf needs, and nobody sees.
+# The scratch, invisible outside, of a softmax that is safe against rows of -inf.
 _SAFE = {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": _WIDE}
 
 

@@ -37,8 +37,8 @@ def attention(
         q: [B, H, N, d].
         k: [B, H, M, d].
         v: [B, H, M, dv].
-        causal: Query i sees the keys j <= i only. Of these, and without ``causal`` of all, it sees
-            those with ``|i - j| < stride`` and those with ``i - j`` a multiple of ``stride``.
+        causal: Query i sees only keys j <= i. With and without ``causal``, a visible key has
+            ``|i - j| < stride``, or ``i - j`` is a multiple of ``stride``.
         scale: The factor of the scores, ``d ** -0.5`` by default.
         mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
             to the scores. A query that sees no key gets zeros.
@@ -207,7 +207,7 @@ class _Tile:
             offset = rows.start - cols.start
             seen = hidden.triu_(offset - pattern.stride + 1).tril_(offset + pattern.ahead)
             return seen.logical_not_()
-        # Of one residue, the c-th key is before the r-th query if c < r, and near it if c = r.
+        # Within one residue, the c-th key is before the r-th query if c < r, near it if c = r.
         return hidden.triu_() if pattern.causal else hidden.triu_().tril_()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..errors import BudgetError
 from .held import Held
 
 if TYPE_CHECKING:
@@ -77,6 +78,23 @@ class Measurement:
         """Returns the number that ``metric`` names."""
         number: int | None = getattr(self, f"{metric}_bytes")
         return number
+
+    def known(self, metric: str) -> int:
+        """Returns the bytes of a metric.
+
+        Raises:
+            BudgetError: the metric was not measured, or is in doubt.
+        """
+        value = self.value(metric)
+        if self.out_of_memory is not None:
+            raise BudgetError(f"out of memory on {self.place}: {self.out_of_memory}")
+        if self.unmeasured is not None:
+            raise BudgetError(f"{metric} is not known: {self.unmeasured}")
+        if value is None:
+            raise BudgetError(f"{metric} is not measured on {self.backend}")
+        if doubt := self.doubt(metric):
+            raise BudgetError(f"{metric} is not known: {doubt}")
+        return value
 
     def doubt(self, metric: str) -> str:
         """Returns why the number that ``metric`` names may be too large; empty where it is not."""

@@ -20,9 +20,12 @@ UNSEEN: Final = "not seen tensor by tensor"
 
 _LENGTHS: Final = frozenset({"N", "M"})
 _WIDTHS: Final = frozenset({"d", "dv"})
+_WARM_UP: Final = "copies of a warm-up, and their gradients"
 _MADE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "inputs": "inputs q, k, v",
+        "warm-up": _WARM_UP,
+        "warm-up backward": _WARM_UP,
         "copies": "copies of q, k, v",
         "upstream gradient": "upstream gradient dO",
     }
@@ -43,6 +46,11 @@ class Component:
     formula: str
     """The bytes as a budget is written; a number where the tensors have no symbols for sizes."""
 
+    @property
+    def has_tensors(self) -> bool:
+        """Returns False for the bytes that no tensor accounts for."""
+        return self.count > 0
+
 
 def decompose(
     alive: Mapping[str, Iterable[Held]],
@@ -52,10 +60,10 @@ def decompose(
 ) -> tuple[Component, ...]:
     """Returns the components of a peak, largest first; they sum to it exactly.
 
-    ``alive`` has the tensors at the peak by the stage that made them: ``inputs``, ``warm-up`` (and
-    other stages that begin so), ``copies``, ``forward``, ``upstream gradient``, ``backward``; or
-    ``""`` where the stage is not known, and a component is named by its operator. Within a stage
-    the tensors are in the order of their allocation. With ``peak_bytes``, which includes the
+    ``alive`` has the tensors at the peak by the stage that made them: ``inputs``, ``warm-up``,
+    ``warm-up backward``, ``copies``, ``forward``, ``upstream gradient``, ``backward``; or ``""``
+    where the stage is not known, and a component is named by its operator. Within a stage the
+    tensors are in the order of their allocation. With ``peak_bytes``, which includes the
     ``workspace_bytes``, the bytes that no tensor accounts for are a component.
     """
     parts: dict[str, list[Held]] = {}
@@ -120,8 +128,6 @@ def _name(stage: str, tensor: Held, last: bool) -> str:
     lengths, wide = _lengths(tensor), _wide(tensor)
     if _is_mask(stage, tensor):
         return "mask"
-    if stage.startswith("warm-up"):
-        return "copies of a warm-up, and their gradients"
     if stage in _MADE:
         return _MADE[stage]
     if stage == "backward":

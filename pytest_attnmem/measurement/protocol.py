@@ -57,7 +57,7 @@ class Recorder(Protocol):
         """Ends the interval and returns it."""
 
 
-class Backend(Protocol):
+class BackendProtocol(Protocol):
     """A way to observe memory on one device; ``pytest_attnmem.backends.Backend`` has defaults."""
 
     @property
@@ -99,7 +99,7 @@ class Backend(Protocol):
         """Returns the request that failed if ``error`` says that memory ran out, else ``None``."""
 
 
-def simulation_context(backend: Backend) -> AbstractContextManager[None]:
+def simulation_context(backend: BackendProtocol) -> AbstractContextManager[None]:
     """Returns the context that programs run in while ``backend`` measures them.
 
     Only a simulation has one; ``world`` is not required of a backend.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .measurement import Measurement
-from .protocol import Backend, Delta, Interval
+from .protocol import BackendProtocol, Delta, Interval
 from .timeline import MOST, Event, Timeline, timeline
 from .traced_tensors import Numbered, traced_tensors
 
@@ -89,7 +89,7 @@ class Window:
         new = (name for name in [*sys.modules] if name not in self._modules)
         return next((name for name in new if name.startswith("torch.")), "")
 
-    def close(self, backend: Backend, pinned: int = 0) -> None:
+    def close(self, backend: BackendProtocol, pinned: int = 0) -> None:
         """Ends the window: sets its measurement."""
         requested, allocated, reserved = self._requested, self._allocated, self._reserved
         self.measurement = Measurement(

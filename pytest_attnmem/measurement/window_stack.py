@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..errors import causes
-from .protocol import Backend, Recorder, simulation_context
+from .protocol import BackendProtocol, Recorder, simulation_context
 from .timeline import MOST
 from .window import Window
 
@@ -32,7 +32,7 @@ _RUNNING = _Running()
 class WindowStack:
     """The windows that are open on one backend, innermost last, and the recorder they share."""
 
-    def __init__(self, backend: Backend, recorder: Recorder, traced: bool) -> None:
+    def __init__(self, backend: BackendProtocol, recorder: Recorder, traced: bool) -> None:
         self.backend = backend
         self.recorder = recorder
         self.traced = traced
@@ -106,7 +106,7 @@ class WindowStack:
 
 @contextmanager
 def window(
-    backend: Backend,
+    backend: BackendProtocol,
     metric: str = "peak",
     *,
     workspace: int = 0,
@@ -153,7 +153,7 @@ def nothing_left_open() -> Iterator[None]:
                 _end(stack)
 
 
-def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
+def out_of_memory(backend: BackendProtocol, error: BaseException | None) -> str | None:
     """Returns the request that failed, if ``error`` or one of its causes says memory ran out."""
     if isinstance(error, GeneratorExit):  # Python may be ending, without torch
         return None
@@ -161,16 +161,16 @@ def out_of_memory(backend: Backend, error: BaseException | None) -> str | None:
     return next((request for request in requests if request is not None), None)
 
 
-def is_measured(backend: Backend) -> bool:
+def is_measured(backend: BackendProtocol) -> bool:
     """Returns True if a window is open on the backend's device."""
     return any(_is_on(stack, backend) for stack in _RUNNING.stacks)
 
 
-def _is_on(stack: WindowStack, backend: Backend) -> bool:
+def _is_on(stack: WindowStack, backend: BackendProtocol) -> bool:
     return (stack.backend.name, stack.backend.device) == (backend.name, backend.device)
 
 
-def _stack(backend: Backend, trace: bool) -> WindowStack:
+def _stack(backend: BackendProtocol, trace: bool) -> WindowStack:
     """Returns the stack of the backend's device, or a new one after a garbage collection."""
     for stack in _RUNNING.stacks:
         if _is_on(stack, backend):

@@ -18,7 +18,7 @@ def draw(rows: Iterable[ScalingRow], *, of: str = "linear", over: str = "standar
     """Returns a figure with bars of ``over / of`` and their numbers; OOM bars have no height.
 
     Raises:
-        AttnMemError: there is no row, a row lacks a kernel, or matplotlib is not installed.
+        AttnMemError: no row is given, a row lacks a kernel, or matplotlib is not installed.
     """
     rows = sorted(rows, key=lambda row: row.seq_len)
     if not rows:

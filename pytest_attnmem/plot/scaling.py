@@ -34,7 +34,7 @@ def draw_quadratic(stats: Mapping[int, Mapping[str, int]]) -> Figure:
     """Returns the figure of a ``profile_memory_scaling``, or of estimates by length.
 
     Raises:
-        AttnMemError: there is no length, or matplotlib is not installed.
+        AttnMemError: no length is given, or matplotlib is not installed.
     """
     lengths = sorted(stats)
     _some(lengths)
@@ -56,7 +56,7 @@ def draw(rows: Iterable[ScalingRow]) -> Figure:
     Sizes are above the inputs. A mark at the upper edge shows a length at which memory ran out.
 
     Raises:
-        AttnMemError: there is no row, or matplotlib is not installed.
+        AttnMemError: no row is given, or matplotlib is not installed.
     """
     rows = sorted(rows, key=lambda row: row.seq_len)
     _some(rows)

@@ -47,7 +47,7 @@ class Measured:
 
 _IF_INTENDED = "if this is intended: --attnmem-update all"
 
-#: By region and metric: the numbers that an attempt at a test measured.
+#: The numbers that an attempt at a test measured, by region and metric.
 MEASURED = pytest.StashKey[dict["Row", Measured]]()
 
 
@@ -72,7 +72,7 @@ class BaselineCheck:
         """
         if part.ending is not Ending.FINISHED:
             return self._judge_unfinished(part, verdict, measurement) or verdict
-        bare = verdict if verdict and verdict.absent and _unlimited(verdict) else None
+        bare = verdict if verdict and verdict.lacks_limit and _unlimited(verdict) else None
         if bare and not measurement.allocations:
             return replace(bare, reason="nothing was allocated")
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
@@ -196,7 +196,7 @@ class BaselineCheck:
             return None
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED
         if measurement.out_of_memory is not None or (
-            unproven and verdict is not None and not verdict.absent
+            unproven and verdict is not None and not verdict.lacks_limit
         ):
             return None
         environment = depends_on(measurement.backend, measurement.device)

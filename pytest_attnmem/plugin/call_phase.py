@@ -22,11 +22,11 @@ from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
 from .endings import ending_of, reason_of
-from .growth_verdict import judge_growth, with_growth
+from .growth_check import GrowthCheck
+from .item_arguments import arguments
 from .measured_body import MeasuredBody
 from .options import MARKER, Settings
 from .plan import Plan
-from .planner import arguments
 from .regions import Regions
 from .row_writer import STOPS, RowWriter
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
@@ -203,7 +203,8 @@ class CallPhase:
         if measured.out_of_memory is not None or self._plan.default:
             return verdict
         symbols = {shape.source(name) for name in budget.values}
-        return with_growth(verdict, symbols, self._item, self._plan.memory, primed)
+        check = GrowthCheck(self._item, self._plan.memory, primed)
+        return replace(verdict, growths=check.explanation(symbols, budget.metric, measured))
 
     def _judge(
         self,
@@ -216,15 +217,15 @@ class CallPhase:
         if measurement is None or (cause is not None and spec.metric == "retained"):
             return _not_enforced(spec, measurement, "", cause)  # a traceback retains much
         budget = resolve(spec, shape, measurement.kinds)
-        if cause is None and budget.contract is not None and measurement.unmeasured is None:
-            return judge_growth(measurement, budget, self._item, self._plan.memory, primed)
         if cause is None:
-            return judge(measurement, budget)
+            check = GrowthCheck(self._item, self._plan.memory, primed)
+            return judge(measurement, budget, check.findings)
         # The body did not reach its end: it can be over, but never within.
         verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
             return replace(verdict, budget=budget)
-        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason_of(cause), absent=False)
+        reason = reason_of(cause)
+        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason, lacks_limit=False)
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
         """Returns the measurement; out of memory if unittest caught that error."""

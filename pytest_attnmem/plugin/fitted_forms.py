@@ -7,15 +7,12 @@ from itertools import islice, product
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import known
 from ..budgets.sizes_to_try import smaller
 from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import CONFIRMING
 from ..formulas.multivariate_fit import Point, Sample, fit
 from ..formulas.polynomial import Polynomial
-from ..symbols.names import SYMBOLS
-from .size_argument import variable
+from .item_arguments import sized_arguments
 from .size_sweep import SizeSweep
 
 if TYPE_CHECKING:
@@ -36,7 +33,7 @@ class _Axis(NamedTuple):
 
     runs: Mapping[int, Mapping[Row, int]]
     terms: int
-    """The most terms of a form along the symbol; 0 if there is no form."""
+    """The most terms of a form along the symbol; 0 if no row has a form."""
 
 
 class FormFitter:
@@ -46,10 +43,10 @@ class FormFitter:
     """
 
     def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
-        self._sweep = SizeSweep(item, memory, primed)
+        arguments = sized_arguments(item)
+        self._sweep = SizeSweep(item, memory, primed, arguments)
         self._upward = not primed.backend.computes
-        self._names = sized_arguments(item)
-        self._own = {symbol: item.funcargs[name] for symbol, name in self._names.items()}  # type: ignore[attr-defined]
+        self._own = {symbol: self._sweep.size(symbol) for symbol in arguments}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -134,9 +131,9 @@ class FormFitter:
         return {p: self._run(dict(zip(axes, p, strict=True)), rows) for p in chosen}
 
     def _run(self, sizes: Mapping[str, int], rows: Mapping[Row, int]) -> dict[Row, int]:
-        measured = self._sweep.run_at({self._names[symbol]: size for symbol, size in sizes.items()})
+        measured = self._sweep.run_at(sizes)
         return {
-            (region, metric): known(measured[region], metric)
+            (region, metric): measured[region].known(metric)
             for region, metric in rows
             if region in measured
         }
@@ -148,18 +145,3 @@ def _is_sum(form: Polynomial) -> bool:
         value > 0 or all(atom.isidentifier() for atom, _ in monomial)
         for monomial, value in form.terms.items()
     )
-
-
-def sized_arguments(item: pytest.Item) -> dict[str, str]:
-    """Returns symbol → the argument of the test that has its size, if no fixture takes it."""
-    wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
-    values = getattr(item, "funcargs", {})
-    try:
-        names = variable(item, Contract("", wanted)).arguments
-    except BudgetError:
-        return {}
-    return {
-        symbol: name
-        for symbol, name in names.items()
-        if isinstance(values.get(name), int) and not isinstance(values[name], bool)
-    }

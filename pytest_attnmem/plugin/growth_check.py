@@ -4,95 +4,115 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import Growth
+from ..budgets.growth_fit import Growth, GrowthFindings
 from ..budgets.growth_judgement import Answer
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear
-from .size_argument import Variable
+from .item_arguments import Variable, variable
 from .size_sweep import SizeSweep
 
+if TYPE_CHECKING:
+    import pytest
 
-class GrowthFindings(NamedTuple):
-    """The growth of a test in each symbol that can be varied."""
-
-    growths: tuple[Growth, ...] = ()
-    notes: tuple[str, ...] = ()
-    """The symbols that were not varied, with the reasons."""
+    from ..api.attnmem import AttnMem
+    from ..backends.primed_backend import PrimedBackend
 
 
 class GrowthCheck:
-    """Measures the growth of a test in one metric, for a contract or an explanation."""
+    """Runs a test at other sizes, to find out how its memory grows."""
 
-    def __init__(self, sweep: SizeSweep, varied: Variable, metric: str, own: Measurement) -> None:
-        self._runs = GrowthRuns(sweep, metric, own)
-        self._varied = varied
+    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
+        self._item = item
+        self._memory = memory
+        self._primed = primed
 
-    def findings(self, contract: Contract) -> GrowthFindings:
-        """Returns the growth along each symbol, at sizes that decide *contract*.
+    def findings(self, contract: Contract, metric: str, own: Measurement) -> GrowthFindings:
+        """Returns the growth of a metric along each symbol, at sizes that decide *contract*.
+
+        *own* is measured at the test's own sizes. No growth is returned if the runs do not show
+        how memory grows.
 
         Raises:
-            Unclear: the runs do not show how memory grows.
             AttnMemError: the test does not run at other sizes of any symbol of the contract.
         """
-        lines: dict[str, Growth] = {}
-        refused: dict[str, AttnMemError] = {}
-        for symbol, name in self._varied.arguments.items():
-            size = self._runs.sweep.argument(name)
-            named = symbol in contract.symbols
-            if not named and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
-                continue  # such as M=None, for the default
-            try:
-                line = GrowthLine(self._runs, symbol, name)
-                lines[symbol] = line.named(contract) if named else line.unnamed(contract)
-            except Unclear:
-                raise
-            except AttnMemError as error:
-                refused[symbol] = error
-        if refused and not (contract.symbols or {*lines}) & {*lines}:
-            raise next(iter(refused.values()))
-        notes = [
-            *self._varied.notes,
-            *(f"{symbol} was not varied: {error}" for symbol, error in refused.items()),
-        ]
-        return GrowthFindings((*lines.values(), *self._grids(contract, lines)), tuple(notes))
+        varied = variable(self._item, contract)
+        runs = self._runs(varied, metric, own)
+        try:
+            lines, refused = _lines(runs, contract, varied.arguments)
+            grids = [*_grids(runs, contract, lines)]
+        except Unclear as error:
+            return GrowthFindings(notes=(str(error),))
+        notes = (f"{symbol} was not varied: {error}" for symbol, error in refused.items())
+        return GrowthFindings((*lines.values(), *grids), (*varied.notes, *notes))
 
-    def explanation(self, symbols: Iterable[str]) -> tuple[Growth, ...]:
-        """Returns the growth along each of *symbols* that the test takes.
+    def explanation(
+        self, symbols: Iterable[str], metric: str, own: Measurement
+    ) -> tuple[Growth, ...]:
+        """Returns the growth along each of *symbols* that the test takes; nothing if unknown."""
+        wanted = sorted(symbols)
+        if not wanted:
+            return ()
+        named = Contract("", tuple(((symbol, 1),) for symbol in wanted))
+        try:
+            varied = variable(self._item, named)
+            runs = self._runs(varied, metric, own)
+            return tuple(GrowthLine(runs, s).plain() for s in varied.arguments if s in wanted)
+        except AttnMemError:  # an explanation must not fail a test
+            return ()
 
-        Raises:
-            AttnMemError: the test does not run at other sizes.
-        """
-        wanted = {*symbols}
-        arguments = {s: name for s, name in self._varied.arguments.items() if s in wanted}
-        return tuple(
-            GrowthLine(self._runs, symbol, name).plain() for symbol, name in arguments.items()
-        )
+    def _runs(self, varied: Variable, metric: str, own: Measurement) -> GrowthRuns:
+        sweep = SizeSweep(self._item, self._memory, self._primed, varied.arguments)
+        return GrowthRuns(sweep, metric, own)
 
-    def _grids(self, contract: Contract, lines: Mapping[str, Growth]) -> Iterator[Growth]:
-        """Yields the growth over each grid of symbols whose product is not allowed."""
-        named = [symbol for symbol in lines if symbol in contract.symbols]
-        for count in range(2, len(named) + 1):
-            for group in combinations(named, count):
-                if contract.divides(group):
-                    yield self._over_grid(contract, group, lines)
 
-    def _over_grid(
-        self, contract: Contract, group: tuple[str, ...], lines: Mapping[str, Growth]
-    ) -> Growth:
-        grid = {s: lines[s].sizes[s][: contract.degree(s) + 3] for s in group}
-        names = {symbol: self._varied.arguments[symbol] for symbol in group}
-        runs = {
-            point: self._runs.run(dict(zip(names.values(), point, strict=True)))
-            for point in product(*grid.values())
-        }
-        growth = Growth(grid, {at: run.nbytes for at, run in runs.items()}, self._runs.metric)
-        answer = growth.judge(contract).answer
-        if answer is Answer.BROKEN:
-            return growth
-        unclear = answer is Answer.UNKNOWN
-        return self._runs.with_parts_below_peak(growth, names, runs, unclear=unclear)
+def _lines(
+    runs: GrowthRuns, contract: Contract, symbols: Iterable[str]
+) -> tuple[dict[str, Growth], dict[str, AttnMemError]]:
+    """Returns the growth along each symbol, and the errors of symbols that cannot be varied.
+
+    Raises:
+        Unclear: the runs do not show how memory grows.
+        AttnMemError: no symbol of the contract can be varied.
+    """
+    lines: dict[str, Growth] = {}
+    refused: dict[str, AttnMemError] = {}
+    for symbol in symbols:
+        named = symbol in contract.symbols
+        if not named and not runs.sweep.has_size(symbol):
+            continue  # such as M=None, for the default
+        try:
+            line = GrowthLine(runs, symbol)
+            lines[symbol] = line.named(contract) if named else line.unnamed(contract)
+        except Unclear:
+            raise
+        except AttnMemError as error:
+            refused[symbol] = error
+    if refused and not (contract.symbols or {*lines}) & {*lines}:
+        raise next(iter(refused.values()))
+    return lines, refused
+
+
+def _grids(runs: GrowthRuns, contract: Contract, lines: Mapping[str, Growth]) -> Iterator[Growth]:
+    """Yields the growth over each grid of symbols whose product is not allowed."""
+    named = [symbol for symbol in lines if symbol in contract.symbols]
+    for count in range(2, len(named) + 1):
+        for group in combinations(named, count):
+            if contract.divides(group):
+                grid = {s: lines[s].sizes[s][: contract.degree(s) + 3] for s in group}
+                yield _over_grid(runs, contract, grid)
+
+
+def _over_grid(runs: GrowthRuns, contract: Contract, grid: Mapping[str, tuple[int, ...]]) -> Growth:
+    points = {
+        point: runs.run(dict(zip(grid, point, strict=True))) for point in product(*grid.values())
+    }
+    growth = Growth(grid, {at: run.nbytes for at, run in points.items()}, runs.metric)
+    answer = growth.judge(contract).answer
+    if answer is Answer.BROKEN:
+        return growth
+    return runs.with_parts_below_peak(growth, points, unclear=answer is Answer.UNKNOWN)

@@ -11,7 +11,7 @@ from ..budgets.growth_fit import Growth
 from ..budgets.growth_judgement import Answer
 from ..budgets.sizes_to_try import ENOUGH, apart, closer, larger, others
 from ..errors import AttnMemError, BudgetError
-from ..units import format_size, shown
+from ..units import format_size
 from .growth_runs import GrowthRuns, Run, Unclear
 
 #: The number of larger sizes to run at, unless their answer is unclear.
@@ -23,15 +23,11 @@ _SAME = 3
 class GrowthLine:
     """Runs of a test at several sizes of one symbol."""
 
-    def __init__(self, runs: GrowthRuns, symbol: str, name: str) -> None:
-        size = runs.sweep.argument(name)
-        if not isinstance(size, int) or isinstance(size, bool):
-            raise BudgetError(f"{name}={shown(size)} is not a size to vary")
+    def __init__(self, runs: GrowthRuns, symbol: str) -> None:
         self._runs = runs
         self._symbol = symbol
-        self._name = name
-        self._size = size
-        self._by_size = {size: runs.own}
+        self._size = runs.sweep.size(symbol)
+        self._by_size = {self._size: runs.own}
         self._refused: AttnMemError | None = None  # the first error of a run
 
     def plain(self) -> Growth:
@@ -106,7 +102,7 @@ class GrowthLine:
     def _run_at(self, sizes: Iterable[int]) -> None:
         for size in sizes:
             if size not in self._by_size and size > 0:
-                self._by_size[size] = self._runs.run({self._name: size})
+                self._by_size[size] = self._runs.run({self._symbol: size})
 
     def _run_while_possible(self, sizes: Iterable[int], *, skip: bool = False) -> None:
         """Runs the test at *sizes*; stops at the first that fails, or continues with ``skip``."""
@@ -130,7 +126,7 @@ class GrowthLine:
         Raises:
             Unclear: they do not.
         """
-        first, again = self._runs.own.nbytes, self._runs.run({self._name: self._size})
+        first, again = self._runs.own.nbytes, self._runs.run({self._symbol: self._size})
         if again.nbytes != first:
             raise Unclear(
                 f"{self._runs.metric} is {format_size(first)} when the test runs first and"
@@ -157,6 +153,5 @@ class GrowthLine:
             own = None if whole else self._size
             traced = {n: run._replace(traced=None) for n, run in self._by_size.items() if n != own}
         runs: dict[tuple[int, ...], Run] = {(size,): run for size, run in traced.items()}
-        names = {self._symbol: self._name}
         unclear = answer is Answer.UNKNOWN
-        return self._runs.with_parts_below_peak(growth, names, runs, unclear=unclear)
+        return self._runs.with_parts_below_peak(growth, runs, unclear=unclear)

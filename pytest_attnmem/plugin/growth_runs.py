@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..budgets.growth_fit import Growth, known
+from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError, BudgetError
 from ..measurement.below_peak import beneath
 from ..measurement.measurement import Measurement
@@ -27,15 +27,24 @@ class Run(NamedTuple):
 
 
 class GrowthRuns:
-    """Runs of a test, measured by one metric; ``own`` is the run at the test's own sizes."""
+    """Runs of a test, measured by one metric; ``own`` is measured at the test's own sizes."""
 
     def __init__(self, sweep: SizeSweep, metric: str, own: Measurement) -> None:
         self.sweep = sweep
         self.metric = metric
-        self.own = Run(known(own, metric), own.allocations)
+        self._own = own
+
+    @property
+    def own(self) -> Run:
+        """The run at the test's own sizes.
+
+        Raises:
+            BudgetError: its memory is not known.
+        """
+        return Run(self._own.known(self.metric), self._own.allocations)
 
     def run(self, sizes: Mapping[str, int]) -> Run:
-        """Returns the memory of the test at *sizes* of its arguments.
+        """Returns the memory of the test at other *sizes*, by symbol.
 
         Raises:
             Unclear: the memory of this run is not known.
@@ -43,7 +52,7 @@ class GrowthRuns:
         """
         measured = self.sweep.run_at(sizes, evidence=True)[""]
         try:
-            nbytes = known(measured, self.metric)
+            nbytes = measured.known(self.metric)
         except BudgetError as error:
             raise Unclear(f"at {listed(sizes)} {error}") from None
         traced = None if measured.timeline is None else measured
@@ -52,27 +61,28 @@ class GrowthRuns:
     def with_parts_below_peak(
         self,
         growth: Growth,
-        names: Mapping[str, str],
         runs: Mapping[tuple[int, ...], Run],
         *,
         unclear: bool,
     ) -> Growth:
         """Returns *growth* with the tensors beneath its peak.
 
-        *names* has the argument of each symbol. If *runs* are not traced, the test runs again under
-        a tracker; then scratch inside kernels is a part too, if the peak's answer is ``unclear``.
+        If *runs* are not traced, the test runs again under a tracker; then scratch inside kernels
+        is a part too, if the peak's answer is ``unclear``.
         """
         tracked = any(run.traced is None for run in runs.values())
         try:
-            traced = {at: run.traced or self._tracked(names, at) for at, run in runs.items()}
+            traced = {
+                at: run.traced or self._tracked(dict(zip(growth.sizes, at, strict=True)))
+                for at, run in runs.items()
+            }
         except AttnMemError:
             return growth
-        axes = zip(names, zip(*traced, strict=True), strict=True)
+        axes = zip(growth.sizes, zip(*traced, strict=True), strict=True)
         sizes = {symbol: tuple(sorted({*axis})) for symbol, axis in axes}
         peaks = {at: run.nbytes for at, run in runs.items()}
         below = beneath(sizes, traced, peaks, self.metric, whole=tracked and unclear)
         return replace(growth, beneath=below)
 
-    def _tracked(self, names: Mapping[str, str], at: tuple[int, ...]) -> Measurement:
-        sizes = dict(zip(names.values(), at, strict=True))
+    def _tracked(self, sizes: Mapping[str, int]) -> Measurement:
         return self.sweep.run_at(sizes, evidence=True, trace=True)[""]

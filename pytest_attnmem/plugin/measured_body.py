@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..backends.registry import lookahead, starts_again
 from ..errors import AttnMemError, StartAgain
-from ..measurement.protocol import Backend, simulation_context
+from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open
 from .row_writer import STOPS
@@ -95,7 +95,7 @@ class MeasuredBody:
             self._item.add_report_section("call", "memory budget", text)
         return error
 
-    def _backends(self) -> list[Backend]:
+    def _backends(self) -> list[BackendProtocol]:
         used = [primed for _, primed in self._plan.budgets]
         used += [region.primed for region in self._plan.memory.regions]
         return [*{id(primed.backend): primed.backend for primed in used}.values()]
@@ -108,7 +108,7 @@ class MeasuredBody:
         return ran_out or bool(self._plan.memory.conclusions.exceeded)
 
     def _look_ahead(
-        self, worlds: list[AbstractContextManager[None]], backends: list[Backend]
+        self, worlds: list[AbstractContextManager[None]], backends: list[BackendProtocol]
     ) -> str:
         """Runs the body without limits; returns why its verdicts do not count, or ""."""
         self._looked_ahead = True
@@ -131,7 +131,7 @@ class MeasuredBody:
             return _why_restart(error or kept_by_unittest(self._item), backends)
 
 
-def _why_restart(cause: BaseException | None, backends: list[Backend]) -> str:
+def _why_restart(cause: BaseException | None, backends: list[BackendProtocol]) -> str:
     """Returns why a run must start again; if the run caught the error, its backend knows."""
     if isinstance(cause, StartAgain):
         return str(cause)

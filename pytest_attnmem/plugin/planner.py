@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +13,10 @@ from ..budgets.tolerance import NONE
 from ..errors import AttnMemError, BackendUnavailable, BudgetError
 from ..symbols.attention_shape import Source, gather
 from ..symbols.names import ALIASES, SYMBOLS
+from .item_arguments import arguments, variable
 from .markers import read_markers
 from .options import FIXTURES, MARKER
 from .plan import Plan
-from .size_argument import variable
 
 if TYPE_CHECKING:
     import pytest
@@ -50,9 +49,10 @@ def make_plan(
         return None
     names = [spec.backend or settings.backend for spec in specs]
     memory = memory or AttnMem(
-        lambda name: session.primed(name or (names or [settings.backend])[0]),
+        session.primed,
         tuple(Source("the marker", spec.symbols) for spec in specs),
         None if settings.disable else rows,
+        backend=names[0] if names else settings.backend,
         strict=settings.strict,
         explain=settings.explain,
         enforcing=not settings.disable,
@@ -71,18 +71,6 @@ def make_plan(
         for spec, primed in budgets:
             _check(item, spec, primed)
     return Plan(tuple(budgets), memory, "", default is not None)
-
-
-def arguments(item: pytest.Item) -> Source:
-    """Returns the test's arguments that may be symbols: parameters, and values that fixtures made.
-
-    Other arguments are not kept: a tensor among them must be freed with its test.
-    """
-    callspec = getattr(item, "callspec", None)
-    params: Mapping[str, object] = callspec.params if callspec else {}
-    values = {**params, **getattr(item, "funcargs", {})}
-    known = {n: value for n, value in values.items() if n == "dtype" or isinstance(value, int)}
-    return Source("the test's arguments", known)
 
 
 def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:

@@ -19,15 +19,15 @@ def has_rows(properties: list[tuple[str, object]]) -> bool:
 
 
 class RowCollector:
-    """Collects the rows of each test when it has ended, or when its process has died."""
+    """Collects the rows of each test when it has ended, or when its process has crashed."""
 
     def __init__(self, session: Session) -> None:
         self._rows = session.rows
         self._texts = session.row_texts
         self._begun: dict[tuple[str, str], list[tuple[str, object]]] = {}
-        """By process and test: the properties that it sent before its body."""
+        """The properties that a test sent before its body, by process and test."""
         self._died: dict[str, tuple[str, str]] = {}
-        """By test whose process has died: the process and test of its rows."""
+        """The process and test of its rows, by each test whose process crashed."""
 
     def add_report(self, report: pytest.TestReport) -> None:
         """Adds the rows of a report."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROPERTY = "attnmem"
 
 
-#: The name of a row that counts only if the process dies in the test.
+#: The name of a row that counts only if the process crashes in the test.
 CRASH_PROPERTY = "attnmem_if_it_dies"
 
 

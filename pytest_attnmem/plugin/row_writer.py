@@ -25,7 +25,7 @@ from .session import SESSION
 #: The errors that stop a session in the middle of a test, which then has no report.
 STOPS = stops()
 
-#: By region and metric.
+#: The verdicts over a budget and the rows of an attempt, by region and metric.
 _OVER = pytest.StashKey[dict[tuple[str, str], Verdict]]()
 _WRITTEN = pytest.StashKey[dict[tuple[str, str], tuple[Record, tuple[str, str]]]]()
 
@@ -101,12 +101,12 @@ class RowWriter:
             self.write(Part("", AttentionShape({})), not_enforced(reason), None)
 
     def send_placeholder(self, budgets: Iterable[BudgetSpec]) -> None:
-        """Sends rows before a test begins, in case its process dies in the test."""
+        """Sends rows before a test begins, in case its process crashes in the test."""
         item, properties = self._item, [*self._item.user_properties]
         verdict = not_enforced("the process died in the test")
         for spec in budgets:
-            died = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
-            row = record(own_nodeid(item), "", died, None, {}, _where(item))
+            crashed = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
+            row = record(own_nodeid(item), "", crashed, None, {}, _where(item))
             properties.append((CRASH_PROPERTY, json.dumps(to_dict(row))))
         if len(properties) > len(item.user_properties):
             self._report("setup", properties)

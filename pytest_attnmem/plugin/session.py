@@ -34,11 +34,11 @@ class Session:
         self.collector = GarbageFreezer()
         self.row_texts = RowTexts()
         self.rows: dict[tuple[str, str], list[Record]] = {}
-        """By process and test: another attempt replaces the rows of an earlier one."""
+        """The rows by process and test; another attempt replaces the rows of an earlier attempt."""
         self.failed: set[str] = set()
         """The tests that failed for any reason; strict does not fail them again."""
         self.environment: dict[str, Any] | None = None
-        """The environment of the workers; None if there are no workers."""
+        """The environment of the workers; None without workers."""
         self.problems: dict[str, None] = {}
         """The files that could not be written, in order; they fail the session."""
         self.baseline: Baseline | None = None

@@ -14,7 +14,7 @@ from .plan import PLAN
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: By fixture: the arguments that it read while it was made.
+#: The arguments that each fixture read while it was made.
 _READ = pytest.StashKey[dict[str, frozenset[str]]]()
 
 

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..backends.registry import larger_is_free
 from ..errors import AttnMemError, BudgetError, StartAgain, stops
 from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
-from ..symbols.names import ALIASES
 from ..units import shown
 from .size_reads import given
 from .traced_rerun import reset_item, suppress_reporting
@@ -24,29 +24,50 @@ if TYPE_CHECKING:
 class SizeSweep:
     """Runs a test's body at other sizes; regions and checks in it do not raise."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
+    def __init__(
+        self,
+        item: pytest.Item,
+        memory: AttnMem,
+        primed: PrimedBackend,
+        arguments: Mapping[str, str],
+    ) -> None:
+        """``arguments`` has, by symbol, the name of the argument with its size."""
         self._item = item
         self._memory = memory
         self._primed = primed
+        self._arguments = arguments
 
     @property
     def upward(self) -> bool:
-        """True if larger sizes are free, because no tensor has data."""
-        backend = self._primed.backend
-        return not backend.computes and not backend.name.startswith("null")
+        """True if larger sizes are free, because no tensor has memory."""
+        return larger_is_free(self._primed.backend)
 
-    def argument(self, name: str) -> object:
-        """Returns the test's own argument of that name."""
-        arguments: Mapping[str, object] = getattr(self._item, "funcargs", {})
-        return arguments.get(name)
+    def size(self, symbol: str) -> int:
+        """Returns the test's own size of a symbol.
+
+        Raises:
+            BudgetError: the argument is not a size.
+        """
+        name = self._arguments[symbol]
+        size = getattr(self._item, "funcargs", {}).get(name)
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise BudgetError(f"{name}={shown(size)} is not a size to vary")
+        return size
+
+    def has_size(self, symbol: str) -> bool:
+        """Returns True if the test's own argument is a size, and not None for a default."""
+        try:
+            return self.size(symbol) > 0
+        except BudgetError:
+            return False
 
     def run_at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
     ) -> dict[str, Measurement]:
-        """Returns the measurements of the test, by ``""``, and of its regions, by name, at *sizes*.
+        """Returns the measurements of the test, by ``""``, and of its regions, by name.
 
-        ``evidence`` adds a timeline of every tensor if the gauge sees tensors; ``trace`` measures
-        with a tracker instead of the gauge.
+        *sizes* has other sizes by symbol. ``evidence`` adds a timeline of every tensor if the gauge
+        sees tensors; ``trace`` measures with a tracker instead of the gauge.
 
         Raises:
             AttnMemError: the test does not run at these sizes.
@@ -63,7 +84,7 @@ class SizeSweep:
         with (
             suppress_reporting(self._item) as swallowed,
             self._memory.dry_run() as regions,
-            given(self._item, sizes),
+            given(self._item, {self._arguments[symbol]: size for symbol, size in sizes.items()}),
         ):
             try:
                 reset_item(self._item)
@@ -94,4 +115,4 @@ class SizeSweep:
 
 def listed(sizes: Mapping[str, int]) -> str:
     """Returns sizes for messages, such as ``N=512 d=64``."""
-    return " ".join(f"{ALIASES.get(name, name)}={size}" for name, size in sizes.items())
+    return " ".join(f"{symbol}={size}" for symbol, size in sizes.items())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..measurement.symbolic_shapes import Elsewhere, proved
-from .fitted_forms import sized_arguments
+from .item_arguments import sized_arguments
 from .size_reads import given
 from .traced_rerun import TracedRerun
 

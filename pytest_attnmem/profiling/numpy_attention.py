@@ -94,7 +94,7 @@ def profile_memory_scaling(
     """Returns seq_len → the bytes of :func:`measure_attention_memory`, for each length.
 
     Raises:
-        BudgetError: a size is not a whole number >= 1, or there is no length.
+        BudgetError: a size is not a whole number >= 1, or no length is given.
         AttnMemError: a length does not fit in memory, or numpy or torch is not installed.
     """
     return {

@@ -123,7 +123,7 @@ def save_csv(rows: Iterable[ScalingRow], path: str | Path) -> None:
     """Writes the rows to a CSV file, one line each.
 
     Raises:
-        AttnMemError: there is no row, rows have different kernels, or the file cannot be written.
+        AttnMemError: no row is given, rows have different kernels, or the file cannot be written.
     """
     lines = [row.columns() for row in rows]
     if not lines:

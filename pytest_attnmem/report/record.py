@@ -30,7 +30,7 @@ class Record:
     nodeid: str
     region: str = ""
     outcome: Outcome | None = None
-    """``None``: there is no budget; the row is measured, unless it has a reason."""
+    """``None`` without a budget: the row is measured, unless it has a reason."""
     reason: str = ""
     metric: str = "peak"
     backend: str = ""
@@ -44,7 +44,7 @@ class Record:
     retained_bytes: int | None = None
     baseline_bytes: int | None = None
     baseline_state: str = ""
-    """A value of :class:`.State`; empty if there is no baseline."""
+    """A value of :class:`.State`; empty without a baseline."""
     baseline_torch: str = ""
     """The other version of torch that ``baseline_bytes`` are of, ``2.13`` or ``unknown``."""
     workspace_bytes: int = 0
@@ -222,7 +222,7 @@ def _timeline_from_dict(data: Mapping[str, Any]) -> Timeline:
     if not 0 <= made.events <= 2 * len(spans):
         raise ValueError(f"{made.events} events of {len(spans)} spans")
     for span in spans:
-        born, died = span.allocated_at, span.freed_at
-        if not 0 <= born < (made.events if died is None else died) <= made.events:
-            raise ValueError(f"a span from {born} to {died} of {made.events} events")
+        allocated, freed = span.allocated_at, span.freed_at
+        if not 0 <= allocated < (made.events if freed is None else freed) <= made.events:
+            raise ValueError(f"a span from {allocated} to {freed} of {made.events} events")
     return made

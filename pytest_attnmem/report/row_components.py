@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..measurement.peak_components import UNSEEN, Component, decompose
+from ..measurement.peak_components import Component, decompose
 from .record import Record
 
 #: The difference between the measured number and the sum of the known tensors.
@@ -25,10 +25,10 @@ def components(row: Record) -> tuple[Component, ...]:
     if total is None or not row.held:
         return ()
     parts = [
-        replace(part, name=NOT_ATTRIBUTED, growth="") if part.name == UNSEEN else part
+        part if part.has_tensors else replace(part, name=NOT_ATTRIBUTED, growth="")
         for part in decompose({"": row.held}, peak_bytes=total)
     ]
-    small = [part for part in parts[_MOST - 1 :] if part.name != NOT_ATTRIBUTED]
+    small = [part for part in parts[_MOST - 1 :] if part.has_tensors]
     if len(small) < 2:
         return tuple(parts)
     others = Component(

@@ -27,13 +27,13 @@ _NARROW: Final = 100
 _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType(
     {
         (Record, "region"): {"description": "Empty for the test's body."},
-        (Record, "outcome"): {"description": "null: there is no budget."},
+        (Record, "outcome"): {"description": "null: the row has no budget."},
         (Record, "metric"): {"enum": [*METRICS]},
         (Record, "shape"): {"description": "Symbol to size."},
         (Record, "budget"): {"description": "The limit or contract, as it is written."},
         **{(Record, f"{name}_bytes"): {"description": "null: not measured."} for name in METRICS},
         (Record, "baseline_state"): {
-            "description": "Empty: there is no baseline.",
+            "description": "Empty without a baseline.",
             "enum": ["", *(state.value for state in State)],
         },
         (Record, "baseline_torch"): {

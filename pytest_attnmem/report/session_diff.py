@@ -53,7 +53,7 @@ class Change:
 
     @property
     def row(self) -> Record:
-        """Returns the newer row, or the older if there is no newer."""
+        """Returns the newer row, or the older row if the newer session lacks it."""
         row = self.new or self.old
         if row is None:
             raise ValueError("a change needs an old or a new row; found neither")

@@ -55,7 +55,7 @@ class Summary:
 
     @property
     def states(self) -> dict[str, int]:
-        """Returns state against the baseline → number of rows; empty if there is no baseline.
+        """Returns state against the baseline → number of rows; empty without a baseline.
 
         An expected failure does not count as a regression.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import BudgetError
@@ -12,10 +13,18 @@ from ..symbols.attention_shape import AttentionShape, Source, gather
 from . import eager_attention
 from .candidates import Candidate
 
-#: The stages of the program, in order. Tensors alive at the peak are grouped by stage.
-STAGES = (
-    *("inputs", "warm-up", "warm-up backward", "copies", "forward"),
-    *("upstream gradient", "backward"),
+#: The stages of the program, in order, each with the name that messages give to it. Tensors alive
+#: at the peak are grouped by stage.
+STAGES = MappingProxyType(
+    {
+        "inputs": "inputs",
+        "warm-up": "forward pass",
+        "warm-up backward": "backward pass",
+        "copies": "copies",
+        "forward": "forward pass",
+        "upstream gradient": "upstream gradient",
+        "backward": "backward pass",
+    }
 )
 
 

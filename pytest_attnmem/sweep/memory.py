@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..errors import BudgetError
 from ..measurement.held import Held
@@ -17,9 +17,6 @@ from .case import STAGES, SweepCase, program
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
-
-#: The passes; a stage that belongs to one contains its name.
-_PASS: Final = ("backward", "forward")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def observe(case: SweepCase, primed: PrimedBackend, *, trace: bool = False) -> C
         # Reserved bytes count from an emptied cache; other metrics do not need one.
         metric = "peak" if windows else "reserved"
         windows[stage] = stages.enter_context(window(backend, metric, trace=trace))
-        if reserved is None and backend.device.startswith("cuda"):
+        if reserved is None and "cuda" in backend.kinds:
             import torch
 
             reserved = torch.cuda.memory_reserved(backend.device)
@@ -87,8 +84,7 @@ def _read(measured: Mapping[str, Measurement], last: str, reserved: int | None) 
         return CaseMemory(None, None, whole.allocations, unmeasured=whole.missing or "not measured")
     if whole.out_of_memory is not None:
         lack = (measured[last].out_of_memory or whole.out_of_memory).partition(" at ")[0]
-        stage = next((name for name in _PASS if name in last), "")
-        where = f"{stage} pass" if stage else last.replace("warm-up", "forward pass")
+        where = STAGES[last]
         return CaseMemory(None, None, whole.allocations, out_of_memory=f"{lack} in the {where}")
     levels = {
         stage: whole.retained_bytes - (part.retained_bytes or 0) for stage, part in measured.items()

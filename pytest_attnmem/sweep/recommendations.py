@@ -13,6 +13,8 @@ class _Remedy(NamedTuple):
     name: str
     kernel: str  # a kernel's name or its prefix
     description: str
+    example: str = ""
+    """A kernel of that prefix to add to a sweep; empty if ``kernel`` is a whole name."""
 
 
 _REMEDIES: Final = (
@@ -32,6 +34,7 @@ _REMEDIES: Final = (
         "Sequence parallelism",
         "ring:",
         "splits the sequence between ranks, which pass keys and values around a ring",
+        "ring:4",
     ),
     _Remedy(
         "Sparse attention",
@@ -62,7 +65,7 @@ def recommendations(sweep: Sweep) -> Iterator[str]:
         if best:
             yield f"   {_saving(best[0], base)}"
         else:
-            missing = remedy.kernel + ("4" if remedy.kernel.endswith(":") else "")
+            missing = remedy.example or remedy.kernel
             yield f"   Not in this sweep: `--kernel {base.kernel},{missing}`."
 
 

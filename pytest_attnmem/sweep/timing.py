@@ -41,7 +41,8 @@ def _mean_ms(
 def _synchronize(device: str) -> None:
     import torch
 
-    if device.startswith("cuda"):
+    kind = torch.device(device).type
+    if kind == "cuda":
         torch.cuda.synchronize(device)
-    elif device != "cpu":
+    elif kind != "cpu":
         torch.accelerator.synchronize()

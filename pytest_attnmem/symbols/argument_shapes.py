@@ -33,7 +33,7 @@ def parse_shapes(shapes: Sequence[Any]) -> tuple[Any, ...]:
     """Returns each text as an :class:`Argument`, and every other value unchanged.
 
     Raises:
-        BudgetError: a text is not a shape, or there is no shape.
+        BudgetError: a text is not a shape, or no shape is given.
     """
     parsed = tuple(_parse(shape) if isinstance(shape, str) else shape for shape in shapes)
     if not any(isinstance(argument, Argument) for argument in parsed):

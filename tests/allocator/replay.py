@@ -6,7 +6,7 @@ Events are ``["malloc", bytes, stream]``, ``["free", index]``, ``["record_stream
 
 from contextlib import suppress
 
-from pytest_attnmem.allocator import CachingAllocator, OutOfMemory, parse_settings
+from pytest_attnmem.allocator import AllocationError, CachingAllocator, parse_settings
 
 
 class Model:
@@ -17,7 +17,7 @@ class Model:
         self.live = []
 
     def malloc(self, nbytes, stream):
-        with suppress(OutOfMemory):
+        with suppress(AllocationError):
             self.live.append(self.allocator.malloc(nbytes, stream))
 
     def free(self, index):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.allocator import CachingAllocator, OutOfMemory, parse_settings
+from pytest_attnmem.allocator import AllocationError, CachingAllocator, parse_settings
 
 MIB = 2**20
 
@@ -132,7 +132,7 @@ def test_addresses_that_were_given_back_come_first():
     assert other >= gone + 240 * MIB
     allocator.free(kept)
     allocator.empty_cache()
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(AllocationError):
         allocator.malloc(120 * MIB)  # but a third range took the place of the first
     assert allocator.malloc(15 * MIB) >= other + 240 * MIB
     assert reserved(allocator) == 160
@@ -140,11 +140,11 @@ def test_addresses_that_were_given_back_come_first():
 
 def test_the_memory_fraction_is_held_to_a_segment_though_pages_are_mapped():
     allocator = fresh("per_process_memory_fraction:0.1", capacity=150 * MIB)
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(AllocationError):
         allocator.malloc(3 * MIB)  # needs 20, and 15 are allowed
     allocator.malloc(11 * MIB)  # 12
     assert reserved(allocator) == 20
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(AllocationError) as caught:
         allocator.malloc(10 * MIB)
     assert (caught.value.capacity, caught.value.free) == (15 * MIB, 0)
 
@@ -157,7 +157,7 @@ def test_what_was_mapped_in_vain_is_kept_until_the_cache_is_emptied():
     allocator.free(gone)
     allocator.empty_cache()
     assert reserved(allocator) == 40
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(AllocationError) as caught:
         allocator.malloc(40 * MIB)
     assert (caught.value.free, caught.value.reserved) == (30 * MIB, 40 * MIB)
     assert allocator.size_of(kept) == 20 * MIB

@@ -6,7 +6,7 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_attnmem.allocator import CachingAllocator, OutOfMemory, parse_settings
+from pytest_attnmem.allocator import AllocationError, CachingAllocator, parse_settings
 
 MIB = 2**20
 CAPACITY = 256 * MIB
@@ -43,7 +43,7 @@ def play(allocator, events):
     live = {}
     for name, number, stream in events:
         if name == "malloc":
-            with suppress(OutOfMemory):
+            with suppress(AllocationError):
                 live[allocator.malloc(number, stream)] = number
         elif name == "empty_cache":
             allocator.empty_cache()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from kept_rows import KeptRows
 
 import pytest_attnmem
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.api.conclusion import Part
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.verdict import Outcome, Verdict
 from pytest_attnmem.errors import (
@@ -23,7 +23,7 @@ from pytest_attnmem.errors import (
 )
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.protocol import Delta, Interval, Recorder
-from pytest_attnmem.symbols.attention_shape import AttentionShape, Source
+from pytest_attnmem.symbols.attention_shape import Source
 
 MIB = 1024**2
 IMPOSSIBLE = 2**50
@@ -159,16 +159,16 @@ class TestMeasure:
         assert scripted(rose(10)).measure(int).workspace_bytes == 7
 
     def test_the_backend_that_is_asked_for_is_used(self, cpu: PrimedBackend) -> None:
-        asked: list[str | None] = []
+        asked: list[str] = []
 
-        def primed(name: str | None) -> PrimedBackend:
+        def primed(name: str) -> PrimedBackend:
             asked.append(name)
             return cpu
 
         memory = AttnMem(primed)
         memory.measure(int)
         memory.measure(int, backend="cuda:1")
-        assert asked == [None, "cuda:1"]
+        assert asked == ["auto", "cuda:1"]
 
     def test_running_out_of_memory_is_a_result(self, memory: AttnMem) -> None:
         def body() -> None:
@@ -605,44 +605,16 @@ class TestSymbols:
 class TestRows:
     """The rows that the plugin writes."""
 
-    Row = tuple[str, Verdict | None, int | None, AttentionShape]
-
-    class Kept:
-        """Rows in a list, in the place of the plugin's."""
-
-        def __init__(self, rows: list["TestRows.Row"], counts: Verdict | None = None) -> None:
-            self.rows, self.counts = rows, counts
-
-        def against_baseline(
-            self, part: Part, verdict: Verdict | None, measurement: Measurement
-        ) -> Verdict | None:
-            return verdict
-
-        def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
-            return None
-
-        def write(
-            self,
-            part: Part,
-            verdict: Verdict | None,
-            measurement: Measurement | None,
-            *,
-            again: bool = False,
-        ) -> Verdict | None:
-            peak = measurement.peak_bytes if measurement is not None else None
-            self.rows.append((part.name, verdict, peak, part.shape))
-            return self.counts or verdict
+    @pytest.fixture
+    def kept(self) -> KeptRows:
+        return KeptRows()
 
     @pytest.fixture
-    def rows(self) -> list[Row]:
-        return []
-
-    @pytest.fixture
-    def keeping(self, cpu: PrimedBackend, rows: list[Row]) -> Callable[..., AttnMem]:
-        return lambda **options: AttnMem(lambda name: cpu, rows=self.Kept(rows), **options)
+    def keeping(self, cpu: PrimedBackend, kept: KeptRows) -> Callable[..., AttnMem]:
+        return lambda **options: AttnMem(lambda name: cpu, rows=kept, **options)
 
     def test_every_region_and_check_is_a_row(
-        self, keeping: Callable[..., AttnMem], rows: list[Row]
+        self, keeping: Callable[..., AttnMem], kept: KeptRows
     ) -> None:
         memory = keeping()
         with memory.region("a", N=3):
@@ -651,36 +623,40 @@ class TestRows:
             ones(3)
         memory.check(memory.measure(ones, 4), "1 KiB")
         memory.compare(squares, squares)
-        assert [(name, verdict and verdict.outcome, peak) for name, verdict, peak, _ in rows] == [
+        rows = [
+            (part.name, verdict and verdict.outcome, measured and measured.peak_bytes)
+            for part, verdict, measured in kept.rows
+        ]
+        assert rows == [
             ("a", None, 8),
             ("b", WITHIN, 12),
             ("check", WITHIN, 16),
             ("compare", WITHIN, 512),
         ]
-        assert rows[0][3].N == 3
+        assert kept.rows[0][0].shape.N == 3
 
     def test_a_row_is_kept_before_the_error_with_what_was_held(
-        self, keeping: Callable[..., AttnMem], rows: list[Row]
+        self, keeping: Callable[..., AttnMem], kept: KeptRows
     ) -> None:
         memory = keeping()
         measured = memory.measure(squares)
         with pytest.raises(BudgetExceeded):
             memory.check(measured, 1)
-        [(_, verdict, _, _)] = rows
+        [(_, verdict, _)] = kept.rows
         assert verdict is not None
         assert verdict.measurement is not None
         assert [held.op for held in verdict.measurement.held] == ["ones", "neg"]
 
     def test_the_keepers_verdict_counts(self, cpu: PrimedBackend) -> None:
         over = Verdict(OVER, "peak 2 B exceeds budget 1 B (in an earlier attempt)")
-        memory = AttnMem(lambda name: cpu, rows=self.Kept([], over))
+        memory = AttnMem(lambda name: cpu, rows=KeptRows(over))
         measured = memory.measure(squares)
         assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
             "check: peak 2 B exceeds budget 1 B (in an earlier attempt)"
         ]
 
     def test_where_nothing_is_enforced_nothing_is_kept_nor_raised(
-        self, keeping: Callable[..., AttnMem], rows: list[Row]
+        self, keeping: Callable[..., AttnMem], kept: KeptRows
     ) -> None:
         memory = keeping(enforcing=False, strict=True)
         with memory.region("a", 1) as region:
@@ -690,7 +666,7 @@ class TestRows:
         assert region.measurement is not None
         assert memory.check(region.measurement, 1).outcome is OVER
         assert memory.compare(lambda: squares(9), squares).verdict.outcome is OVER
-        assert rows == []
+        assert kept.rows == []
 
     def test_what_was_over_is_kept_for_a_second_run(self, memory: AttnMem) -> None:
         with pytest.raises(BudgetExceeded) as error, memory.region("scores", 1):
@@ -711,12 +687,12 @@ class TestRows:
         assert complete.explains(error.value)
 
     def test_a_rehearsal_measures_and_does_nothing_else(
-        self, keeping: Callable[..., AttnMem], rows: list[Row]
+        self, keeping: Callable[..., AttnMem], kept: KeptRows
     ) -> None:
         memory = keeping()
         with memory.region("a"):
             pass
-        rows.clear()
+        kept.rows.clear()
         with memory.dry_run() as traced:
             memory.qkv(1, 1, 8, 8)
             with memory.region("a", 1):
@@ -728,7 +704,7 @@ class TestRows:
             "a": 512,
             "a #2": 128,
         }
-        assert rows == []
+        assert kept.rows == []
         assert memory.shape().symbols == {}
 
 

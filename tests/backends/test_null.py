@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.backends.null import untrue
+from pytest_attnmem.backends.null import Null, untrue
 from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
@@ -15,6 +15,10 @@ def test_a_process_that_was_not_started_under_it_gets_the_command(name):
         "backend 'null' must be there before torch is imported: start with pytest"
         f" --attnmem-backend {name}, or attnmem run"
     )
+
+
+def test_larger_sizes_are_not_free_though_nothing_is_computed():
+    assert (Null.computes, Null.larger_is_free) == (False, False)
 
 
 CUDNN = (

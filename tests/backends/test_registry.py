@@ -11,6 +11,7 @@ from pytest_attnmem.backends.registry import (
     BUILT_IN,
     backend_of,
     check_name,
+    larger_is_free,
     open_backend,
     registered,
 )
@@ -23,6 +24,20 @@ BASE = "pytest_attnmem.backends.Backend is a base class with defaults"
 
 def refuse(argument):
     raise BackendUnavailable("not here")
+
+
+@pytest.mark.parametrize(
+    ("members", "free"),
+    [
+        ({"computes": True}, False),
+        ({"computes": False}, True),
+        ({"computes": False, "larger_is_free": False}, False),
+    ],
+)
+def test_larger_sizes_are_free_where_no_tensor_has_memory(members, free):
+    assert larger_is_free(SimpleNamespace(**members)) is free
+    assert not larger_is_free(CPU)
+    assert larger_is_free(open_backend("simulated"))
 
 
 def test_a_name_opens_its_backend():

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.budget import Budget
-from pytest_attnmem.budgets.growth_contract import parse_contract
+from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
+from pytest_attnmem.budgets.growth_fit import GrowthFindings
 from pytest_attnmem.budgets.tolerance import Tolerance
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced, with_held
 from pytest_attnmem.measurement.held import Held
@@ -83,6 +84,45 @@ def test_a_contract_is_not_held_to_what_an_import_pinned(seen: Measurement) -> N
     assert verdict.reason.startswith("the first use of torch.fx was in it, ")
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"unmeasured": "a thread allocated"}, "a thread allocated"),
+        ({"peak_bytes": None}, "peak is not measured on cpu"),
+        ({"allocations": 0}, "nothing was allocated"),
+        ({"out_of_memory": "tried to allocate 1 B"}, "out of memory on cpu: tried to allocate 1 B"),
+    ],
+)
+def test_nothing_is_varied_for_a_measurement_that_decides_alone(
+    seen: Measurement, changes: dict[str, object], reason: str
+) -> None:
+    def vary(contract: Contract, metric: str, measurement: Measurement) -> GrowthFindings:
+        raise AssertionError(contract)
+
+    budget = Budget(None, contract=parse_contract("O(N)"))
+    verdict = judge(replace(seen, **changes), budget, vary)  # type: ignore[arg-type]
+    assert verdict.outcome is (OVER if "out_of_memory" in changes else NOT_ENFORCED)
+    assert verdict.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("notes", "reason"), [((), "nothing was varied"), (("it differs", "so"), "it differs; so")]
+)
+def test_a_contract_without_growth_says_why(
+    seen: Measurement, notes: tuple[str, ...], reason: str
+) -> None:
+    asked = []
+
+    def vary(*question: object) -> GrowthFindings:
+        asked.append(question)
+        return GrowthFindings(notes=notes)
+
+    contract = parse_contract("O(N)")
+    verdict = judge(seen, Budget(None, contract=contract), vary)
+    assert asked == [(contract, "peak", seen)]
+    assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, reason)
+
+
 @given(peak=sizes, limit=sizes, tolerance=tolerances, exact=st.booleans())
 def test_what_was_measured_is_over_or_within(
     seen: Measurement, peak: int, limit: int, tolerance: Tolerance, exact: bool
@@ -126,7 +166,7 @@ def test_a_larger_limit_is_never_broken_where_a_smaller_was_kept(
             64 * MIB,
             "peak 67,108,865 B exceeds budget 67,108,864 B by 1 B",
         ),
-        # What the text leaves out does not matter: the excess is 64.0 MiB too.
+        # The text leaves out the excess, which would also read 64.0 MiB.
         (128 * MIB + 4, 64 * MIB, "peak 128.0 MiB exceeds budget 64.0 MiB (2.0x)"),
     ],
 )

@@ -19,7 +19,7 @@ from pytest_attnmem.symbols.attention_shape import Source, gather
 
 @pytest.fixture
 def ask(capsys):
-    """What ``attnmem max-length … --json`` prints."""
+    """Returns the JSON that ``attnmem max-length … --json`` prints."""
 
     def found(*arguments):
         assert main(["max-length", *arguments, "--json"]) == 0

@@ -17,7 +17,7 @@ SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
 
 @pytest.fixture
 def ask(capsys):
-    """What ``attnmem predict … --json`` prints."""
+    """Returns the JSON that ``attnmem predict … --json`` prints."""
 
     def predicted(*arguments):
         assert main(["predict", *arguments, "--json"]) == 0

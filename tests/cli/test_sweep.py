@@ -22,7 +22,7 @@ DOCUMENT = {
 
 @pytest.fixture
 def swept(capsys):
-    """What ``attnmem sweep … --json -`` prints."""
+    """Returns the JSON that ``attnmem sweep … --json -`` prints."""
 
     def found(*arguments, code=0):
         assert main(["sweep", *arguments, "--json", "-"]) == code

@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The README shows the true behaviour."""
 
 import inspect
 import re
@@ -17,7 +17,7 @@ from pytest_attnmem.symbols.names import ALIASES, SYMBOLS
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-#: What the first screen, or any reader, has imported.
+#: The imports that the README's examples leave to the reader.
 IMPORTS = """\
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What the tests over ``KERNELS`` share: a row, inputs, and a measured peak."""
+"""The fixtures of the tests over ``KERNELS``: a row, inputs, and a measured peak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.protocol import BackendProtocol
 from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
@@ -76,7 +76,7 @@ def fit(kernel: Kernel, sizes: Sizes) -> Sizes:
 
 
 @pytest.fixture(scope="module")
-def cpu() -> Iterator[Backend]:
+def cpu() -> Iterator[BackendProtocol]:
     """The cpu backend, primed; one thread, whose number the models take as a symbol anyway."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -95,7 +95,7 @@ def simulated() -> PrimedBackend:
 
 
 @pytest.fixture
-def peak(cpu: Backend) -> Peak:
+def peak(cpu: BackendProtocol) -> Peak:
     """Peak bytes of a call, as the allocator saw it, or with ``trace`` the dispatcher."""
 
     def measured(function: Callable[[], object], trace: bool = False) -> int:
@@ -112,7 +112,7 @@ def peak(cpu: Backend) -> Peak:
 
 
 @pytest.fixture
-def peaks(kernel: Kernel, peak: Peak, cpu: Backend) -> Peaks:
+def peaks(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Peaks:
     """A row's peak with options, measured and modelled; then both of the program alone.
 
     Options are symbols of the model, a tensor by its number of elements; ``symbols`` adds others.
@@ -161,7 +161,7 @@ def poison() -> Iterator[None]:
 
 @pytest.fixture
 def saved() -> Saved:
-    """What a function returns, and the tensors that autograd saves meanwhile."""
+    """Runs a function; returns its result and the tensors that autograd saves meanwhile."""
 
     def run(function: Callable[[], object]) -> tuple[object, list[Tensor]]:
         tensors: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""What the tests of flash_triton run in Triton's interpreter: ``program.py FILE``.
+"""Runs the cases of flash_triton in Triton's interpreter: ``program.py FILE``.
 
-Whether programs are interpreted is settled when Triton is imported, so a process is for it alone.
+Triton decides at its import to interpret programs, so this is a process of its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def computed(inputs, **options):
 
 
 def poisoned(call):
-    """What a call gives where ``torch.empty`` gives NaN."""
+    """Returns the result of a call during which ``torch.empty`` returns NaN."""
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:

@@ -1,4 +1,4 @@
-"""What the tests of ring attention run in processes of their own: ``program.py R FOLDER``.
+"""Runs the cases of ring attention in processes of their own: ``program.py R FOLDER``.
 
 Each rank leaves what it computed and measured in FOLDER/rank-N.pt.
 """
@@ -85,7 +85,7 @@ def measured(backend, qkv, training, trace, **options):
 
 
 def poisoned(call):
-    """What a call gives where ``torch.empty`` gives NaN."""
+    """Returns the result of a call during which ``torch.empty`` returns NaN."""
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:

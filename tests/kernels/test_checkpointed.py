@@ -70,7 +70,7 @@ def test_its_peak_is_that_of_standard(inputs, peak):
 
 
 def test_several_calls_have_the_peak_of_one(inputs, peak):
-    """What it is for: the scores of the others are not there."""
+    """Checkpoints are for this: no other call's scores are kept."""
     q, k, v = inputs((1, 1, 128, 128, 8, 8), torch.float32, requires_grad=True)
 
     def times(function, number):

@@ -27,7 +27,7 @@ CASES = pytest.mark.parametrize("case", program.CASES, ids=str)
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Of every case, by the interpreter."""
+    """The interpreter's result of every case."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("Triton is not installed")
     destination = tmp_path_factory.mktemp("triton") / "results.pt"

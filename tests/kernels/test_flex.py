@@ -15,7 +15,7 @@ from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-#: Of what the compiler imports.
+#: A module that the compiler imports raises this warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 COMPILER = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "clang++"))), reason="there is no C++ compiler"

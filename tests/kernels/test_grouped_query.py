@@ -41,7 +41,7 @@ def grouped(heads, N=33, M=50, d=8, dv=4, **options):
 
 
 def expanded(q, k, v, **options):
-    """What it is to compute, with as many heads of k and v as of q."""
+    """Returns the expected output, from k and v with as many heads as q."""
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
     return standard(q, k, v, **options)
 

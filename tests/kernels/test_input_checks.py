@@ -1,4 +1,4 @@
-"""What kernels say of inputs that do not fit: the contract, then the fact, on one line."""
+"""Kernels refuse inputs that do not fit with one line: the contract, then the fact."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.protocol import BackendProtocol
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
 
 # Each of (B, H, N, M, d, dv): odd ones, single ones, long and short, wide and narrow.
@@ -33,7 +33,7 @@ HALF = (torch.bfloat16, torch.float16)
 
 @pytest.fixture(params=("forward", "training"))
 def mode(request: pytest.FixtureRequest) -> str:
-    """What a model promises the peak of."""
+    """The mode whose peak a model promises."""
     return str(request.param)
 
 
@@ -46,7 +46,7 @@ class Case:
         self.kernel, self.options = kernel, options
 
     def call(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Callable[[], object]:
-        """What the model is about: the result is kept, or the gradients are."""
+        """Returns the modelled call, which keeps its result or its gradients."""
 
         def forward() -> object:
             with torch.no_grad():
@@ -58,7 +58,7 @@ class Case:
 
         return training if self.training else forward
 
-    def shape(self, q: torch.Tensor, v: torch.Tensor, backend: Backend) -> AttentionShape:
+    def shape(self, q: torch.Tensor, v: torch.Tensor, backend: BackendProtocol) -> AttentionShape:
         """The sizes of the inputs and options, as a marker would find them."""
         (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
         sizes = {"B": B, "H": H, "N": N, "M": M, "d": d, "dv": dv, "dtype": q.dtype}

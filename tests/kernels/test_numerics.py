@@ -67,7 +67,7 @@ def error(got: Tensor, expected: Any) -> float:
 
 
 def gradients(kernel: Kernel, tensors: tuple[Tensor, ...], causal: bool) -> list[Tensor]:
-    """Of a loss that weighs each output with its own random number."""
+    """Returns the gradients of a loss that weighs each output with its own random number."""
     out = kernel.attention(*tensors, causal=causal)
     loss = (out * noise(out.shape, 1).to(out.dtype)).sum()
     return list(torch.autograd.grad(loss, tensors))

@@ -24,7 +24,7 @@ MODELS = {
 }
 #: Options that an order names, at sizes that the lengths are multiples of.
 OPTIONS = {"block": 64, "window": 64, "active": 7, "R": 4}
-#: Of the lengths: chunks and strides are as long by default, and never shorter than 128.
+#: Roots of lengths. Chunks and strides are as long by default, and never shorter than 128.
 ROOTS = range(128, 577, 64)
 LENGTHS = (256, 512, 768, 1024, 1280)
 WIDTHS = (64, 128, 192, 256, 320)

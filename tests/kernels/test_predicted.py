@@ -36,12 +36,12 @@ def ranks(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def device() -> PrimedBackend:
-    """An H100 that nobody has: the tensors of the program, for of sending there is no model."""
+    """A simulated H100 that counts only the program's tensors: sending has no model."""
     return PrimedBackend(Simulated(find_profile("H100"), program_only), 0)
 
 
 def part(ranks, training, N, **options):
-    """What one rank does of N positions."""
+    """Runs the share of one rank in N positions."""
     inputs = qkv(1, 2, N // ranks, 64, dtype="bfloat16", device="cuda:0", requires_grad=training)
     with torch.set_grad_enabled(training):
         if training:

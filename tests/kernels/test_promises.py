@@ -1,4 +1,4 @@
-"""What the kernels promise of memory: linear ones are, and nothing is kept but what is said."""
+"""Kernels keep the promises of their docstrings on memory: linear growth, no hidden tensors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_at_65536_it_is_below_a_hundredth_of_standards(name, training, simulated
 @BOTH
 @pytest.mark.parametrize("name", LINEAR)
 def test_at_65536_so_it_is_by_default(name, training):
-    """By the models, which the simulation above agrees with: so many small blocks take long."""
+    """The models answer, which agree with the simulation above: it takes long at this length."""
     standard = modelled(NAMED["standard"], training, LONG)
     assert 100 * modelled(NAMED[name], training, LONG) < standard
 
@@ -157,7 +157,7 @@ def test_without_gradients_nothing_but_the_output_is_retained(kernel, how, simul
         assert measured.retained_bytes == out.nbytes == 2 * 3 * 70 * 16 * 2
 
 
-#: What is of every query head: the output, its sums, and what belongs to q.
+#: The tensors of every query head: the output, its sums, and the tensors of q.
 OF_QUERIES = {"out", "lse", "delta", "dq", "result"}
 
 

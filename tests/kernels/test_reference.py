@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measurement.protocol import Backend
+from pytest_attnmem.measurement.protocol import BackendProtocol
 from pytest_attnmem.measurement.window_stack import window
 
 RANDOM = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def test_shapes_that_do_not_fit(Q, K, V):
         standard_attention(np.ones(Q), np.ones(K), np.ones(V))
 
 
-def test_its_memory_is_not_torchs_so_it_has_no_model(cpu: Backend) -> None:
+def test_its_memory_is_not_torchs_so_it_has_no_model(cpu: BackendProtocol) -> None:
     q = RANDOM.standard_normal((64, 8))
     with window(cpu) as opened:
         standard_attention(q, q, q)

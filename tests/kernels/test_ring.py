@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Run:
-    """What the processes of one run left."""
+    """The results that the processes of one run left."""
 
     def __init__(self, folder, size):
         self.size = size
@@ -211,7 +211,7 @@ def test_any_number_of_ranks_can_be_predicted(model):
 
     tiles = at(2**10, N=2**17) - (at(2**10, N=2**18) - at(2**10, N=2**17))  # what N is not in
     for ranks in (4, 64, 1024):
-        # Of N alone: half as much for twice the ranks, and for half the positions.
+        # The part that depends on N: half as much for twice the ranks, or for half the positions.
         assert at(ranks, N=2**20) == at(2 * ranks, N=2**21)
         assert (at(ranks) - tiles) == 2 * (at(2 * ranks) - tiles)
 

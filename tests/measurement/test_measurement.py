@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
 
 
@@ -16,7 +17,30 @@ def test_a_number_that_was_not_measured_is_none(seen: Measurement) -> None:
     assert seen.value("reserved") is None
 
 
-#: What it gave, and what was looked up of it: no part of what was measured.
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"out_of_memory": "tried to allocate 1 B"}, "out of memory on cpu: tried to allocate 1 B"),
+        ({"unmeasured": "a thread allocated"}, "retained is not known: a thread allocated"),
+        ({"retained_bytes": None}, "retained is not measured on cpu"),
+        (
+            {"imported": "torch.fx", "pinned_bytes": 1},
+            "retained is not known: the first use of torch.fx was in it, and imports keep tensors"
+            " alive; measure a second run: warmup=1",
+        ),
+    ],
+)
+def test_a_number_that_is_not_known_is_an_error(
+    seen: Measurement, changes: dict[str, object], message: str
+) -> None:
+    measured = replace(seen, retained_bytes=4)
+    assert measured.known("retained") == 4
+    with pytest.raises(BudgetError) as error:
+        replace(measured, **changes).known("retained")  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+#: The fields with a result or evidence, which are not measured bytes.
 BESIDE = ("result", "trace", "timeline", "snapshots", "tensors")
 
 

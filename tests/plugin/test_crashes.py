@@ -1,4 +1,4 @@
-"""Tests whose process dies, and sessions that stop before their end, under pytest-xdist."""
+"""Tests whose process crashes, and sessions that stop before their end, under pytest-xdist."""
 
 import pytest
 

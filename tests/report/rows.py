@@ -23,8 +23,8 @@ def lives(alive: list[tuple[Held, bool]], note: str) -> Timeline:
     """Returns a timeline in which all tensors are allocated before any is freed."""
     count = len(alive)
     spans = (
-        Allocation(held, born, count + born if dies else None)
-        for born, (held, dies) in enumerate(alive)
+        Allocation(held, place, count + place if freed else None)
+        for place, (held, freed) in enumerate(alive)
     )
     return Timeline(2 * count, tuple(spans), note)
 

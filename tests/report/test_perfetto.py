@@ -99,8 +99,8 @@ def test_a_window_in_which_nothing_happened_is_a_trace_too() -> None:
 def timelines(draw: st.DrawFn) -> Timeline:
     events = draw(st.integers(1, 20))
     spans = [
-        Allocation(SCORES, born, draw(st.none() | st.integers(born + 1, events)))
-        for born in sorted(draw(st.lists(st.integers(0, events - 1), max_size=20)))
+        Allocation(SCORES, place, draw(st.none() | st.integers(place + 1, events)))
+        for place in sorted(draw(st.lists(st.integers(0, events - 1), max_size=20)))
     ]
     return Timeline(events, tuple(spans))
 

@@ -27,9 +27,9 @@ held = st.builds(Held, sizes, st.lists(sizes, max_size=4).map(tuple), texts, tex
 def timelines(draw: st.DrawFn) -> Timeline:
     events = draw(st.integers(1, 4))
     lives = []
-    for born in range(events):
-        died = draw(st.none() | st.integers(born + 1, events))
-        lives.append(Allocation(draw(held), born, died))
+    for place in range(events):
+        freed = draw(st.none() | st.integers(place + 1, events))
+        lives.append(Allocation(draw(held), place, freed))
     return Timeline(events, tuple(lives), draw(texts))
 
 

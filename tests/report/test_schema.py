@@ -9,15 +9,13 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept_rows import KeptRows
 
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.api.conclusion import Part
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.baselines.entries import State
-from pytest_attnmem.budgets.verdict import Verdict
 from pytest_attnmem.errors import BudgetExceeded
 from pytest_attnmem.measurement.environment import describe
-from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record, record
 from pytest_attnmem.report.schema import PATH, text, updated
@@ -140,36 +138,18 @@ def test_the_schema_would_notice_a_value_that_is_wrong(where: tuple[Any, ...], w
 
 
 def test_what_was_really_measured_is_of_the_schema() -> None:
-    rows: list[Record] = []
     primed = open_primed("cpu")
-
-    class Rows:
-        def against_baseline(
-            self, part: Part, verdict: Verdict | None, measurement: Measurement
-        ) -> Verdict | None:
-            return verdict
-
-        def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
-            return None
-
-        def write(
-            self,
-            part: Part,
-            verdict: Verdict | None,
-            measurement: Measurement | None,
-            *,
-            again: bool = False,
-        ) -> Verdict | None:
-            symbols = part.shape.symbols
-            rows.append(record("a.py::test", part.name, verdict, measurement, symbols))
-            return verdict
-
-    memory = AttnMem(lambda name: primed, rows=Rows())
+    kept = KeptRows()
+    memory = AttnMem(lambda name: primed, rows=kept)
     q, k, v = memory.qkv(1, 2, 8, 4)
     with memory.region("scores", "B*H*N*M*itemsize") as region:
         _ = q @ k.mT
     with pytest.raises(BudgetExceeded):
         memory.check(memory.measure(lambda: q @ k.mT @ v), 1)
+    rows = [
+        record("a.py::test", part.name, verdict, measurement, part.shape.symbols)
+        for part, verdict, measurement in kept.rows
+    ]
     data = json.loads(render(summarise(rows), describe()))
     EXACTLY.validate(data)
     check, scores = data["results"]

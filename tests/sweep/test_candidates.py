@@ -1,4 +1,4 @@
-"""What can be swept, by name."""
+"""Candidates of a sweep are found by name."""
 
 import pytest
 

@@ -4,7 +4,7 @@ import pytest
 
 OVER = "r: peak 101 B exceeds budget 100 B by 1 B on scripted"
 
-#: What the test does about the error, in a body that is 101 B in a region of 100 B.
+#: Bodies that handle the error of a region with 101 B of 100 B.
 BODIES = {
     "try": """
     try: over(attnmem)

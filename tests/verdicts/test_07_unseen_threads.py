@@ -17,7 +17,7 @@ def wait(done): done.acquire()
 budget = pytest.mark.memory_budget("1 KiB")
 """
 
-#: What a body does after it has allocated four bytes itself.
+#: Bodies, after they have allocated four bytes themselves.
 BODIES = {
     "raw": "done = raw(_thread.start_new_thread)",
     "kept from before": "done = raw(early)",

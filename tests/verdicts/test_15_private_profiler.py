@@ -2,7 +2,7 @@
 
 import pytest
 
-#: What a test may do to the profiler that the cpu backend has on.
+#: Things that a test may do to the profiler of the cpu backend.
 CALLS = {
     "ended": "torch._C._autograd._disable_profiler_legacy()",
     "ended twice": """

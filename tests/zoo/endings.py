@@ -21,7 +21,7 @@ class Ending:
 
 
 Endings = dict[tuple[str, str, str], Ending]
-"""By pair, gate and variant: ``("mask_repeated", "formula", "bad")``."""
+"""Endings by pair, gate and variant: ``("mask_repeated", "formula", "bad")``."""
 
 
 def caught(one: Pair, endings: Endings) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from ...allocator import AllocatorSettings, CachingAllocator, OutOfMemory, Statistics
+from ...allocator import AllocationError, AllocatorSettings, CachingAllocator, Statistics
 from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
 from ...measurement.timeline import AllocEvent
@@ -87,7 +87,7 @@ class Device:
         """Allocates memory; returns None if ``nbytes`` is 0.
 
         Raises:
-            OutOfMemory: the memory does not fit; ``out_of_memory`` says where.
+            AllocationError: the memory does not fit; ``out_of_memory`` says where.
         """
         if nbytes == 0:
             return None
@@ -141,7 +141,7 @@ class Device:
     def _malloc(self, nbytes: int, describe: DescribeHeld) -> int:
         try:
             return self.allocator.malloc(nbytes, self.stream)
-        except OutOfMemory:
+        except AllocationError:
             where = describe().where
             self.out_of_memory = f"needs {format_size(nbytes)} more" + (
                 f" at {where}" if where else ""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ...allocator import OutOfMemory
+from ...allocator import AllocationError
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import format_size
@@ -97,7 +97,7 @@ class StorageLifetimes:
         if plan:
             try:
                 self._run_plan(plan, fresh, op.func, self.lines.caller())
-            except OutOfMemory as error:
+            except AllocationError as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
     def _add_outputs(self, op: DispatchedOp) -> list[tuple[Any, _Storage]]:
@@ -162,7 +162,7 @@ class StorageLifetimes:
             nbytes = storage.nbytes()
             try:
                 block = self.memory.add_input(nbytes)
-            except OutOfMemory as error:
+            except AllocationError as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
             found = self._storages[key] = _Storage(nbytes)
             found.block = block
@@ -222,7 +222,7 @@ class StorageLifetimes:
         describe = partial(tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found)
         try:
             self._reallocate(found, nbytes, describe)
-        except OutOfMemory as error:
+        except AllocationError as error:
             raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
     def _reallocate(self, found: _Storage, nbytes: int, describe: DescribeHeld) -> None:
@@ -252,7 +252,7 @@ def current_thread() -> str:
     return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
 
 
-def _cuda_text(error: OutOfMemory) -> str:
+def _cuda_text(error: AllocationError) -> str:
     """Returns the error text of PyTorch, for programs that read it."""
     return (
         f"CUDA out of memory. Tried to allocate {format_size(error.asked)}. GPU 0 has a total"

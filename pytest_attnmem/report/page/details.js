@@ -182,7 +182,7 @@ function bar(share) {
   return track;
 }
 
-/** Returns the reason why there is no chart, and what would make one. */
+/** Returns the reason why the chart is missing, and the option that would draw it. */
 function noTimeline(row) {
   const made = section("no-timeline", "Memory over time");
   const said = make("p", "note", "Who was alive when was not recorded");

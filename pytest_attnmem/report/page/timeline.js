@@ -6,15 +6,15 @@ const HUES = 8;
 
 /** Returns a row's timeline with its spans as objects; time is the order of events. */
 function readTimeline({ timeline: data, tensors }, texts) {
-  const spans = data.spans.map(([born, died, number]) => {
-    const end = died ?? data.events;
-    return { ...tensor(tensors[number], texts), born, end, stays: died === null };
+  const spans = data.spans.map(([allocated, freed, number]) => {
+    const end = freed ?? data.events;
+    return { ...tensor(tensors[number], texts), allocated, end, stays: freed === null };
   });
-  const times = new Set([0, data.events, ...spans.flatMap(({ born, end }) => [born, end])]);
+  const times = new Set([0, data.events, ...spans.flatMap(({ allocated, end }) => [allocated, end])]);
   const life = { events: data.events, times: [...times].sort((a, b) => a - b) };
   // The longest span lies lowest, so the layers above it have as few steps as possible.
   life.spans = spans.filter((span) => span.size > 0);
-  life.spans.sort((a, b) => b.end - b.born - (a.end - a.born) || a.born - b.born);
+  life.spans.sort((a, b) => b.end - b.allocated - (a.end - a.allocated) || a.allocated - b.allocated);
   stack(life, spans.filter((span) => span.size < 0));
   paint(life);
   return life;
@@ -28,7 +28,7 @@ function stack(life, takenOff) {
     for (let at = span.from; at < span.to; at++) level[at] += span.size;
   };
   for (const span of [...takenOff, ...life.spans]) {
-    span.from = place.get(span.born);
+    span.from = place.get(span.allocated);
     span.to = place.get(span.end);
     span.floor = level.slice(span.from, span.to);
     add(span);
@@ -199,7 +199,7 @@ function lifeLines(life, span, event) {
     span.meaning,
     exact(span.bytes),
     madeAt(span),
-    `alive from event ${span.born} to ${span.stays ? "the end" : span.end}`,
+    `alive from event ${span.allocated} to ${span.stays ? "the end" : span.end}`,
     there ? `${share} % of the peak` : "not alive at the peak",
     place >= 0 && `at event ${event}: ${sized(life.level[place])} alive in all`,
   ];
@@ -227,7 +227,7 @@ function legend(life, made) {
     list.append(item);
   }
   if (life.lowest < 0) {
-    const what = make("div", "", "", make("b", "", "from before"), ` ${sized(-life.lowest)} died: the ground sinks by it`);
+    const what = make("div", "", "", make("b", "", "from before"), ` ${sized(-life.lowest)} freed: the ground sinks by it`);
     list.append(make("li", "", "", make("span", "swatch ground"), what));
   }
   const more = life.groups.length - shown.length;

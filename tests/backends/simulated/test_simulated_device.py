@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.allocator import OutOfMemory, parse_settings
+from pytest_attnmem.allocator import AllocationError, parse_settings
 from pytest_attnmem.backends.simulated.simulated_device import BACKWARD, MAIN, Device
 from pytest_attnmem.backends.simulated.workspaces import CUBLAS, workspaces
 from pytest_attnmem.measurement.held import Held
@@ -133,7 +133,7 @@ def test_a_workspace_that_is_not_kept_is_freed_after_each_call():
 
 
 def test_running_out_of_memory_is_raised_and_recorded(device):
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(AllocationError):
         device.allocate(64 << 30, about(64 << 30, "attn.py:7"))
     interval = device.interval()
     assert interval.out_of_memory == "needs 64.0 GiB more at attn.py:7"

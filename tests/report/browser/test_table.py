@@ -259,7 +259,7 @@ def test_a_thousand_rows(show: Show) -> None:
     assert len(shown.names) == 11
     shown.page.get_by_role("searchbox").fill("")
     assert shown.page.get_by_role("status").inner_text() == "1,000 rows"
-    # By keyboard: a pointer must scroll, which draws more rows and moves the button.
+    # The keyboard presses it: a pointer must scroll, which draws rows and moves the button.
     shown.page.get_by_role("button", name="Show all 1,000 rows").press("Enter")
     assert len(shown.names) == 1000
 

@@ -1,4 +1,4 @@
-"""Finds the arguments of a test that can take other sizes."""
+"""Reads the arguments of a test: the values of symbols, and the sizes that can be varied."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from unittest import TestCase
 from ..budgets.growth_contract import Contract
 from ..errors import BudgetError
 from ..suggestion import closest
+from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, SYMBOLS
 from .size_reads import reads
 
@@ -23,6 +24,18 @@ class Variable(NamedTuple):
     """Symbol → the name of the argument with its size."""
     notes: tuple[str, ...]
     """The symbols that the test takes but that cannot be varied, with the reasons."""
+
+
+def arguments(item: pytest.Item) -> Source:
+    """Returns the test's arguments that may be symbols: parameters, and values that fixtures made.
+
+    Other arguments are not kept: a tensor among them must be freed with its test.
+    """
+    callspec = getattr(item, "callspec", None)
+    params: Mapping[str, object] = callspec.params if callspec else {}
+    values = {**params, **getattr(item, "funcargs", {})}
+    known = {n: value for n, value in values.items() if n == "dtype" or isinstance(value, int)}
+    return Source("the test's arguments", known)
 
 
 def variable(item: pytest.Item, contract: Contract) -> Variable:
@@ -64,6 +77,21 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
             for symbol, fixture in shared.items()
         ),
     )
+
+
+def sized_arguments(item: pytest.Item) -> dict[str, str]:
+    """Returns symbol → the argument of the test that has its size, if no fixture takes it."""
+    wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
+    values = getattr(item, "funcargs", {})
+    try:
+        names = variable(item, Contract("", wanted)).arguments
+    except BudgetError:
+        return {}
+    return {
+        symbol: name
+        for symbol, name in names.items()
+        if isinstance(values.get(name), int) and not isinstance(values[name], bool)
+    }
 
 
 def _absent(contract: Contract, taken: Mapping[str, str]) -> str:
