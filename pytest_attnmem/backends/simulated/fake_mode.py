@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from sys import getrefcount
-from types import CodeType, MappingProxyType
+from types import CodeType
 from typing import Any
 
 import torch
@@ -30,25 +30,15 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
+from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
 from .observer import DispatchedOp, Observer
 from .op_cache import OpCache
 from .op_kinds import in_cpp, is_composite, is_factory, is_for_host
 
 _aten = torch.ops.aten
 _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
-_INDEX_PUT = _aten.index_put.default
 
-#: The in-place operator that autograd's formula calls on plain tensors, by node and by the operator
-#: that it calls on a subclass (torch/csrc/autograd/FunctionsManual.cpp).
-_CROSS_ENTROPY = "BinaryCrossEntropyWithLogitsBackward0"
-_IN_PLACE_OP = MappingProxyType(
-    {
-        ("IndexBackward0", _INDEX_PUT): _aten._index_put_impl_.default,
-        (_CROSS_ENTROPY, _aten.sub.Tensor): _aten.sub_.Tensor,
-        (_CROSS_ENTROPY, _aten.mul.Tensor): _aten.mul_.Tensor,
-    }
-)
-_BACKWARD_OPS = frozenset({_ADD, *(func for _, func in _IN_PLACE_OP)})
+_BACKWARD_OPS = frozenset({_ADD, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))})
 
 #: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
 _BACKWARD_READS_VALUES = frozenset(
@@ -209,10 +199,11 @@ class SimulatedFakeMode(FakeTensorMode):
         if func is _ADD:
             return self._gradient_sum(args)
         node = torch._C._current_autograd_node()
-        instead = _IN_PLACE_OP.get((node.name() if node is not None else "", func))
+        call = (node.name() if node is not None else "", func)
+        instead = IF_UNSHARED.get(call)
         if instead is None:
-            return func, args
-        if func is _INDEX_PUT:
+            return ON_FRESH.get(call, func), args
+        if func is INDEX_PUT:
             return instead, (*args, True)  # unsafe=True, as autograd passes it
         return (instead if self._is_unshared(args[0]) else func), args
 

@@ -156,7 +156,7 @@ def _run_backward(
 def _with_fakes(original: Any, function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         args = function_mode.to_fakes(args)
-        return original.__func__(cls, *args, **kwargs)
+        return original.__get__(None, cls)(*args, **kwargs)
 
     return apply
 

@@ -726,6 +726,27 @@ def maximum():
 
 
 @program
+def minimum():
+    torch.minimum(made(64, 64), made(64, 64)).sum().backward()
+
+
+@program
+def fmax():
+    torch.fmax(made(64, 64), made(64, 64)).sum().backward()
+
+
+@program
+def clamped_by_one_tensor():
+    torch.clamp(made(64, 64), max=made(64, 64)).sum().backward()
+    torch.clamp_min(made(64, 64), made(64, 64)).sum().backward()
+
+
+@program
+def clamped_by_two_tensors():
+    torch.clamp(made(64, 64), made(64, 64), made(64, 64)).sum().backward()
+
+
+@program
 def minmax():
     x = made(64, 64)
     x.max().backward()

@@ -17,13 +17,16 @@ from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 _MAX_BATCHES: Final = 65535  # more are computed in chunks, which is not modelled
 _MASK_STEP: Final = 16  # rows of a mask's gradient begin at multiples of so many elements
-_UNUSED_STATE: Final = (2, 15)  # allocates the random state that no dropout uses on the device
+_UNUSED_STATE: Final = (2, 14)  # allocates the random state that no dropout uses on the device
 _KEYS_AT_ONCE: Final = 128  # a forward adds up in memory if a row is longer
 
 
 class _Sizes(NamedTuple):
+    """Batch, query heads, key heads, queries, keys and head dims."""
+
     B: int
     H: int
+    Hkv: int
     N: int
     M: int
     d: int
@@ -36,6 +39,7 @@ def _sizes_of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
     return _Sizes(
         query.shape[0],
         query.shape[heads],
+        key.shape[heads],
         query.shape[rows],
         key.shape[rows],
         query.shape[3],
@@ -57,7 +61,7 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
 def _forward(call: OpCall, sizes: _Sizes) -> AllocationPlan | None:
     """Plans the random state, the output, the log-sum-exp and an accumulator.
 
-    The seed and the offset of the random state are on the host, but from 2.15 on without dropout.
+    The seed and the offset of the random state are on the host, but from 2.14 on without dropout.
     """
     if sizes.B > _MAX_BATCHES:
         return None
@@ -97,7 +101,10 @@ def _backward(
     *,
     heads_first: bool,
 ) -> AllocationPlan | None:
-    """Plans the gradients, the row sums of dO·O, and the accumulators of concurrent blocks."""
+    """Plans the gradients, the row sums of dO·O, and the accumulators of concurrent blocks.
+
+    Each head of a group has its own dK and dV.
+    """
     longest = max(sizes.d, sizes.dv)
     kernel = select(call.profile, half=sizes.half, longest=longest, drops=dropout > 0)
     if sizes.B > _MAX_BATCHES or kernel is None:
@@ -110,6 +117,10 @@ def _backward(
     if bias is not None:
         rows = content_bytes(bias) // bias.shape[-1]
         steps.append(Output(3, rows * round_up(bias.shape[-1], _MASK_STEP)))
+    if sizes.Hkv != sizes.H:
+        rows = sizes.B * sizes.M * sizes.H * grad.element_size()
+        steps += [Temporary("dK of each head", rows * sizes.d)]
+        steps += [Temporary("dV of each head", rows * sizes.dv)]
     steps += _row_sums(sizes, kernel)
     workspace = _workspace(call, sizes, kernel)
     if workspace:

@@ -25,8 +25,8 @@ NO_BACKEND: Final = (
 _OFF: Final = "switched off"
 
 #: The first versions whose cuDNN takes wide heads, and whose efficient attention takes groups.
-_WIDE_CUDNN: Final = (2, 15)
-_GROUPED_EFFICIENT: Final = (2, 15)
+_WIDE_CUDNN: Final = (2, 14)
+_GROUPED_EFFICIENT: Final = (2, 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _cudnn_head_dim(params: SdpParams, d: int, dv: int) -> int:
 
 
 def _efficient_groups(params: SdpParams) -> str | None:
-    """Requires the same heads for all; from 2.15 on, q may have several heads for each of k's."""
+    """Requires the same heads for all; from 2.14 on, q may have several heads for each of k's."""
     if params.version < _GROUPED_EFFICIENT:
         return constraints.same_batch_and_heads(params)
     return constraints.batch_and_groups(params)

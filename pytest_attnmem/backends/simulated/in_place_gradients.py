@@ -1,0 +1,45 @@
+"""The operators that autograd's formulas call in place on plain tensors, but not on a subclass.
+
+Source: torch/csrc/autograd/FunctionsManual.cpp and derivatives.yaml. A key is a node of autograd
+and the operator that its formula calls on a subclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from ...torch_releases import minor_version
+
+_aten = torch.ops.aten
+_CROSS_ENTROPY: Final = "BinaryCrossEntropyWithLogitsBackward0"
+
+INDEX_PUT: Final = _aten.index_put.default
+
+#: Called on a gradient: in place if nothing else holds the gradient.
+IF_UNSHARED: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
+    {
+        ("IndexBackward0", INDEX_PUT): _aten._index_put_impl_.default,
+        (_CROSS_ENTROPY, _aten.sub.Tensor): _aten.sub_.Tensor,
+        (_CROSS_ENTROPY, _aten.mul.Tensor): _aten.mul_.Tensor,
+    }
+)
+
+_BEFORE_2_14: Final = {
+    ("ClampBackward0", _aten.logical_and.default): _aten.logical_and_.default,
+    ("ClampBackward0", _aten.logical_or.default): _aten.logical_or_.default,
+}
+_SINCE_2_14: Final = {
+    (f"{node}Backward{overload}", _aten.masked_fill.Scalar): _aten.masked_fill_.Scalar
+    for node, overload in (
+        *(("Maximum", 0), ("Minimum", 0), ("Fmax", 0), ("Fmin", 0)),
+        *(("Clamp", 0), ("ClampMin", 1), ("ClampMax", 1)),
+    )
+}
+#: Called on a tensor that the formula has just made: always in place.
+ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
+    _SINCE_2_14 if minor_version(torch.__version__) >= (2, 14) else _BEFORE_2_14
+)
