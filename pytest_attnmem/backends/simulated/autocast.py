@@ -93,13 +93,37 @@ _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 
 class Autocast:
-    """The casts of ``autocast("cuda")``, done while ``install`` is in force."""
+    """The casts of ``autocast("cuda")``, done from ``follow`` to ``restore``.
+
+    The kernels are replaced when a program first enables autocast, because that takes milliseconds.
+    """
 
     def __init__(self) -> None:
         self._casts: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
+        self._library: Library | None = None
 
-    def install(self) -> Library:
-        """Replaces autocast's kernels for fakes, until the library is destroyed."""
+    def follow(self) -> None:
+        """Replaces autocast's kernels for fakes if autocast is enabled."""
+        if self._library is None and torch.is_autocast_enabled("cuda"):
+            self._library = self._install()
+
+    def following(self, set_enabled: Callable[..., None]) -> Callable[..., None]:
+        """Returns the function that enables autocast, followed by ``follow``."""
+
+        def run(*args: Any, **kwargs: Any) -> None:
+            set_enabled(*args, **kwargs)
+            self.follow()
+
+        return run
+
+    def restore(self) -> None:
+        """Restores autocast's kernels and drops the cached casts."""
+        self.clear()
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _install(self) -> Library:
         library = Library("aten", "IMPL")
         registered = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
         with warnings.catch_warnings():
