@@ -101,6 +101,12 @@ class Autocast:
     def __init__(self) -> None:
         self._casts: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
         self._library: Library | None = None
+        names = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
+        self._replaced = [
+            name.removeprefix("aten::")
+            for name in names
+            if name.startswith("aten::") and name != f"aten::{_BANNED}"
+        ]
 
     def follow(self) -> None:
         """Replaces autocast's kernels for fakes if autocast is enabled."""
@@ -125,13 +131,10 @@ class Autocast:
 
     def _install(self) -> Library:
         library = Library("aten", "IMPL")
-        registered = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            for full in registered:
-                name = full.removeprefix("aten::")
-                if full != name and name != _BANNED:
-                    library.impl(name, self._kernel(name), "AutocastCUDA")
+            for name in self._replaced:
+                library.impl(name, self._kernel(name), "AutocastCUDA")
         return library
 
     def clear(self) -> None:
