@@ -40,11 +40,15 @@ class Formula:
 
     text: str = field(compare=False)
     tree: Node
+    _symbols: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_symbols", syntax_tree.symbols(self.tree))
 
     @property
     def symbols(self) -> frozenset[str]:
         """Returns the names that need values."""
-        return syntax_tree.symbols(self.tree)
+        return self._symbols
 
     def value(self, symbols: Mapping[str, int | Fraction]) -> Fraction:
         """Returns the formula's value in bytes, exact for rational values.

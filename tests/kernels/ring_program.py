@@ -1,6 +1,6 @@
-"""Runs the cases of ring attention in processes of their own: ``program.py R FOLDER``.
+"""Runs the cases of ring attention in processes of their own: ``program.py FOLDER``.
 
-Each rank leaves what it computed and measured in FOLDER/rank-N.pt.
+Each rank of a ring of R leaves what it computed and measured in FOLDER/R/rank-N.pt.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ CASES = (
     *itertools.product(SIZES[1::2], HALF, (False, True)),
 )
 OPTIONS = {"block_q": 4, "block_k": 4}
+RANKS = (2, 4)
+#: A forked process need not import torch again, which this one has not used.
+START = "fork" if sys.platform == "linux" else "spawn"
 
 
 def cases(ranks):
@@ -107,7 +110,7 @@ def work(rank, ranks, folder):
     """One rank's part of everything."""
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    store = (Path(folder) / "store").as_uri()
+    store = (folder / "store").as_uri()
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
     backend = open_backend("cpu")
     backend.prime()
@@ -143,11 +146,13 @@ def work(rank, ranks, folder):
             results[name] = attention(q, q, q, group=group)
         else:
             results[name] = refusal(lambda group=group: attention(q, q, q, group=group))
-    torch.save(results, Path(folder) / f"rank-{rank}.pt")
+    torch.save(results, folder / f"rank-{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    count, destination = sys.argv[1:]
-    mp.spawn(work, (int(count), destination), nprocs=int(count))
+    for count in RANKS:
+        destination = Path(sys.argv[1]) / str(count)
+        destination.mkdir()
+        mp.start_processes(work, (count, destination), nprocs=count, start_method=START)

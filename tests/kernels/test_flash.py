@@ -163,7 +163,7 @@ def held_to_model(training, peak, cpu, dtype, q, k, v, **options):
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("blocks", BLOCKS, ids=str)
 def test_the_model_over_blocks(blocks, dtype, training, causal, inputs, peak, cpu):
     tensors = inputs((2, 2, 33, 50, 8, 12), dtype, requires_grad=training)

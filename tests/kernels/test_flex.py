@@ -48,6 +48,30 @@ def reference(tensors, **options):
     return torch.as_tensor(standard_attention(*arrays, **options)[0])
 
 
+class Passing(TorchDispatchMode):
+    """Does nothing; the compiler gives way to any."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def uncompiled():
+    return torch.compiler.set_stance("force_eager")  # at once
+
+
+EAGER = pytest.mark.parametrize("eager", [Passing, uncompiled])
+
+
+@COMPILER
+@EAGER
+def test_a_refusal_leaves_nothing_behind(eager):
+    sizes, dtype, causal, _ = CASES[0]  # compiled here, and not again for the test below
+    tensors = inputs(sizes, dtype)
+    with eager(), pytest.raises(RuntimeError, match="compiled only"):
+        attention(*tensors, causal=causal)
+    assert attention(*tensors, causal=causal).shape == (2, 2, 200, 24)
+
+
 @COMPILER
 @pytest.mark.parametrize(("sizes", "dtype", "causal", "tolerance"), CASES, ids=str)
 def test_what_is_computed_and_what_it_takes(sizes, dtype, causal, tolerance, peak, cpu):
@@ -94,20 +118,6 @@ def test_options(poison):
     assert (out - torch.as_tensor(expected)).abs().max() <= 1e-5
 
 
-class Passing(TorchDispatchMode):
-    """Does nothing; the compiler gives way to any."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-def uncompiled():
-    return torch.compiler.set_stance("force_eager")  # at once
-
-
-EAGER = pytest.mark.parametrize("eager", [Passing, uncompiled])
-
-
 @EAGER
 def test_the_dense_fallback_is_refused(eager):
     message = (
@@ -117,15 +127,6 @@ def test_the_dense_fallback_is_refused(eager):
     tensors = inputs((1, 1, 5, 5, 4, 4), torch.float32)
     with eager(), pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         attention(*tensors)
-
-
-@COMPILER
-@EAGER
-def test_a_refusal_leaves_nothing_behind(eager):
-    tensors = inputs((1, 1, 6, 5, 4, 4), torch.float32)
-    with eager(), pytest.raises(RuntimeError, match="compiled only"):
-        attention(*tensors)
-    assert attention(*tensors).shape == (1, 1, 6, 4)
 
 
 def test_the_compilers_refusal_is_one_line():

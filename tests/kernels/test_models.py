@@ -28,7 +28,8 @@ SHAPES = [
 ]
 #: The corners, for all but the whole measured peak: its bytes are those of the program and scratch.
 CORNERS = pytest.mark.parametrize("sizes", SHAPES[::3], ids=str)
-HALF = (torch.bfloat16, torch.float16)
+#: Two corners for each half type; at all corners are the types above.
+HALF = [*zip(SHAPES[::3], (torch.bfloat16, torch.float16) * 2, strict=True)]
 
 
 @pytest.fixture(params=("forward", "training"))
@@ -94,8 +95,7 @@ def test_the_program_alone_is_what_the_dispatcher_saw(
     assert peak(case.call(q, k, v), trace=True) == case.model.peak(case.shape(q, v, cpu))
 
 
-@pytest.mark.parametrize("dtype", HALF, ids=str)
-@CORNERS
+@pytest.mark.parametrize(("sizes", "dtype"), HALF, ids=str)
 def test_half_types_have_the_program_of_the_model(
     kernel, causal, mode, sizes, dtype, inputs, peak, cpu
 ):

@@ -145,16 +145,16 @@ def test_without_gradients_nothing_but_the_output_is_retained(kernel, how, simul
     sizes = {"dtype": torch.bfloat16, "device": simulated.backend.device}
 
     def forward(masked, **options):
-        inputs = qkv(2, 3, 70, 16, **sizes, requires_grad=how == "no_grad")
+        inputs = qkv(2, 3, 20, 16, **sizes, requires_grad=how == "no_grad")
         if masked:
-            options = {"mask": torch.ones(70, 70, dtype=torch.bool, device=sizes["device"])}
+            options = {"mask": torch.ones(20, 20, dtype=torch.bool, device=sizes["device"])}
         with torch.set_grad_enabled(how != "no_grad"):
             return kernel.attention(*inputs, **options)
 
     calls = [partial(forward, False, causal=known) for known in kernel.causal]
     for call in calls + [partial(forward, True)] * kernel.mask:
         measured, out = simulated.run(call)
-        assert measured.retained_bytes == out.nbytes == 2 * 3 * 70 * 16 * 2
+        assert measured.retained_bytes == out.nbytes == 2 * 3 * 20 * 16 * 2
 
 
 #: The tensors of every query head: the output, its sums, and the tensors of q.

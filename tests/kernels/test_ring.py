@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,10 +23,9 @@ TOLERANCE = {
     torch.float16: 1e-2,
     torch.bfloat16: 5e-2,
 }
-RANKS = (2, 4)
 CASES = pytest.mark.parametrize(
     ("run", "case"),
-    [(ranks, case) for ranks in RANKS for case in program.cases(ranks)],
+    [(ranks, case) for ranks in program.RANKS for case in program.cases(ranks)],
     indirect=["run"],
     ids=str,
 )
@@ -53,22 +51,11 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def runs():
-    """The runs by number of ranks; each is made once."""
-    return {}
-
-
-@pytest.fixture(params=RANKS, ids="{} ranks".format)
-def run(request, runs, tmp_path_factory):
-    """The run of as many ranks as the test asks for."""
-    if request.param not in runs:
-        runs[request.param] = _run(tmp_path_factory.mktemp("ranks"), request.param)
-    return runs[request.param]
-
-
-def _run(folder, size):
+def folder(tmp_path_factory):
+    """Where the processes of all runs left it."""
+    folder = tmp_path_factory.mktemp("ranks")
     done = subprocess.run(
-        [sys.executable, program.__file__, str(size), str(folder)],
+        [sys.executable, program.__file__, str(folder)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -76,7 +63,13 @@ def _run(folder, size):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return Run(Path(folder), size)
+    return folder
+
+
+@pytest.fixture(scope="module", params=program.RANKS, ids="{} ranks".format)
+def run(request, folder):
+    """The run of as many ranks as the test asks for."""
+    return Run(folder / str(request.param), request.param)
 
 
 def shape(case, ranks, **more):

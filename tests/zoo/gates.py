@@ -90,6 +90,7 @@ def session(folder: Path, file: str, variant: str, backend: str, *options: str) 
                 "-s",
                 "-p", "no:cacheprovider",
                 "-p", "no:hypothesispytest",
+                "-p", "no:unraisableexception",  # each session would collect all garbage five times
                 "--import-mode=importlib",
                 f"--attnmem-backend={backend}",
                 "--attnmem-json=rows.json",

@@ -93,21 +93,48 @@ _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 
 class Autocast:
-    """The casts of ``autocast("cuda")``, done while ``install`` is in force."""
+    """The casts of ``autocast("cuda")``, done from ``follow`` to ``restore``.
+
+    The kernels are replaced when a program first enables autocast, because that takes milliseconds.
+    """
 
     def __init__(self) -> None:
         self._casts: dict[int, tuple[weakref.ref[Any], torch.Tensor]] = {}
+        self._library: Library | None = None
+        names = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
+        self._replaced = [
+            name.removeprefix("aten::")
+            for name in names
+            if name.startswith("aten::") and name != f"aten::{_BANNED}"
+        ]
 
-    def install(self) -> Library:
-        """Replaces autocast's kernels for fakes, until the library is destroyed."""
+    def follow(self) -> None:
+        """Replaces autocast's kernels for fakes if autocast is enabled."""
+        if self._library is None and torch.is_autocast_enabled("cuda"):
+            self._library = self._install()
+
+    def following(self, set_enabled: Callable[..., None]) -> Callable[..., None]:
+        """Returns the function that enables autocast, followed by ``follow``."""
+
+        def run(*args: Any, **kwargs: Any) -> None:
+            set_enabled(*args, **kwargs)
+            self.follow()
+
+        return run
+
+    def restore(self) -> None:
+        """Restores autocast's kernels and drops the cached casts."""
+        self.clear()
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _install(self) -> Library:
         library = Library("aten", "IMPL")
-        registered = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            for full in registered:
-                name = full.removeprefix("aten::")
-                if full != name and name != _BANNED:
-                    library.impl(name, self._kernel(name), "AutocastCUDA")
+            for name in self._replaced:
+                library.impl(name, self._kernel(name), "AutocastCUDA")
         return library
 
     def clear(self) -> None:

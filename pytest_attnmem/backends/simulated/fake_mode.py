@@ -60,6 +60,7 @@ class SimulatedFakeMode(FakeTensorMode):
         replacements: Mapping[Any, Callable[..., Any]],
     ) -> None:
         super().__init__()
+        self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
         self.observer = observer
         self.running = False
         """True while a program runs in the mode."""

@@ -1,7 +1,8 @@
 """A cache of operator calls, so that the same call need not be computed again.
 
 Without data, the outputs of an operator depend only on the sizes, strides and dtypes of its inputs,
-and so do its allocations. PyTorch's fake mode has a cache too, which costs several times as much.
+and so do its allocations. PyTorch's fake mode has a cache too, which costs several times as much,
+and is turned off.
 """
 
 from __future__ import annotations

@@ -54,8 +54,9 @@ def patched_torch(
             patches[torch.accelerator, name] = replacement
     with ExitStack() as stack:
         stack.enter_context(_patched(patches))
-        for library in (composite_ops.install(), autocast.install()):
-            stack.callback(library._destroy)
+        stack.callback(composite_ops.install()._destroy)
+        stack.callback(autocast.restore)
+        autocast.follow()
         stack.enter_context(fake_mode)
         stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
         stack.enter_context(function_mode)
@@ -64,7 +65,6 @@ def patched_torch(
             yield
         finally:
             fake_mode.running = False
-            autocast.clear()
 
 
 @contextmanager
@@ -94,6 +94,8 @@ def _torch_patches(
         (torch.random, "get_rng_state"): _host_state(torch.random.get_rng_state),
         (torch, "set_rng_state"): lambda state: None,
         (torch.random, "set_rng_state"): lambda state: None,
+        (torch, "set_autocast_enabled"): autocast.following(torch.set_autocast_enabled),
+        (torch._C, "set_autocast_enabled"): autocast.following(torch._C.set_autocast_enabled),
         (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
         (torch.autograd, "_engine_run_backward"): _run_backward(
             _engine_run_backward, function_mode

@@ -163,6 +163,34 @@ def test_autocast_casts_as_on_a_device(backend, dtype):
         assert (x @ x).dtype == torch.float32
 
 
+@pytest.mark.parametrize("owner", [torch, torch._C], ids=["torch", "torch._C"])
+@pytest.mark.parametrize("outside", [False, True])
+def test_autocast_casts_however_it_was_enabled(backend, owner, outside):
+    def enable(now):
+        owner.set_autocast_enabled("cuda", now)
+
+    enable(outside)
+    with backend.world():
+        x = torch.ones(4, 4, device="cuda")
+        if not outside:
+            enable(True)
+        enabled = (x @ x).dtype
+        enable(False)
+        assert (enabled, (x @ x).dtype) == (torch.float16, torch.float32)
+
+
+def test_autocasts_kernels_are_replaced_only_where_a_program_enables_it(backend):
+    def kernel():
+        return torch._C._dispatch_dump("aten::mm").partition("AutocastCUDA")[2].splitlines()[0]
+
+    plain = kernel()
+    with backend.world():
+        assert kernel() == plain
+        with torch.autocast("cuda"):
+            assert kernel() != plain
+    assert kernel() == plain
+
+
 def test_a_weight_is_cast_once_in_an_autocast(run):
     def program():
         layer = nn.Linear(64, 64, bias=False, device="cuda")
