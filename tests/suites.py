@@ -11,7 +11,14 @@ import pytest
 _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
 
 #: The plugins that a suite does without.
-PLUGINS = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+PLUGINS = ("-pno:cacheprovider", "-pno:hypothesispytest")
+
+#: By whether a suite has ``async`` tests. Importing their plugins, with the event loops of two
+#: libraries, takes a worker of pytest-xdist as long as the rest of its start.
+ASYNC = {
+    True: ("-oasyncio_default_fixture_loop_scope=function",),
+    False: ("-pno:asyncio", "-pno:anyio"),
+}
 
 
 @dataclass
@@ -91,10 +98,10 @@ class Suite:
         path.write_text(text, "utf-8")
         return path
 
-    def run(self, *arguments, json_file="rows.json", shown=("-rA",)):
+    def run(self, *arguments, json_file="rows.json", shown=("-rA",), has_async=False):
         """Run the suite, in this process."""
         self._write_ini()
-        options = [*PLUGINS, *shown]
+        options = [*PLUGINS, *ASYNC[has_async], *shown]
         if json_file:
             options.append(f"--attnmem-json={json_file}")
         result = self.pytester.runpytest_inprocess(*options, *arguments, no_reraise_ctrlc=True)
@@ -106,7 +113,7 @@ class Suite:
     def configured(self, *arguments):
         """The configuration of a session, which is not begun."""
         self._write_ini()
-        return self.pytester.parseconfig(*PLUGINS, *arguments)
+        return self.pytester.parseconfig(*PLUGINS, *ASYNC[False], *arguments)
 
     def _write_ini(self):
         lines = "".join(f"{name} = {value}\n" for name, value in self.ini.items())

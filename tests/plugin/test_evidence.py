@@ -194,10 +194,9 @@ def test_it(record_property):
     assert 'value="{&quot;timeline&quot;: 3}"' in text
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
-def test_artifacts_are_a_trace_for_each_row_that_is_over(suite, workers):
+def test_artifacts_are_a_trace_for_each_row_that_is_over(suite):
     suite.write(SUITE)
-    ran = suite.run("--attnmem-artifacts=new/evidence", *workers)
+    ran = suite.run("--attnmem-artifacts=new/evidence")
     names = sorted(path.name for path in suite.path.joinpath("new/evidence").iterdir())
     assert [name.rpartition("-")[0] for name in names] == [
         "test_suite.py-test_over",

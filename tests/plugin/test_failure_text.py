@@ -76,7 +76,7 @@ def anyio_backend(): return "asyncio"
 @pytest.mark.memory_budget("2*B*H*N*d*itemsize")
 async def test_it(qkv): attention(*qkv(2, 4, 64, 8))
 """)
-    ran = attention.run()
+    ran = attention.run(has_async=True)
     assert ran.report("test_it") == [VERDICT, f"  budget    {FORMULA}   test_suite.py:9", *HELD]
 
 

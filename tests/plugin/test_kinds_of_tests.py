@@ -115,7 +115,7 @@ KINDS = {
 @pytest.mark.parametrize("text", KINDS.values(), ids=KINDS)
 def test_each_kind_of_test_is_held_to_its_budget(scripted, text):
     scripted.write(text)
-    ran = scripted.run()
+    ran = scripted.run(has_async=True)
     assert ran.outcomes == {"passed": 2, "failed": 1}
     outcomes = {row["nodeid"].split("::")[-1]: row["outcome"] for row in ran.rows}
     assert outcomes == {"test_within": "within", "test_over": "over"}

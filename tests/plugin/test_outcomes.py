@@ -207,7 +207,7 @@ pytestmark = pytest.mark.memory_budget(100)
     memory.use(101)
     raise ValueError("wrong weights")
 """)
-    ran = scripted.run()
+    ran = scripted.run(has_async=True)
     assert ran.outcomes == {"failed": 1}
     (row,) = ran.rows
     assert row["outcome"] == "over"
@@ -280,7 +280,7 @@ def test_what_the_frames_held_is_gone():
 
 def test_running_out_of_memory_lets_go_of_what_the_frames_held(suite):
     suite.write(OUT_OF_MEMORY)
-    ran = suite.run()
+    ran = suite.run(has_async=True)
     assert ran.outcomes == {"failed": 4, "passed": 1}
     ran_out = (
         "out of memory on cpu: tried to allocate 1048576.0 TiB at test_suite.py:14 with 1.0 KiB"

@@ -32,11 +32,9 @@ def seen(text):
     "arguments", [(), ("-v",), ("-q",), ("--collect-only",), ("--setup-plan",)]
 )
 def test_the_output_is_the_same_as_without_the_plugin(suite, arguments):
-    suite.ini = {}
     suite.write(SUITE.replace("and not gc.get_freeze_count()", ""))
-    quiet = ("-pno:asyncio", *arguments)
-    with_it = suite.run(*quiet, json_file=None)
-    without = suite.run(*quiet, "-pno:attnmem", json_file=None)
+    with_it = suite.run(*arguments, json_file=None)
+    without = suite.run(*arguments, "-pno:attnmem", json_file=None)
     assert "attnmem" in with_it.text or "-q" in arguments
     assert seen(with_it.text) == seen(without.text)
     assert with_it.result.ret == without.result.ret

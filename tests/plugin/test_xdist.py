@@ -70,17 +70,25 @@ def test_the_same_rows_as_without(scripted, options):
     )
 
 
-def test_the_file_says_where_the_tests_ran(suite):
+def test_the_file_says_where_the_tests_ran_and_the_traces_are_as_without(suite):
     suite.write("""
 import pytest
 import torch
 
 @pytest.mark.memory_budget("1 KiB", exact=True)
-def test_it(): torch.ones(256)
+def test_within(): torch.ones(256)
+
+@pytest.mark.memory_budget("1 KiB")
+def test_over(): torch.ones(256) * torch.ones(256)
 """)
-    alone, spread = suite.run(), suite.run("-n1")
-    assert spread.outcome("test_it") == "within"
+    alone = suite.run("--attnmem-artifacts=alone")
+    spread = suite.run("--attnmem-artifacts=spread", "-n1")
+    assert spread.outcome("test_within") == "within"
     assert spread.environment == alone.environment
+    assert spread.row("test_over")["timeline"] == alone.row("test_over")["timeline"]
+    (trace,) = suite.path.joinpath("alone").iterdir()
+    assert [path.name for path in suite.path.joinpath("spread").iterdir()] == [trace.name]
+    assert suite.path.joinpath("spread", trace.name).read_bytes() == trace.read_bytes()
 
 
 def test_the_worst_attempt_counts_under_xdist_and_strict_is_kept(scripted):

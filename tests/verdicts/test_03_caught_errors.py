@@ -106,7 +106,7 @@ def test_marked(attnmem):
 
 def test_checks_compares_and_other_kinds_of_tests_fail_too(scripted):
     scripted.write(HEAD + CHECKS)
-    ran = scripted.run()
+    ran = scripted.run(has_async=True)
     assert ran.outcomes == {"failed": 8}
     assert ran.summary["over"] == 8
     assert ran.short("test_check").endswith("check: " + OVER.removeprefix("r: "))
