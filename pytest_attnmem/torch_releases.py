@@ -33,6 +33,9 @@ FINGERPRINTS: Final[Mapping[Version, str]] = MappingProxyType(
     }
 )
 
+#: The beginning of the reason that :func:`no_rules` gives.
+NO_RULES: Final = "no rules for torch"
+
 _MINOR = re.compile(r"(\d+)\.(\d+)\.\d+")
 #: ``2.15.0``, ``2.15.1.post1`` and ``2.15.0+cu132``; no nightly, no candidate, no ``2.15.0+git1a``.
 _FINAL = re.compile(r"(\d+\.\d+\.\d+)(\.post\d+)?(\+(?!git).+)?")
@@ -67,7 +70,7 @@ def no_rules(version: str, commit: str | None, fingerprint: Callable[[], str]) -
 
 
 def _unknown(torch: str) -> str:
-    return f"no rules for torch {torch}; known: {_dotted(KNOWN[0])} to {_dotted(KNOWN[-1])}"
+    return f"{NO_RULES} {torch}; known: {_dotted(KNOWN[0])} to {_dotted(KNOWN[-1])}"
 
 
 def _dotted(version: Version) -> str:

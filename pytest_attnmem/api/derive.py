@@ -50,7 +50,8 @@ def derive(
         if isinstance(argument, Argument)
         for symbol in argument.symbols
     ]
-    require_rules("derive", "growth(fn, N=[…]) fits measurements of another backend")
+    instead = "growth(fn, N=[…]) fits measurements of another backend"
+    require_rules("derive cannot answer", instead)
     from ..backends.simulated.derive_program import program
 
     with program(fn, arguments, dtype=dtype, backward=backward, profile=profile) as run:

@@ -68,7 +68,8 @@ def _simulated(profiles: Sequence[DeviceProfile], without_rules: bool) -> Opener
     def ruled(argument: str) -> Backend:
         # Before the import: another torch may lack the private APIs that the simulation imports.
         if not without_rules:
-            require_rules("backend 'simulated'", "'cpu', 'cuda' and 'null' measure on every torch")
+            instead = "'cpu', 'cuda' and 'null' measure on every torch"
+            require_rules("backend 'simulated' cannot measure", instead)
         return opener(argument)
 
     return ruled

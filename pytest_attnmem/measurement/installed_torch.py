@@ -12,6 +12,8 @@ from typing import Final
 from ..errors import BackendUnavailable
 from ..torch_releases import no_rules
 
+__tracebackhide__ = True  # pytest shows the line that called, not these frames
+
 #: The files, beside the schemas, from which fake tensors take the sizes of what operators allocate.
 _META: Final = ("_meta_registrations.py", "_decomp/decompositions.py")
 
@@ -27,14 +29,14 @@ def missing_rules() -> str:
     return no_rules(str(torch.__version__), commit, fingerprint)
 
 
-def require_rules(who: str, instead: str) -> None:
-    """Checks that the rules of the installed torch are known to ``who``.
+def require_rules(refused: str, instead: str) -> None:
+    """Checks that the rules of the installed torch are known.
 
     Raises:
-        BackendUnavailable: they are not; the text says what to use ``instead``.
+        BackendUnavailable: they are not; ``derive cannot answer here: no rules …; use growth``.
     """
     if missing := missing_rules():
-        raise BackendUnavailable(f"{who} cannot answer here: {missing}; {instead}")
+        raise BackendUnavailable(f"{refused} here: {missing}; {instead}")
 
 
 def fingerprint() -> str:

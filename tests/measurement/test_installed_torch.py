@@ -39,10 +39,10 @@ def test_a_build_without_the_list_of_operators_has_no_fingerprint(monkeypatch):
 
 
 def test_who_needs_rules_is_refused_with_something_to_use_instead(monkeypatch):
-    require_rules("derive", "use growth")
+    require_rules("derive cannot answer", "use growth")
     monkeypatch.setattr(torch, "__version__", "9.9.0")
     with pytest.raises(BackendUnavailable) as refused:
-        require_rules("derive", "use growth")
+        require_rules("derive cannot answer", "use growth")
     assert str(refused.value) == (
         "derive cannot answer here: no rules for torch 9.9; known: 2.13 to 2.15; use growth"
     )
