@@ -1,13 +1,13 @@
 """The releases of PyTorch whose memory rules are known. No torch.
 
-A rule that rests on PyTorch's C++ code holds for these releases only: its recordings come from
-them.
+A rule that rests on PyTorch's C++ code holds for these releases only, from which its recordings
+come.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -24,14 +24,59 @@ RELEASES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_RELEASE = re.compile(r"(\d+)\.(\d+)\.\d+")
+#: Version → the fingerprint of its operators, as ``measurement.installed_torch`` computes it.
+FINGERPRINTS: Final[Mapping[Version, str]] = MappingProxyType(
+    {
+        (2, 13): "f56f1e7910526fcfe1494392920cd5922df8088e4451c3b65aea8993b7028757",
+        (2, 14): "bd310f06283271703dd136d9a8c970262be3dafc888b0ee52615ff1d397d24ef",
+        (2, 15): "974742d9e8ae41d24fa9d306e56ba960f352fabe3d33db45c54e829b9a1c53b8",
+    }
+)
+
+#: The beginning of the reason that :func:`no_rules` gives.
+NO_RULES: Final = "no rules for torch"
+
+_MINOR = re.compile(r"(\d+)\.(\d+)\.\d+")
+#: ``2.15.0``, ``2.15.1.post1`` and ``2.15.0+cu132``; no nightly, no candidate, no ``2.15.0+git1a``.
+_FINAL = re.compile(r"(\d+\.\d+\.\d+)(\.post\d+)?(\+(?!git).+)?")
 
 
 def minor_version(release: str) -> Version:
     """Returns ``(2, 15)`` for ``2.15.0+cu132``; ``(0, 0)`` for a text without a version."""
-    found = _RELEASE.match(release)
+    found = _MINOR.match(release)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 #: The versions whose rules are known, in order.
 KNOWN: Final = tuple(sorted({minor_version(release) for release in RELEASES}))
+
+
+def no_rules(version: str, commit: str | None, fingerprint: Callable[[], str]) -> str:
+    """Returns ``no rules for torch 2.16; known: 2.13 to 2.15``, or "" if the rules are known.
+
+    A release is known by its commit. Another build of a known version, which has another commit or
+    names none, is known if its operators are the release's: ``fingerprint`` is called for it alone.
+    A nightly or a candidate is never known.
+    """
+    minor, final = minor_version(version), _FINAL.fullmatch(version)
+    if final is None:
+        return _unknown(version)
+    if minor not in KNOWN:
+        return _unknown(_dotted(minor))
+    listed = RELEASES.get(final[1]) if not final[2] else None
+    if (listed is not None and listed == commit) or fingerprint() == FINGERPRINTS[minor]:
+        return ""
+    return _unknown(version if listed is None else f"{version} (commit {_short(commit)})")
+
+
+def _unknown(torch: str) -> str:
+    return f"{NO_RULES} {torch}; known: {_dotted(KNOWN[0])} to {_dotted(KNOWN[-1])}"
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _short(commit: str | None) -> str:
+    """Returns the first 9 digits; distributions that build torch themselves often name none."""
+    return commit[:9] if commit and re.fullmatch("[0-9a-f]{9,}", commit) else "unknown"

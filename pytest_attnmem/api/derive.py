@@ -7,6 +7,7 @@ from typing import Any
 
 from ..closed_forms.closed_form import Derived, closed_form
 from ..errors import BudgetError
+from ..measurement.installed_torch import require_rules
 from ..symbols.argument_shapes import Argument, parse_shapes
 from ..units import shown
 
@@ -30,6 +31,7 @@ def derive(
     that device's kernels.
 
     Raises:
+        BackendUnavailable: no rules are known for the installed torch.
         BudgetError: a shape cannot be read, ``fn`` does not take a size, or no polynomial fits.
         CannotSimulate: ``fn`` reads values, or calls an operator without a model.
     """
@@ -48,6 +50,8 @@ def derive(
         if isinstance(argument, Argument)
         for symbol in argument.symbols
     ]
+    instead = "growth(fn, N=[…]) fits measurements of another backend"
+    require_rules("derive cannot answer", instead)
     from ..backends.simulated.derive_program import program
 
     with program(fn, arguments, dtype=dtype, backward=backward, profile=profile) as run:

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from ..errors import BackendUnavailable
-from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
-from .allocator_counters import CounterBackend, CounterRecorder
+from .counter_backend import CounterBackend
 from .tracing.dispatch_tracker import raised_at
-from .warm_up import matrix_product
+from .warm_up import matrix_product, storage
 
 #: The functions that a recorder calls; torch has all of them from 2.9 on.
 _NEEDED = ("memory_stats", "reset_peak_memory_stats", "synchronize", "empty_cache")
@@ -29,8 +28,9 @@ class Accelerator(CounterBackend):
         index: int,
         accelerator: Any,
         exercise: Callable[[str, torch.dtype], None] = matrix_product,
+        hold: Callable[[str, int], object] = storage,
     ) -> None:
-        super().__init__(accelerator, index, exercise)
+        super().__init__(accelerator, index, exercise, hold)
         self.device = f"{kind}:{index}"
 
     @property
@@ -43,14 +43,15 @@ class Accelerator(CounterBackend):
         before = self.statistics().get("allocated_bytes.all.current", 0)
         self._exercise(self.device, torch.float32)
         self.synchronize()
+        self.check_counters()
         return int(self.statistics().get("allocated_bytes.all.current", 0) - before)
 
-    def gauge(self) -> Recorder:
-        """Returns a recorder of the allocator's counters."""
-        uncounted = ""
-        if "requested_bytes.all.current" not in self.statistics():
-            uncounted = f"requested bytes are not counted on {self.device}; metric='allocated' is"
-        return CounterRecorder(self, uncounted)
+    @property
+    def uncounted(self) -> str:
+        """Returns why requested bytes are not counted, where the device counts none."""
+        if "requested_bytes.all.current" in self.statistics():
+            return ""
+        return f"requested bytes are not counted on {self.device}; metric='allocated' is"
 
     def out_of_memory(self, error: BaseException) -> str | None:
         """Returns the first line of the allocator's error, and the line of the program."""

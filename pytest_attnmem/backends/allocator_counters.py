@@ -9,8 +9,6 @@ from typing import Any, Protocol
 import torch
 
 from ..measurement.protocol import Delta, Interval
-from .base import Backend
-from .warm_up import matrix_product
 
 #: Metric → the counter that holds it, as torch's statistics name it.
 COUNTERS: Mapping[str, str] = MappingProxyType(
@@ -32,37 +30,6 @@ class Allocator(Protocol):
 
     def synchronize(self) -> None:
         """Waits for all streams."""
-
-
-class CounterBackend(Backend):
-    """One device of ``torch.cuda`` or ``torch.accelerator``."""
-
-    def __init__(
-        self,
-        api: Any,
-        index: int,
-        exercise: Callable[[str, torch.dtype], None] = matrix_product,
-    ) -> None:
-        self._api = api
-        self._index = index
-        self._exercise = exercise
-
-    def statistics(self) -> Mapping[str, Any]:
-        """Returns every counter of the device."""
-        statistics: Mapping[str, Any] = self._api.memory_stats(self._index)
-        return statistics
-
-    def reset_peaks(self) -> None:
-        """Lowers every peak to its current level."""
-        self._api.reset_peak_memory_stats(self._index)
-
-    def synchronize(self) -> None:
-        """Waits for all streams of the device."""
-        self._api.synchronize(self._index)
-
-    def empty_cache(self) -> None:
-        """Gives cached segments back to the device."""
-        self._api.empty_cache()
 
 
 class CounterRecorder:

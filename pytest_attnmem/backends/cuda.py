@@ -12,11 +12,11 @@ import torch
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
-from .allocator_counters import CounterBackend, CounterRecorder
 from .autograd_thread import Engine
+from .counter_backend import CounterBackend
 from .tracing.cuda_history import NEEDED, CudaMemoryHistory
 from .tracing.dispatch_tracker import raised_at
-from .warm_up import matrix_product
+from .warm_up import matrix_product, storage
 
 _WANTED = re.compile(r"[Tt]ried to allocate ([\d.]+ \w+)")
 
@@ -31,8 +31,9 @@ class Cuda(CounterBackend):
         index: int,
         cuda: Any = torch.cuda,
         exercise: Callable[[str, torch.dtype], None] = matrix_product,
+        hold: Callable[[str, int], object] = storage,
     ) -> None:
-        super().__init__(cuda, index, exercise)
+        super().__init__(cuda, index, exercise, hold)
         self.device = f"cuda:{index}"
         self._engine: Engine | None = None
 
@@ -55,15 +56,16 @@ class Cuda(CounterBackend):
         if self._api is torch.cuda:
             self._engine = Engine(self.device)
         self.synchronize()
+        self.check_counters()
         return int(self._api.memory_allocated(self._index) - before)
 
-    def gauge(self) -> Recorder:
-        """Returns a recorder of the allocator's counters."""
+    @property
+    def uncounted(self) -> str:
+        """Returns why requested bytes are not counted, under another allocator than torch's own."""
         allocator = self._api.get_allocator_backend()
-        uncounted = ""
-        if allocator != "native":
-            uncounted = f"requested bytes are not counted under {allocator}; metric='allocated' is"
-        return CounterRecorder(self, uncounted)
+        if allocator == "native":
+            return ""
+        return f"requested bytes are not counted under {allocator}; metric='allocated' is"
 
     def tracer(self) -> Recorder:
         """Returns the allocator's own history; the dispatcher's view where torch keeps none."""

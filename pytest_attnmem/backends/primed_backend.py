@@ -88,10 +88,12 @@ def open_primed(
     Raises:
         BackendUnavailable: it cannot measure here.
     """
-    backend = open_backend(name, openers)
     try:
         with pause():  # windows that are open do not count it
+            backend = open_backend(name, openers)
             return PrimedBackend(backend, backend.prime(), evidence)
+    except BackendUnavailable:
+        raise
     except Exception as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)
         raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BackendUnavailable
+from ..measurement.installed_torch import require_rules
 from ..measurement.protocol import BackendProtocol
 from ..suggestion import did_you_mean
 from ..units import shown
@@ -61,14 +62,34 @@ def _in_module(module: str, **options: object) -> Opener:
     return opener
 
 
+def _simulated(profiles: Sequence[DeviceProfile], without_rules: bool) -> Opener:
+    opener = _in_module(".simulated", profiles=profiles)
+
+    def ruled(argument: str) -> BackendProtocol:
+        # Before the import: another torch may lack the private APIs that the simulation imports.
+        if not without_rules:
+            instead = "'cpu', 'cuda' and 'null' measure on every torch"
+            require_rules("backend 'simulated' cannot measure", instead)
+        return opener(argument)
+
+    return ruled
+
+
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
     {built_in.name: _in_module(f".{built_in.name}") for built_in in BUILT_IN}
+    | {"simulated": _simulated((), without_rules=False)}
 )
 
 
-def with_profiles(profiles: Sequence[DeviceProfile]) -> Mapping[str, Opener]:
-    """Returns the backend that simulates a device, with ``profiles`` as further devices."""
-    return {"simulated": _in_module(".simulated", profiles=profiles)}
+def with_profiles(
+    profiles: Sequence[DeviceProfile] = (), *, without_rules: bool = False
+) -> Mapping[str, Opener]:
+    """Returns the backend that simulates a device, with ``profiles`` as further devices.
+
+    On a torch whose rules are unknown it refuses to open; ``without_rules``, it opens and runs
+    programs, and measures nothing.
+    """
+    return {"simulated": _simulated(profiles, without_rules)}
 
 
 def starts_again(backend: BackendProtocol) -> str:

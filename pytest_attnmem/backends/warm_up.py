@@ -1,4 +1,4 @@
-"""A small program that causes the allocations of first use."""
+"""Small programs: the allocations of first use, and a block of a known size."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def matrix_product(device: str, dtype: torch.dtype) -> None:
     with torch.inference_mode(False), torch.enable_grad():  # the program may have turned them off
         a = torch.ones(16, 16, dtype=dtype, device=device, requires_grad=True)
         (a @ a).softmax(-1).sum().backward()
+
+
+def storage(device: str, nbytes: int) -> torch.UntypedStorage:
+    """Returns a block of memory, allocated without operators: no mode and no default sees it."""
+    return torch.UntypedStorage(nbytes, device=device)

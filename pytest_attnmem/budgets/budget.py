@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..measurement.installed_torch import missing_rules
 from ..symbols.attention_shape import AttentionShape
 from .growth_contract import Contract
 from .limit import Limit
@@ -79,6 +80,8 @@ class Budget:
 def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> Budget:
     """Returns the budget in bytes for ``shape`` on a device of ``kinds`` (closest first).
 
+    A model with the scratch of torch's kernels has no bytes on a torch whose rules are unknown.
+
     Raises:
         BudgetError: a symbol has no value or two values; a callable does not return bytes.
         FormulaError: the value of the formula is not a number of bytes.
@@ -88,6 +91,8 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
     if chosen is None or budget.contract is not None:
         return budget
     kind, limit = chosen
+    if limit.has_scratch(kinds) and (missing := missing_rules()):
+        return replace(budget, absent=missing)
     return Budget(
         limit.nbytes(shape, kinds),
         spec.text if len(spec.limits) == 1 else f"{kind}: {limit.text}",

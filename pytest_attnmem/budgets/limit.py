@@ -45,6 +45,10 @@ class Limit:
         """The symbols that the limit is known to read."""
         return getattr(self.value, "symbols", frozenset())
 
+    def has_scratch(self, kinds: tuple[str, ...]) -> bool:
+        """Returns True for a model that counts the scratch of torch's kernels on such a device."""
+        return isinstance(self.value, MemoryModel) and self.value.has_scratch(kinds)
+
     def nbytes(self, shape: AttentionShape, kinds: tuple[str, ...]) -> int:
         """Returns the limit in bytes for ``shape`` on a device of ``kinds``.
 

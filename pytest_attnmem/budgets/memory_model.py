@@ -97,6 +97,10 @@ class MemoryModel:
         live = self.live(shape, kinds)
         return max(live, key=lambda phase: sum(live[phase].values()))
 
+    def has_scratch(self, kinds: Iterable[str]) -> bool:
+        """Returns True if the model counts the scratch of kernels on a device of ``kinds``."""
+        return any(phase.scratch.get(kind) for kind in kinds for phase in self.phases)
+
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols that the formulas read, on any device."""

@@ -38,7 +38,7 @@ def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
         from ..profiles import offered_profiles
 
         profiles = offered_profiles(offered)
-        openers |= with_profiles(profiles)
+        openers |= with_profiles(profiles, without_rules=True)
     for added in config.hook.pytest_attnmem_register_backends():
         from ..backends.registry import registered
 

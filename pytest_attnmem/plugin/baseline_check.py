@@ -79,6 +79,8 @@ class BaselineCheck:
         measured = self._measure(part.name, budget.metric, verdict, measurement)
         entry = measured.entry if measured else None
         if measured is None or entry is None or (verdict and verdict.outcome is Outcome.OVER):
+            if verdict is None:
+                return self._unmeasured(part.name, budget, measurement)
             return self._without_entry(bare, measured) if bare else verdict
         if bare or verdict is None:
             limit = measured.made.nbytes if self._update == "all" else entry.nbytes
@@ -87,6 +89,17 @@ class BaselineCheck:
         if measured.state is State.REGRESSED and self._update != "all":
             return self._regressed(budget, measurement, entry, measured.tolerance)
         return verdict
+
+    def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
+        """Returns ``not enforced`` for a region without a limit whose entry met no number."""
+        key = self._key(region, budget.metric, measurement)
+        if measurement.unmeasured is None or not (self._baseline and key in self._baseline.entries):
+            return None
+        return Verdict(Outcome.NOT_ENFORCED, measurement.unmeasured, measurement, budget)
+
+    def _key(self, region: str, metric: str, measurement: Measurement) -> Key:
+        environment = depends_on(measurement.backend, measurement.device)
+        return Key(self._name, region, metric, environment)
 
     def _judge_unfinished(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -102,10 +115,9 @@ class BaselineCheck:
         judged = part.ending is Ending.FAILED and budget.metric != "retained"
         if self._baseline is None or self._update == "all" or over or unknown or not judged:
             return None
-        environment = depends_on(measurement.backend, measurement.device)
-        key = Key(self._name, part.name, budget.metric, environment)
+        key = self._key(part.name, budget.metric, measurement)
         entry = self._baseline.entries.get(key)
-        tolerance = self._tolerance or tolerance_of(environment)
+        tolerance = self._tolerance or tolerance_of(key.environment)
         if entry is None or value is None:
             return None
         if compare(value, entry, tolerance) is not State.REGRESSED:
@@ -199,10 +211,9 @@ class BaselineCheck:
             unproven and verdict is not None and not verdict.lacks_limit
         ):
             return None
-        environment = depends_on(measurement.backend, measurement.device)
-        key = Key(self._name, region, metric, environment)
+        key = self._key(region, metric, measurement)
         entry = self._baseline.entries.get(key)
-        tolerance = self._tolerance or tolerance_of(environment)
+        tolerance = self._tolerance or tolerance_of(key.environment)
         made = entry if entry is not None and entry.nbytes == value else Entry(value)
         other = self._baseline.of_other_torch(key)
         measured = self._measured[region, metric] = Measured(key, made, entry, tolerance, other)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend
 from ..errors import AttnMemError, BudgetError
+from ..measurement.installed_torch import missing_rules
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
 from ..units import shown
@@ -99,6 +100,8 @@ class SweepRunner:
     def _memory(self, case: SweepCase) -> tuple[CaseMemory, str]:
         """Returns the memory of the case, and how it is known."""
         if case.attention.attend is None:
+            if missing := missing_rules():
+                return CaseMemory(None, None, 0, unmeasured=missing), "by the model"
             return memory_by_model(case, self.primed.backend.kinds), "by the model"
         if not self.simulated:
             if case.attention.name not in self._imported:  # an import may allocate tensors

@@ -1,9 +1,15 @@
+import weakref
+
 import pytest
 import torch
 
 from pytest_attnmem.backends.accelerator import Accelerator, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
+
+
+class Block:
+    """Memory of a scripted device."""
 
 
 class ScriptedAccelerator:
@@ -16,6 +22,12 @@ class ScriptedAccelerator:
     def allocate(self, nbytes):
         self.level += nbytes
         self.peak = max(self.peak, self.level)
+
+    def hold(self, device, nbytes):
+        block = Block()
+        self.allocate(nbytes)
+        weakref.finalize(block, self.allocate, -nbytes)
+        return block
 
     def is_available(self):
         return self.available
@@ -76,8 +88,19 @@ def test_a_device_that_does_not_count_requested_bytes():
 
 def test_priming_reports_the_bytes_that_stay():
     accelerator = ScriptedAccelerator()
-    backend = Accelerator("xpu", 0, accelerator, lambda device, dtype: accelerator.allocate(64))
-    assert backend.prime() == 64
+    exercise = lambda device, dtype: accelerator.allocate(64)  # noqa: E731
+    assert Accelerator("xpu", 0, accelerator, exercise, accelerator.hold).prime() == 64
+
+
+def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
+    accelerator = ScriptedAccelerator(requested=False)
+    hold = lambda device, nbytes: accelerator.hold(device, nbytes // 2)  # noqa: E731
+    with pytest.raises(BackendUnavailable) as refused:
+        Accelerator("xpu", 0, accelerator, lambda device, dtype: None, hold).prime()
+    assert str(refused.value) == (
+        f"backend 'accelerator' cannot measure here: on torch {torch.__version__} allocated_bytes"
+        " rose by 500 B for a block of 1,000 B"
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_recorder_has_no_default() -> None:
 
 
 def test_the_base_class_has_every_member_that_a_backend_needs() -> None:
-    required = {name for name in vars(protocol.Backend) if not name.startswith("_")}
+    required = {name for name in vars(protocol.BackendProtocol) if not name.startswith("_")}
     assert {*_MEMBERS} == required
     assert required <= {*vars(Backend), *Backend.__annotations__}
 

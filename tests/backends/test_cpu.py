@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.cpu import Cpu, open_backend
-from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler, default_profiler
+from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
 
@@ -310,23 +310,6 @@ def test_threads_is_a_symbol():
 def test_a_device_number_is_refused():
     with pytest.raises(BackendUnavailable, match="'cpu' takes no device number, got '1'"):
         open_backend("1")
-
-
-@pytest.mark.parametrize(
-    ("lacking", "chosen"),
-    [((), LegacyProfiler), (("_enable_profiler_legacy",), KinetoProfiler)],
-)
-def test_the_fallback_is_kineto(monkeypatch, lacking, chosen):
-    for name in lacking:
-        monkeypatch.delattr(torch._C._autograd, name)
-    assert default_profiler() is chosen
-
-
-def test_a_torch_with_neither_profiler_is_refused(monkeypatch):
-    for name in ("_enable_profiler_legacy", "_enable_profiler"):
-        monkeypatch.delattr(torch._C._autograd, name)
-    with pytest.raises(BackendUnavailable, match=r"backend 'cpu' knows no profiler of torch"):
-        default_profiler()
 
 
 def test_the_private_functions_are_still_those_we_know():

@@ -1,11 +1,17 @@
 """The CUDA backend's protocol against a scripted ``torch.cuda``; on a device, see tests/gpu."""
 
+import weakref
+
 import pytest
 import torch
 
 from pytest_attnmem.backends.cuda import Cuda, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
+
+
+class Block:
+    """Memory of a scripted device."""
 
 
 class ScriptedCuda:
@@ -22,6 +28,12 @@ class ScriptedCuda:
         self.made += nbytes > 0
         self.level += nbytes
         self.peak = max(self.peak, self.level)
+
+    def hold(self, device, nbytes):
+        block = Block()
+        self.allocate(nbytes)
+        weakref.finalize(block, self.allocate, -nbytes)
+        return block
 
     def is_available(self):
         return self.available
@@ -73,7 +85,7 @@ class ScriptedCuda:
 
 def opened(cuda, argument="", exercise=None):
     backend = open_backend(argument, cuda)
-    return Cuda(backend._index, cuda, exercise or (lambda device, dtype: None))
+    return Cuda(backend._index, cuda, exercise or (lambda device, dtype: None), cuda.hold)
 
 
 def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():
@@ -115,7 +127,20 @@ def test_priming_exercises_each_type_and_reports_what_stays():
         ("cuda:0", torch.float16),
         ("cuda:0", torch.bfloat16),
     ]
-    assert cuda.calls[-1] == "synchronize(0)"
+    assert cuda.calls[:2] == ["init", "synchronize(0)"]
+
+
+def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
+    cuda = ScriptedCuda()
+    cuda.reset_peak_memory_stats = lambda index: None
+    cuda.allocate(100)
+    cuda.allocate(-100)
+    with pytest.raises(BackendUnavailable) as refused:
+        opened(cuda, "0").prime()
+    assert str(refused.value) == (
+        f"backend 'cuda' cannot measure here: on torch {torch.__version__} the peak of"
+        " requested_bytes could not be reset"
+    )
 
 
 def test_priming_passes_over_a_type_that_the_device_lacks():
@@ -223,5 +248,6 @@ def test_out_of_memory_in_other_words(error, text):
 
 
 def test_torch_cuda_has_all_that_the_stand_in_has():
-    names = {name for name in vars(ScriptedCuda) if not name.startswith("_")} - {"allocate"}
+    own = {"allocate", "hold"}
+    names = {name for name in vars(ScriptedCuda) if not name.startswith("_")} - own
     assert all(hasattr(torch.cuda, name) for name in names)

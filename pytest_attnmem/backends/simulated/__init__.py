@@ -11,6 +11,7 @@ import torch
 
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
+from ...measurement.installed_torch import missing_rules
 from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
@@ -123,14 +124,19 @@ class _Tracing:
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
     """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.
 
+    It measures nothing on a torch whose rules are unknown.
+
     Raises:
         BackendUnavailable: there is no such profile, or this torch lacks the private APIs.
     """
-    profile = find_profile(argument or DEFAULT_PROFILE, profiles)
+    profile, missing = find_profile(argument or DEFAULT_PROFILE, profiles), missing_rules()
     try:
+        if missing:
+            from .without_rules import WithoutRules
+
+            return WithoutRules(profile, missing)
         return Simulated(profile)
     except (ImportError, AttributeError) as error:
         raise BackendUnavailable(
-            f"backend 'simulated' is written for torch 2.13, and torch {torch.__version__} lacks"
-            f" what it needs: {error}"
+            f"backend 'simulated' does not run on torch {torch.__version__}: {error}"
         ) from error

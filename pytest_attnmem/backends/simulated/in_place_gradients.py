@@ -28,18 +28,22 @@ IF_UNSHARED: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
     }
 )
 
-_BEFORE_2_14: Final = {
-    ("ClampBackward0", _aten.logical_and.default): _aten.logical_and_.default,
-    ("ClampBackward0", _aten.logical_or.default): _aten.logical_or_.default,
-}
-_SINCE_2_14: Final = {
-    (f"{node}Backward{overload}", _aten.masked_fill.Scalar): _aten.masked_fill_.Scalar
-    for node, overload in (
-        *(("Maximum", 0), ("Minimum", 0), ("Fmax", 0), ("Fmin", 0)),
-        *(("Clamp", 0), ("ClampMin", 1), ("ClampMax", 1)),
-    )
-}
+_BEFORE_2_14: Final = MappingProxyType(
+    {
+        ("ClampBackward0", _aten.logical_and.default): _aten.logical_and_.default,
+        ("ClampBackward0", _aten.logical_or.default): _aten.logical_or_.default,
+    }
+)
+_SINCE_2_14: Final = MappingProxyType(
+    {
+        (f"{node}Backward{overload}", _aten.masked_fill.Scalar): _aten.masked_fill_.Scalar
+        for node, overload in (
+            *(("Maximum", 0), ("Minimum", 0), ("Fmax", 0), ("Fmin", 0)),
+            *(("Clamp", 0), ("ClampMin", 1), ("ClampMax", 1)),
+        )
+    }
+)
 #: Called on a tensor that the formula has just made: always in place.
-ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
+ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = (
     _SINCE_2_14 if minor_version(torch.__version__) >= (2, 14) else _BEFORE_2_14
 )

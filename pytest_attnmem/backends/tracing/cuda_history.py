@@ -29,7 +29,7 @@ class CudaMemoryHistory:
     """A recorder that reads the allocator's history of one device."""
 
     def __init__(self, index: int, memory: Any = torch.cuda.memory) -> None:
-        prime()
+        self._fault = prime()
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
@@ -58,7 +58,7 @@ class CudaMemoryHistory:
         devices = range(len(snapshot["device_traces"]))
         traces = [entries if index == self._index else [] for index in devices]
         shown = {**snapshot, "device_traces": traces}
-        problem = EAGER if self._compiled.noticed else None
+        problem = self._fault or (EAGER if self._compiled.noticed else None)
         return self._tensors.interval(self._tensors.delta, snapshot=shown, problem=problem)
 
     def _entries(self, snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:

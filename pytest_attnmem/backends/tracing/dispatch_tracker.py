@@ -6,14 +6,14 @@ import sys
 import traceback
 import weakref
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ...measurement.held import Held
-from ...measurement.protocol import Interval
+from ...measurement.protocol import Delta, Interval
 from ..compile_watch import CompileWatch
 from .live_tensors import LiveTensors
 from .tensor_origin import (
@@ -36,7 +36,7 @@ class Tracker:
     """
 
     def __init__(self) -> None:
-        prime()
+        self._fault = prime()
         self._mode = TrackingMode()
         self._compiled = CompileWatch()
 
@@ -51,11 +51,14 @@ class Tracker:
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._compiled.stop()
         problem = EAGER if self._compiled.noticed else None
-        return replace(self._mode.interval(), problem=problem)
+        return replace(self._mode.interval(), problem=self._fault or problem)
 
 
 #: The reason why a tracker's numbers may differ from those of the program.
 EAGER = "compiled code runs eagerly under a tracker"
+
+#: The bytes of the known program's two tensors.
+_TENSORS: Final = 8
 
 #: The operator that factories such as ``torch.tensor`` call with a tensor that they made without
 #: the dispatcher.
@@ -76,10 +79,14 @@ class TrackingMode(TorchDispatchMode):
         """Begins an interval."""
         self._tensors.begin()
 
+    @property
+    def delta(self) -> Delta:
+        """Returns the change of the live bytes since ``begin``."""
+        return self._tensors.delta
+
     def interval(self) -> Interval:
         """Returns the interval since ``begin``."""
-        delta = self._tensors.delta
-        return self._tensors.interval(delta, allocated=delta)
+        return self._tensors.interval(self.delta, allocated=self.delta)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -140,10 +147,25 @@ class TrackingMode(TorchDispatchMode):
             self._tensors.free(self._alive.pop(key)[0])
 
 
-def prime() -> None:
-    """Dispatches once: the first dispatch imports modules, whose frames would pin tensors."""
-    with torch.inference_mode(False), torch.enable_grad(), TrackingMode():
-        torch.ones(1, requires_grad=True).add(1).backward()
+def prime() -> str:
+    """Dispatches once: the first dispatch imports modules, whose frames would pin tensors.
+
+    Returns why a mode cannot follow tensors on this torch, or "": it sees a known program's two
+    tensors and their ends.
+    """
+    mode = TrackingMode()
+    mode.begin()
+    with torch.inference_mode(False), torch.enable_grad(), mode:
+        x = torch.ones(1, dtype=torch.float32, device="cpu", requires_grad=True)
+        x.add(1).backward()
+        del x
+    seen = mode.delta
+    if seen.peak >= _TENSORS and not seen.final:
+        return ""
+    return (
+        f"the dispatcher of torch {torch.__version__} shows {seen.peak} B of a program of"
+        f" {_TENSORS} B, and {seen.final} B at its end"
+    )
 
 
 def _is_plain(leaf: object) -> bool:

@@ -1,10 +1,11 @@
 import numpy
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 from pytest_attnmem.backends.cpu import Cpu
-from pytest_attnmem.backends.tracing.dispatch_tracker import Tracker
+from pytest_attnmem.backends.tracing.dispatch_tracker import Tracker, TrackingMode, prime
 from pytest_attnmem.measurement.protocol import Delta
 
 
@@ -213,3 +214,29 @@ def test_it_knows_the_tensors_alive_at_the_end():
     interval = tracked(body)
     assert [tensor.shape for _, tensor in interval.left] == [(50,)]
     assert [tensor.shape for tensor in held(interval)] == [(1000,)]
+
+
+def test_a_mode_that_misses_operators_or_frees_is_a_problem(monkeypatch):
+    shows = f"the dispatcher of torch {torch.__version__} shows"
+    with monkeypatch.context() as blind:
+        blind.setattr(TrackingMode, "_follow", lambda self, key, tensor, func: None)
+        interval = tracked(lambda: torch.ones(4))
+        assert interval.problem == f"{shows} 0 B of a program of 8 B, and 0 B at its end"
+    with monkeypatch.context() as endless:
+        endless.setattr(TrackingMode, "_free", lambda self, key: None)
+        assert tracked(lambda: None).problem.startswith(f"{shows} 16 B of a program of 8 B, and 16")
+    assert tracked(lambda: torch.ones(4)).problem is None
+
+
+def test_the_known_program_depends_on_no_state_of_the_program():
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"), torch.inference_mode():
+            assert prime() == ""
+        with FakeTensorMode():
+            assert prime() == ""
+        with torch.no_grad():
+            assert prime() == ""
+    finally:
+        torch.set_default_dtype(default)
