@@ -129,6 +129,7 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
         "retained_bytes": 0,
         "baseline_bytes": None,
         "baseline_state": "",
+        "baseline_torch": "",
         "workspace_bytes": 96,
         "allocations": 1,
         "held": [],
