@@ -7,6 +7,8 @@ import sys
 from typing import Any
 
 from ..measurement.environment import SETTINGS
+from ..measurement.kept_workspaces import are_kept
+from ..torch_releases import minor_version
 
 
 def depends_on(backend: str, device: str) -> str:
@@ -15,14 +17,15 @@ def depends_on(backend: str, device: str) -> str:
     Every built-in backend's text has torch's minor version, because kernels and libraries change
     with it: ``cpu threads2 torch2.13``, because CPU kernels keep scratch for each thread;
     ``simulated:H100 torch2.13``; for CUDA the device and its compute capability, ``cuda NVIDIA H100
-    80GB HBM3 sm90 torch2.13``. The allocator's configuration follows, if there is one.
+    80GB HBM3 sm90 torch2.13``. ``workspaces-in`` follows where a product allocates its workspace
+    and frees it, and the allocator's configuration, if there is one.
     """
     kind = backend.partition(":")[0]
     torch = sys.modules.get("torch")
     if torch is None or kind not in ("cpu", "simulated", "null", "cuda", "accelerator"):
         return backend
     version = f"torch{'.'.join(str(torch.__version__).split('.')[:2])}"
-    configured = () if kind in ("cpu", "accelerator") else _configured()
+    configured = () if kind in ("cpu", "accelerator") else (*_workspaces(torch), *_configured())
     return " ".join((backend, *_device(torch, kind, device), version, *configured))
 
 
@@ -37,6 +40,10 @@ def _device(torch: Any, kind: str, device: str) -> tuple[str, ...]:
     major, minor = torch.cuda.get_device_capability(device)
     name = () if kind == "null" else (" ".join(torch.cuda.get_device_name(device).split()),)
     return (*name, f"sm{major}{minor}")
+
+
+def _workspaces(torch: Any) -> tuple[str, ...]:
+    return () if are_kept(minor_version(str(torch.__version__))) else ("workspaces-in",)
 
 
 def _configured() -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from ..errors import FormulaError
 from ..formulas import syntax_tree
 from ..formulas.formula import parse_formula
 from ..formulas.syntax_tree import Node
+from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
+from ..units import format_size
 from . import held_table
 from .verdict import Outcome, Verdict
 
@@ -34,6 +36,7 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
         if budget.text or values:
             lines.append("  budget    " + "   ".join(str(part) for part in parts if str(part)))
         lines += _growth_lines(verdict, budget.text, shape)
+        lines += _workspace_lines(budget.metric, measurement)
     if measurement is not None and listed:
         at_end = budget is not None and budget.metric == "retained"
         lines += held_table.lines(measurement.held, "end" if at_end else "peak", verdict.more)
@@ -56,6 +59,17 @@ def _growth_lines(verdict: Verdict, budget: str, shape: AttentionShape) -> Itera
             degree = syntax_tree.degree(_in_given_symbols(budget, shape), symbol)
             if polynomial is not None:
                 yield f"  grows     as {polynomial}; the budget as {_power(symbol, degree)}"
+
+
+def _workspace_lines(metric: str, measurement: Measurement | None) -> Iterator[str]:
+    """Yields a line for each library whose workspace is a part of the peak."""
+    if metric in ("peak", "allocated") and measurement is not None:
+        for tensor in measurement.held:
+            if tensor.workspace:
+                yield (
+                    f"  of which  {format_size(tensor.nbytes)} {tensor.op}, which PyTorch 2.15"
+                    " allocates at each product; --attnmem-workspaces out leaves it out"
+                )
 
 
 def _in_given_symbols(budget: str, shape: AttentionShape) -> Node:

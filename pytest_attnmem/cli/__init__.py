@@ -6,12 +6,14 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from io import TextIOWrapper
 from types import ModuleType
 from typing import Final, Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError, BudgetError
+from ..measurement.kept_workspaces import kept_workspaces
 from ..units import excerpt
 from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
 
@@ -54,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         _check_values(arguments)
-        code = int(arguments.execute(arguments))
+        # A user's program runs as it would without us; all other commands list workspaces apart.
+        with nullcontext() if arguments.command == "run" else kept_workspaces():
+            code = int(arguments.execute(arguments))
         sys.stdout.flush()
         return code
     except AttnMemError as error:

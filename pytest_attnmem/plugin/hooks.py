@@ -102,16 +102,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks every measured test, so that ``-m attnmem`` selects it."""
-    settings = config.stash[SESSION].settings
-    for item in items:
-        if is_measured(item, settings):
-            item.add_marker(SELECTING)
+    session = config.stash[SESSION]
+    measured = [item for item in items if is_measured(item, session.settings)]
+    for item in measured:
+        item.add_marker(SELECTING)
+    if measured:
+        session.begin()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Restores the garbage collector."""
+    """Restores the environment and the garbage collector."""
     if SESSION in config.stash:
-        config.stash[SESSION].collector.unfreeze()
+        config.stash[SESSION].end()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

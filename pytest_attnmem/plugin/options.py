@@ -15,6 +15,7 @@ import pytest
 from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
 from ..report import KINDS, option_help
+from .option_paths import directory, file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -119,6 +120,15 @@ class Settings:
             choices=("auto", "all", "off"),
         ),
     )
+    workspaces: str = field(
+        default="out",
+        metadata=_option(
+            "choice",
+            "leave the workspaces of matrix products out of budgets, or count them in",
+            choices=("in", "out"),
+        ),
+    )
+    """``out`` makes PyTorch 2.15 keep workspaces outside windows, as versions before it do."""
     disable: bool = field(
         default=False, metadata=_option("flag", "measure and enforce nothing; markers stay valid")
     )
@@ -244,9 +254,9 @@ def _value(config: pytest.Config, option: Option) -> Any:
         if option.kind in ("path", "directory") and "\0" in value:
             raise ValueError("embedded null byte")
         if option.kind == "path":
-            return _file(base / value, source)
+            return file(base / value, source)
         if option.kind == "directory":
-            return _directory(base / value, source)
+            return directory(base / value, source)
     except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
         why = getattr(error, "strerror", None) or error
         raise AttnMemError(f"{source}: {why}: {value!r:.80}") from error
@@ -279,22 +289,3 @@ def _ini(config: pytest.Config, option: Option) -> Any:
         return config.getini(f"attnmem_{option.name}")
     except (TypeError, ValueError, pytest.UsageError) as error:
         raise AttnMemError(f"attnmem_{option.name}: {error}") from error
-
-
-def _directory(path: Path, source: str) -> Path:
-    if path.exists() and not path.is_dir():
-        raise AttnMemError(f"{source}: {path} is a file; name a directory")
-    above = next(parent for parent in (path, *path.parents) if parent.exists())
-    if not (above.is_dir() and os.access(above, os.W_OK)):
-        raise AttnMemError(f"{source}: {above} cannot be written to; name another directory")
-    return path
-
-
-def _file(path: Path, source: str) -> Path:
-    if path.is_dir():
-        raise AttnMemError(f"{source}: {path} is a directory; name a file in it")
-    if path.suffix == ".py":  # most likely a test that was meant to be run
-        raise AttnMemError(f"{source}: {path.name} would be overwritten; give a file to write")
-    if not path.parent.is_dir():
-        raise AttnMemError(f"{source}: there is no directory {path.parent}; create it first")
-    return path

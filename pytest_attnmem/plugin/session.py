@@ -6,13 +6,14 @@ Every session imports this module, so heavy imports wait until a budget needs th
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.garbage import GarbageFreezer
+from ..measurement.kept_workspaces import kept_workspaces
 from ..report import render, write
 from .row_transport import RowTexts
 
@@ -45,7 +46,18 @@ class Session:
         """The baseline, if the session has one."""
         self.openers = openers
         """The openers of backends that plugins add."""
+        self._switches = ExitStack()
         self._backends: dict[str, PrimedBackend | BackendUnavailable] = {}
+
+    def begin(self) -> None:
+        """Prepares the process for measured tests, before the first of them runs."""
+        if self.settings.workspaces == "out" and not self.settings.disable:
+            self._switches.enter_context(kept_workspaces())
+
+    def end(self) -> None:
+        """Restores the environment and the garbage collector."""
+        self._switches.close()
+        self.collector.unfreeze()
 
     @property
     def records(self) -> list[Record]:

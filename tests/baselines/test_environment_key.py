@@ -19,6 +19,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = SimpleNamespace(
         get_device_name=names.__getitem__, get_device_capability=capabilities.__getitem__
     )
+    monkeypatch.setenv("TORCH_CUBLAS_WORKSPACE_CACHE", "1")
     monkeypatch.setitem(
         sys.modules,
         "torch",
@@ -77,3 +78,21 @@ def test_the_allocators_configuration_counts_where_there_is_one(
 def test_without_torch_the_backend_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     assert depends_on("cpu", "cpu") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("version", "backend", "environment"),
+    [
+        ("2.15.0", "simulated:H100", "simulated:H100 torch2.15 workspaces-in"),
+        ("2.15.0", "null:H100", "null:H100 sm90 torch2.15 workspaces-in"),
+        ("2.15.0", "cpu", "cpu threads2 torch2.15"),
+        ("2.14.1", "simulated:H100", "simulated:H100 torch2.14"),
+    ],
+)
+@pytest.mark.usefixtures("torch")
+def test_workspaces_in_the_window_are_another_environment(
+    monkeypatch: pytest.MonkeyPatch, version: str, backend: str, environment: str
+) -> None:
+    monkeypatch.delenv("TORCH_CUBLAS_WORKSPACE_CACHE")
+    monkeypatch.setattr(sys.modules["torch"], "__version__", version)
+    assert depends_on(backend, "cuda:0") == environment

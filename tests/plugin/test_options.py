@@ -27,6 +27,7 @@ VALUES = {
     "default": ("1 KiB", parse(("1 KiB",), {}), "2*N", parse(("2*N",), {})),
     "strict": ("true", True, "false", False),
     "explain": ("off", "off", "all", "all"),
+    "workspaces": ("in", "in", "out", "out"),
     "disable": ("true", True, "false", False),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ...measurement.kept_workspaces import are_kept
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 
@@ -15,8 +16,6 @@ CUBLAS: Final = "cuBLAS"
 CUBLASLT: Final = "cuBLASLt"
 
 _PAIRS = re.compile(r":(\d+):(\d+)")
-#: The first version that allocates and frees the workspace of each product (pytorch#194311).
-_EAGER: Final[Version] = (2, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def workspaces(profile: DeviceProfile, version: Version, environ: Mapping[str, s
     workspaces, as versions before it do; a kept workspace serves both libraries unless
     ``TORCH_CUBLASLT_UNIFIED_WORKSPACE=0``.
     """
-    kept = version < _EAGER or environ.get("TORCH_CUBLAS_WORKSPACE_CACHE") == "1"
+    kept = are_kept(version, environ)
     pairs = _PAIRS.findall(environ.get("CUBLAS_WORKSPACE_CONFIG", ""))
     cublas = 32 << 20 if profile.compute_capability[0] in (9, 10, 12) else 8_519_680
     if pairs:

@@ -14,12 +14,19 @@ from typing import Any
 
 import torch
 
-from ...measurement.held import Held
+from ...measurement.held import SCRATCH_SUFFIX, Held
+from ...measurement.kept_workspaces import are_kept
 from ...measurement.protocol import Interval
+from ...torch_releases import minor_version
 from ..compile_watch import CompileWatch
 from .dispatch_tracker import EAGER, LIFT, TrackingMode, prime
 from .live_tensors import LiveTensors
 from .tensor_origin import user_frame
+
+#: The operators that a library computes in a workspace.
+_PRODUCTS = frozenset(
+    {"mm", "addmm", "addmm_activation", "bmm", "baddbmm", "mv", "addmv", "dot", "vdot"}
+)
 
 #: Private, and new in torch 2.11; where one is missing, the tracker is used instead.
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
@@ -85,6 +92,7 @@ class _LabellingMode(TrackingMode):
     def __init__(self, memory: Any) -> None:
         super().__init__()
         self._memory = memory
+        self._workspaces = _workspaces()
         self._calls: list[Held] = []
         self._outputs: dict[tuple[str, int], tuple[int, Held]] = {}
 
@@ -116,9 +124,22 @@ class _LabellingMode(TrackingMode):
         if output is not None:
             return replace(self.known(*output), nbytes=size)
         if call.isdecimal() and int(call) < len(self._calls):
-            return replace(self._calls[int(call)], nbytes=size)
+            by, library = self._calls[int(call)], self._workspaces.get(size, "")
+            if library and by.op.removesuffix(SCRATCH_SUFFIX) in _PRODUCTS:
+                return Held.of_workspace(size, library, by.where, by.function, by.module, by.role)
+            return replace(by, nbytes=size)
         frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
         return Held(size, (), "", "(not by an operator)", *user_frame(frames))
+
+
+def _workspaces() -> Mapping[int, str]:
+    """Returns the library by the size of the workspace that each of its calls allocates."""
+    if are_kept(minor_version(torch.__version__)):
+        return {}
+    return {
+        torch._C._cuda_getCublasLtWorkspaceSize(): "cuBLASLt",
+        torch._C._cuda_getCublasWorkspaceSize(): "cuBLAS",
+    }
 
 
 def _label(held: Held) -> str:
