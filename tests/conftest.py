@@ -32,7 +32,10 @@ for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
 
 # Hypothesis warns at its import if it finds no reference to the module ``random``: it sees none of
 # frozen objects, and all objects are frozen below.
-importlib.import_module("hypothesis")
+hypothesis = importlib.import_module("hypothesis")
+# A deadline would assert a time, which a busy machine does not keep.
+hypothesis.settings.register_profile("attnmem", deadline=None)
+hypothesis.settings.load_profile("attnmem")
 
 
 @pytest.fixture(scope="session", autouse=True)
