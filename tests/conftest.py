@@ -92,10 +92,17 @@ def simulation_imported():
 
 
 @pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Without a loop scope, pytest-asyncio warns; a file that sets it is refused on pytest 8.0."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-o asyncio_default_fixture_loop_scope=function")
+    return pytester
+
+
+@pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on the CPU."""
     monkeypatch.setenv("COLUMNS", "200")
-    return Suite(pytester, {"asyncio_default_fixture_loop_scope": "function"})
+    return Suite(pytester)
 
 
 @pytest.fixture
