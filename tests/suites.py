@@ -11,7 +11,7 @@ import pytest
 _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
 
 #: The plugins that a suite does without.
-PLUGINS = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+PLUGINS = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:randomly")
 
 
 @dataclass
