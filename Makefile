@@ -12,13 +12,13 @@ NOX       := nox@2026.10.20
 
 # uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
 ifneq ($(shell command -v uv),)
-venv    = uv venv --quiet --clear --python $(PYTHON) $(1)
+venv    = uv venv --quiet --allow-existing --python $(PYTHON) $(1)
 install = uv pip install --quiet --python $(1)
 ifneq ($(PIP_FIND_LINKS),)
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 endif
 else
-venv    = $(PYTHON) -m venv --clear $(1)
+venv    = $(PYTHON) -m venv $(1)
 install = $(1)/bin/python -m pip install --quiet
 endif
 
