@@ -89,11 +89,12 @@ def core(session: nox.Session, torch: str, pytest: str) -> None:
 @nox.session(python=PYTHONS[0], tags=["main"])
 def floors(session: nox.Session) -> None:
     """The core on the oldest version that each requirement allows."""
-    pytest = PYTESTS[0]
-    session.install(f"torch=={TORCHES[0]}")
-    session.install("--resolution=lowest-direct", "--editable", ".[torch,plot]")
-    session.install(f"pytest=={pytest}", "--editable", ".[test]")
-    run(session, pytest, *CORE, *SIMULATED)
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    extras = project["optional-dependencies"]
+    required = [*project["dependencies"], *extras["torch"], *extras["plot"]]
+    lowest = [requirement.replace(">=", "==") for requirement in required]
+    session.install(*lowest, "--editable", ".[test]")
+    run(session, PYTESTS[0], *CORE, *SIMULATED)
 
 
 @nox.session(python="3.11", tags=["main"])
@@ -102,6 +103,7 @@ def plugins(session: nox.Session) -> None:
     more = ("pytest-cov", "pytest-randomly")
     session.install(f"torch=={TORCHES[0]}")
     session.install("--upgrade", "--editable", ".[test]", *more, "torch<2.14")
+    session.env["COVERAGE_FILE"] = os.path.join(session.create_tmp(), "coverage")
     active = ("--cov=pytest_attnmem", "--cov-report=", "--timeout=300")
     run(session, "", *active, *CORE, *SIMULATED)
     session.run("python", "-m", "pytest", "examples", "--attnmem-strict", *active)

@@ -30,7 +30,10 @@ for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
 
 # Hypothesis warns at its import if it finds no reference to the module ``random``: it sees none of
 # frozen objects, and all objects are frozen below.
-importlib.import_module("hypothesis")
+hypothesis = importlib.import_module("hypothesis")
+# A test has all the time that a busy machine needs.
+hypothesis.settings.register_profile("untimed", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
