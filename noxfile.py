@@ -103,7 +103,7 @@ def plugins(session: nox.Session) -> None:
     more = ("pytest-cov", "pytest-randomly")
     session.install(f"torch=={TORCHES[0]}")
     session.install("--upgrade", "--editable", ".[test]", *more, "torch<2.14")
-    session.env["COVERAGE_FILE"] = os.path.join(session.create_tmp(), "coverage")
+    session.env["COVERAGE_FILE"] = os.path.join(session.virtualenv.location, "coverage")
     active = ("--cov=pytest_attnmem", "--cov-report=", "--timeout=300")
     run(session, "", *active, *CORE, *SIMULATED)
     session.run("python", "-m", "pytest", "examples", "--attnmem-strict", *active)
