@@ -88,6 +88,7 @@ def session(folder: Path, file: str, variant: str, backend: str, *options: str) 
                 "-s",
                 "-p", "no:cacheprovider",
                 "-p", "no:hypothesispytest",
+                "-p", "no:asyncio",
                 "--import-mode=importlib",
                 f"--attnmem-backend={backend}",
                 "--attnmem-json=rows.json",
