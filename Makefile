@@ -2,11 +2,30 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-
-NULL   := .venv-null
 DEMO   := build/demo
 
-.PHONY: demo test test-null lint bench record accuracy clean
+# torch without CUDA, of the tests; and with CUDA, of the null device, as in `make record TORCH=2.15.0`.
+CPU_TORCH := 2.13.0
+TORCH     ?= 2.13.0
+NULL      := .venv-null-$(TORCH)
+NOX       := nox@2026.10.20
+
+# uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
+ifneq ($(shell command -v uv),)
+venv    = uv venv --quiet --allow-existing --python $(PYTHON) $(1)
+install = uv pip install --quiet --python $(1)
+ifneq ($(PIP_FIND_LINKS),)
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+endif
+else
+venv    = $(PYTHON) -m venv $(1)
+install = $(1)/bin/python -m pip install --quiet
+endif
+
+# With bytecode, or each of the processes that tests start would compile everything anew.
+export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: demo test install-null test-null lint matrix bench record accuracy clean
 .DELETE_ON_ERROR:
 
 # The examples' table; and in build/demo the page of it, and the documents' report and figures.
@@ -23,15 +42,20 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/figures.py $(DEMO)
 	@echo "written: $$(ls $(DEMO) | tr '\n' ' ')"
 
-# A file to a worker at a time, or each worker would make the costly fixtures of it anew; and with
-# bytecode, or each of the processes that tests start would compile everything anew.
-test: export PYTHONDONTWRITEBYTECODE =
+# A file to a worker at a time, or each worker would make the costly fixtures of it anew.
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
+install-null: $(NULL)/installed
+
 test-null: $(NULL)/installed
 	$(NULL)/bin/python -m pytest tests/null tests/verdicts/*_on_null.py -n auto
+
+# Python × torch × pytest, and the plugins: `make matrix CELLS="--tags main"` runs some of the cells.
+matrix:
+	@command -v uv > /dev/null || { echo "make matrix needs uv: pip install uv" >&2; exit 1; }
+	uv tool run $(NOX) $(CELLS)
 
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed
@@ -44,7 +68,7 @@ accuracy: $(VENV)/installed
 
 # Timings are for reading, and never asserted.
 bench: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/reports.py
@@ -56,17 +80,17 @@ lint: $(VENV)/installed
 
 # torch comes first and by exact version: a range would take the build with several GB of CUDA libraries.
 $(VENV)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint]'
+	$(call venv,$(VENV))
+	$(call install,$(VENV)) "torch==$(CPU_TORCH)"
+	$(call install,$(VENV)) --constraint constraints.txt --editable '.[test,lint]'
 	touch $@
 
 # === takes the build of PyPI, with CUDA, and none with a local version such as 2.13.0+cpu.
 $(NULL)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(NULL)
-	$(NULL)/bin/python -m pip install --quiet "$$(sed -n 's/^torch==/torch===/p' constraints.txt)"
-	$(NULL)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test-null]'
+	$(call venv,$(NULL))
+	$(call install,$(NULL)) "torch===$(TORCH)"
+	$(call install,$(NULL)) --constraint constraints.txt --editable '.[test-null]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(NULL)
+	rm -rf $(VENV) .venv-null* .nox

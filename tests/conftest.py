@@ -33,9 +33,9 @@ for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
 # Hypothesis warns at its import if it finds no reference to the module ``random``: it sees none of
 # frozen objects, and all objects are frozen below.
 hypothesis = importlib.import_module("hypothesis")
-# A deadline would assert a time, which a busy machine does not keep.
-hypothesis.settings.register_profile("attnmem", deadline=None)
-hypothesis.settings.load_profile("attnmem")
+# A test has all the time that a busy machine needs.
+hypothesis.settings.register_profile("untimed", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -134,6 +134,13 @@ def pytest_sessionfinish() -> None:
 def simulation_imported():
     """Import what PyTorch needs for fakes before pytester notes the modules that it keeps."""
     importlib.import_module("pytest_attnmem.backends.registry").open_backend("simulated")
+
+
+@pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Without a loop scope, pytest-asyncio warns; a file that sets it is refused on pytest 8.0."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-o asyncio_default_fixture_loop_scope=function")
+    return pytester
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
 
 #: The plugins that a suite does without.
-PLUGINS = ("-pno:cacheprovider", "-pno:hypothesispytest")
+PLUGINS = ("-pno:cacheprovider", "-pno:hypothesispytest", "-pno:randomly")
 
 #: By whether a suite has ``async`` tests. Importing their plugins, with the event loops of two
 #: libraries, takes a worker of pytest-xdist as long as the rest of its start.

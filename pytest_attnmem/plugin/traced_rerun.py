@@ -144,9 +144,10 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
     swallowed: list[BaseException] = []
     properties = [*item.user_properties]
     with pytest.MonkeyPatch.context() as patch, _quiet(item):
-        if hasattr(item, "addSubTest"):
-            patch.setitem(vars(item), "addSubTest", lambda *_: None)
+        if hasattr(item, "_excinfo"):
             patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
+        if hasattr(item, "addSubTest"):  # from pytest 9 on
+            patch.setitem(vars(item), "addSubTest", lambda *_: None)
         if subtests := getattr(item, "funcargs", {}).get("subtests"):
             patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
         try:

@@ -52,7 +52,7 @@ def render_table(summary: Summary) -> list[str]:
     table = tabulate(
         [[*line, cells.outcome(row)] for line, row in zip(lines, rows, strict=True)],
         headers=[*headers, "outcome"],
-        colalign=[*align, "left"],
+        colalign=[*align, "left"] if lines else None,  # tabulate 0.9 aligns no missing columns
         disable_numparse=True,
     )
     return [*table.splitlines(), "", *_notes(summary)]

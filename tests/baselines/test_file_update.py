@@ -146,12 +146,13 @@ def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 
 step, when = sys.argv[2], sys.argv[3]
-original = getattr(os, step)
+owner = Path if step == "unlink" else os  # filelock calls os.unlink too
+original = getattr(owner, step)
 def dying(*args, **kwargs):
     if when == "after":
         original(*args, **kwargs)
     die()
-setattr(os, step, dying)
+setattr(owner, step, dying)
 update(Path(sys.argv[1]), lambda before: {**before, Key("new", "", "peak", "cpu"): Entry(1)})
 """
 

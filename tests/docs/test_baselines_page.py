@@ -60,7 +60,6 @@ def session(pytester: pytest.Pytester, *options: str) -> list[str]:
 def test_what_the_page_shows_happens(pytester: pytest.Pytester) -> None:
     imports = "import pytest\nfrom attn import attention\n\n"
     test = "\n".join(blocks("python")[0])
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.syspathinsert()
     pytester.makepyfile(attn=BEFORE, test_attn=f"{imports}{test}\n{TRAINING}")
     path = pytester.path / "attnmem-baseline.json"

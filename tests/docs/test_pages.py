@@ -41,7 +41,6 @@ def cells(lines):
 @pytest.fixture
 def suite(pytester):
     pytester.makepyfile(attn=blocks("python")[0])
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.syspathinsert()
     return pytester
 

@@ -127,7 +127,6 @@ def test_each_section_can_be_reached(link):
 
 def test_the_tests_that_are_shown_pass(pytester):
     shown = [block for language, block in BLOCKS if language == "python"]
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
     pytester.makepyfile(ARITHMETIC + "\n\n".join(shown))
     result = pytester.runpytest("--attnmem-strict")
     result.assert_outcomes(passed=2)
@@ -135,6 +134,6 @@ def test_the_tests_that_are_shown_pass(pytester):
 
 def test_the_ini_file_that_is_shown_is_accepted(pytester):
     (shown,) = (block for language, block in BLOCKS if language == "ini")
-    pytester.makeini(shown + "asyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(shown)
     pytester.makepyfile(ARITHMETIC + "def test_nothing(): pass")
     pytester.runpytest().assert_outcomes(passed=1)

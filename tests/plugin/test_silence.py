@@ -40,7 +40,11 @@ def test_the_output_is_the_same_as_without_the_plugin(suite, arguments):
     assert with_it.result.ret == without.result.ret
 
 
-def test_importing_the_plugin_and_running_an_unmarked_suite_imports_nothing_heavy(suite):
+def test_importing_the_plugin_and_running_an_unmarked_suite_imports_nothing_heavy(
+    suite, monkeypatch
+):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # a setting of pytest-asyncio
     suite.write("""
 import sys
 
@@ -59,7 +63,7 @@ def teardown_module(): print("after:", sorted(HEAVY & set(sys.modules)))
     assert loaded.stdout == "[]\n"
     only = ["-p", "no:cacheprovider", "-p", "attnmem", "-s", "-q"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *only, "--disable-plugin-autoload"],
+        [sys.executable, "-m", "pytest", *only],
         cwd=suite.path,
         capture_output=True,
         text=True,

@@ -41,14 +41,16 @@ NEEDED = "needs torch, which is not installed; pip install torch"
 
 
 @pytest.fixture
-def run(suite):
+def run(suite, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # a setting of pytest-asyncio
     suite.write(NO_TORCH, "conftest.py")
     suite.write(SUITE)
 
     def runner(*arguments):
         command = [sys.executable, "-m", "pytest", "-p", "attnmem", "-p", "no:cacheprovider", "-rA"]
         return subprocess.run(
-            [*command, "--disable-plugin-autoload", *arguments],
+            [*command, *arguments],
             cwd=suite.path,
             capture_output=True,
             text=True,

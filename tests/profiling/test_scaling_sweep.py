@@ -141,7 +141,7 @@ def test_the_csv_has_a_line_a_length_and_says_where_memory_ran_out(tmp_path):
 
 def test_the_csv_reads_back(tmp_path, rows):
     save_csv(rows, str(tmp_path / "rows.csv"))
-    with open(tmp_path / "rows.csv", newline="") as file:
+    with open(tmp_path / "rows.csv", encoding="utf-8", newline="") as file:
         read = [*csv.DictReader(file)]
     assert read == [{name: str(size) for name, size in row.columns().items()} for row in rows]
 

@@ -41,9 +41,7 @@ def run(backend: str, chosen: Mapping[str, Pair] | None = None) -> Endings:
     gc.unfreeze()  # or the sessions leave freezing to those before them, and visit all their tests
     with tempfile.TemporaryDirectory(prefix="zoo-") as made, _threads(1):
         folder = Path(made).resolve()
-        (folder / "pytest.ini").write_text(
-            "[pytest]\nasyncio_default_fixture_loop_scope=function\n"
-        )
+        (folder / "pytest.ini").write_text("[pytest]\n")
         tests = [(gate, test(one, gate)) for one in chosen.values() for gate in one.gates]
         for file, baseline in (("test_gates.py", False), ("test_baseline.py", True)):
             mine = [text for gate, text in tests if (gate == "baseline") is baseline]
@@ -91,6 +89,7 @@ def session(folder: Path, file: str, variant: str, backend: str, *options: str) 
                 "-p", "no:cacheprovider",
                 "-p", "no:hypothesispytest",
                 "-p", "no:unraisableexception",  # each session would collect all garbage five times
+                "-p", "no:asyncio",
                 "--import-mode=importlib",
                 f"--attnmem-backend={backend}",
                 "--attnmem-json=rows.json",

@@ -5,7 +5,8 @@ The columns are the fields of a JSON result that have one value each, in its ord
 
 A spreadsheet computes a cell that begins with ``=``, ``+``, ``-`` or ``@``, and a node id may hold
 any text. So a text that begins with one of these, or with an apostrophe, gets an apostrophe in
-front; a reader that removes it has the original text. Numbers never get one.
+front; a reader that removes it has the original text. Numbers never get one. A NUL, which Python
+3.10 cannot write, is ␀.
 """
 
 from __future__ import annotations
@@ -53,5 +54,5 @@ def _cell(value: object) -> str:
         return value.value
     if isinstance(value, Mapping):
         value = " ".join(f"{name}={size}" for name, size in value.items())
-    text = str(value)
+    text = str(value).replace("\0", "␀")
     return f"'{text}" if text.startswith(_COMPUTED) else text
