@@ -147,6 +147,8 @@ def pytester(pytester, monkeypatch):
 def suite(pytester, monkeypatch):
     """A suite on the CPU."""
     monkeypatch.setenv("COLUMNS", "200")
+    # A suite says itself if it needs pytest-asyncio.
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     return Suite(pytester)
 
 

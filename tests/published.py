@@ -168,7 +168,7 @@ def _chosen(capability, dtype="float16", d=64, mask=False, kv_heads=4) -> str:
 
     query, key = described(4), described(kv_heads)
     given = Described((512, 512), (512, 1), dtype) if mask else None
-    asked = SdpParams(query, key, key, capability, given, enable_gqa=kv_heads < 4)
+    asked = SdpParams(query, key, key, capability, (2, 13), given, enable_gqa=kv_heads < 4)
     return select_backend(asked).backend or "none"
 
 

@@ -78,7 +78,7 @@ def test_every_module_is_imported_without_what_only_posix_has_and_on_any_platfor
 
 def test_a_marked_suite_runs_without_what_only_posix_has(suite, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS")  # a setting of pytest-asyncio
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
     suite.write(SUITE)
     main = "import pytest; sys.exit(pytest.main(['-p', 'attnmem', '-p', 'no:cacheprovider', {}]))"
     first = run(AS_ON_WINDOWS, main.format("'--attnmem-update=all'"))

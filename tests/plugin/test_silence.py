@@ -44,7 +44,7 @@ def test_importing_the_plugin_and_running_an_unmarked_suite_imports_nothing_heav
     suite, monkeypatch
 ):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS")  # a setting of pytest-asyncio
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
     suite.write("""
 import sys
 

@@ -43,7 +43,7 @@ NEEDED = "needs torch, which is not installed; pip install torch"
 @pytest.fixture
 def run(suite, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS")  # a setting of pytest-asyncio
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
     suite.write(NO_TORCH, "conftest.py")
     suite.write(SUITE)
 

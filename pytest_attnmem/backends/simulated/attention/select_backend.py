@@ -24,8 +24,7 @@ NO_BACKEND: Final = (
 )
 _OFF: Final = "switched off"
 
-#: The first versions whose cuDNN takes wide heads, and whose efficient attention takes groups.
-_WIDE_CUDNN: Final = (2, 14)
+#: The first version whose efficient attention takes groups.
 _GROUPED_EFFICIENT: Final = (2, 14)
 
 
@@ -154,20 +153,20 @@ def _cudnn_shapes(params: SdpParams) -> str | None:
         return f"head dims {d} and {dv}: need multiples of 8, at most {limit}"
     if columns == 1:
         return "there is only one key"
+    if rows == 1 and params.version == (2, 14) and params.capability[0] == 10:
+        return "there is only one query, on Blackwell"
     return "there is only one query, with dropout" if rows == 1 and params.dropout_p else None
 
 
 def _cudnn_head_dim(params: SdpParams, d: int, dv: int) -> int:
     """Returns the largest head dim that cuDNN takes in a call with head dims ``d`` and ``dv``."""
     hopper, blackwell = params.capability == (9, 0), params.capability[0] == 10
-    if params.version < _WIDE_CUDNN:
-        if blackwell and (d, dv) == (192, 128):
-            return 192
-        return 256 if hopper else 128
-    if not (hopper or blackwell):
-        return 128
-    wide = not params.trains or (d, dv) in ((192, 128), (256, 256))
-    return 256 if wide else 128
+    if (hopper or blackwell) and params.version >= (2, 14):
+        wide = not params.trains or (d, dv) in ((192, 128), (256, 256))
+        return 256 if wide else 128
+    if blackwell and (d, dv) == (192, 128):
+        return 192
+    return 256 if hopper else 128
 
 
 def _efficient_groups(params: SdpParams) -> str | None:
