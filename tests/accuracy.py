@@ -1,4 +1,8 @@
-"""Write ``docs/accuracy.md``: ``python tests/accuracy.py``. A test checks that it is current."""
+"""Write ``docs/accuracy.md``: ``python tests/accuracy.py``. A test checks that it is current.
+
+The script replays the recordings of the installed version of PyTorch; the tests hold the others to
+theirs, each on its own version.
+"""
 
 import sys
 import warnings
@@ -10,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # for a test that imports this
 
 import published
 from known_gaps import AT_FIRST, GAPS
-from replays import KINDS, Peaks, quick_collections, read, recorded, replay, workloads
+from recordings import INSTALLED, VERSIONS, read
+from replays import KINDS, Peaks, quick_collections, recorded, replay, workloads
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 
@@ -20,21 +25,28 @@ TEXT = Path(__file__).parent / "data" / "accuracy.md"
 
 Found = dict[str, dict[str, tuple[Peaks, Peaks]]]
 """Workload → device → recorded and simulated."""
+Versions = dict[str, Found]
+"""Version of PyTorch → its workloads."""
 
 
-def page(compared: Callable[[str], Found]) -> str:
-    """The whole text; ``compared`` is asked for both sets of workloads."""
+def page(compared: Callable[[str, str], Found]) -> str:
+    """The whole text; ``compared`` is asked for both sets of workloads on each version."""
     with warnings.catch_warnings(), quick_collections():
         warnings.simplefilter("ignore")
         return TEXT.read_text("utf-8").format(
-            **_compared(compared("workloads"), compared("workloads_held_out")),
+            **_compared(
+                {version: compared("workloads", version) for version in VERSIONS},
+                {version: compared("workloads_held_out", version) for version in VERSIONS},
+            ),
             **_published(),
             **_counted(),
         )
 
 
-def replayed(name: str) -> Found:
-    """All of a set, run again."""
+def replayed(name: str, version: str) -> Found:
+    """All of a set, run again on the installed version."""
+    if version != INSTALLED:
+        return claimed(name, version)
     run = workloads(name)
     return {
         workload: {device: (peaks, replay(run[workload], device)) for device, peaks in on.items()}
@@ -42,33 +54,35 @@ def replayed(name: str) -> Found:
     }
 
 
-def claimed(name: str) -> Found:
+def claimed(name: str, version: str) -> Found:
     """Returns the peaks that tests claim for each workload: exact, or with a known gap."""
     return {
         workload: {
             device: (peaks, Peaks(0, 0, 0, GAPS[workload].problem) if workload in GAPS else peaks)
             for device, peaks in on.items()
         }
-        for workload, on in recorded(name.replace("_", "-")).items()
+        for workload, on in recorded(name.replace("_", "-"), version).items()
     }
 
 
-def _compared(told: Found, held: Found) -> dict[str, str]:
-    total = sum(map(len, held.values()))
-    missed = sum(len(on) for name, on in held.items() if name in AT_FIRST)
+def _compared(told: Versions, held: Versions) -> dict[str, str]:
+    first = held[VERSIONS[0]]
+    total = sum(map(len, first.values()))
+    missed = sum(len(on) for name, on in first.items() if name in AT_FIRST)
+    releases = [read("workloads", version)["torch"] for version in VERSIONS]
     return {
-        "torch": read("workloads")["torch"],
+        "torch": f"{', '.join(releases[:-1])} and {releases[-1]}",
         "short": "\n".join(
             [
-                _row("", "recordings", "no answer", "median error", "largest", "of requested"),
-                _row(*["---"] * 6),
-                _summary("workloads", told),
-                _summary("held out, at present", held),
+                _row("torch", "", "recordings", "no answer", "median", "largest", "of requested"),
+                _row(*["---"] * 7),
+                *(_summary(version, "workloads", told[version]) for version in VERSIONS),
+                *(_summary(version, "held out, at present", held[version]) for version in VERSIONS),
             ]
         ),
         "workloads": _table(told),
         "held_out": _table(held),
-        "held_out_count": str(len(held)),
+        "held_out_count": str(len(first)),
         "first": f"{total - missed} of {total} recordings",
         "missed": f"{missed} recordings",
         "missed_workloads": str(len(AT_FIRST)),
@@ -77,30 +91,40 @@ def _compared(told: Found, held: Found) -> dict[str, str]:
     }
 
 
-def _summary(what: str, found: Found) -> str:
+def _summary(version: str, what: str, found: Found) -> str:
     pairs = [pair for on in found.values() for pair in on.values()]
     known = [(real, ours) for real, ours in pairs if not ours.problem]
     errors = [max(map(abs, ours.less(real))) for real, ours in known]
     share = max(abs(ours.requested - real.requested) / real.requested for real, ours in known)
-    return (
-        f"| {what} | {len(pairs)} | {len(pairs) - len(known)} | {median(errors):.0f} B |"
-        f" {max(errors)} B | {share:.2%} |"
-    )
+    typical = f"{median(errors):.0f} B"
+    counts = (len(pairs), len(pairs) - len(known))
+    return _row(version, what, *counts, typical, f"{max(errors)} B", f"{share:.2%}")
 
 
-def _table(found: Found) -> str:
-    devices = [*dict.fromkeys(device for on in found.values() for device in on)]
-    lines = [_row("workload", *KINDS, *devices), _row(*["---"] * (4 + len(devices)))]
-    for name, on in found.items():
+def _table(found: Versions) -> str:
+    """A row for each workload, a column for each version, with all of its devices."""
+    newest = found[VERSIONS[-1]]
+    lines = [_row("workload", *KINDS, *found), _row(*["---"] * (4 + len(found)))]
+    for name, on in newest.items():
         first = next(iter(on.values()))[0]
         cells = [f"{getattr(first, kind):,}" for kind in KINDS]
-        lines.append(_row(f"`{name}`", *cells, *(_error(on.get(device)) for device in devices)))
+        errors = (_errors(of_version.get(name, {})) for of_version in found.values())
+        lines.append(_row(f"`{name}`", *cells, *errors))
     return "\n".join(lines)
 
 
-def _error(pair: tuple[Peaks, Peaks] | None) -> str:
-    if pair is None:
-        return "–"
+def _errors(on: dict[str, tuple[Peaks, Peaks]]) -> str:
+    """The errors on all devices, ``0 0 0 on 3``; devices whose errors differ are named."""
+    by_error: dict[str, list[str]] = {}
+    for device, pair in on.items():
+        by_error.setdefault(_error(pair), []).append(device)
+    if len(by_error) == 1:
+        ((error, devices),) = by_error.items()
+        return f"{error} on {len(devices)}"
+    return ", ".join(f"{error} on {' '.join(devices)}" for error, devices in by_error.items())
+
+
+def _error(pair: tuple[Peaks, Peaks]) -> str:
     real, ours = pair
     if ours.problem:
         return "no answer"
@@ -112,50 +136,40 @@ def _row(*cells: object) -> str:
 
 
 def _counted() -> dict[str, str]:
-    lines = [_row("recordings", "content", "compared", "test"), _row(*["---"] * 4)]
-    programs = read("programs")["devices"]
-    lines.append(
-        _row(
-            "`programs.json`",
-            f"peaks of {len(set().union(*programs.values()))} programs on {len(programs)} devices",
-            sum(map(len, programs.values())),
-            "`test_whole_programs.py`",
+    programs = {version: read("programs", version)["devices"] for version in VERSIONS}
+    of_one = programs[VERSIONS[0]]
+    rows = [
+        (
+            "programs.json",
+            f"peaks of {len(set().union(*of_one.values()))} programs on {len(of_one)} devices",
+            [sum(map(len, found.values())) for found in programs.values()],
+            "test_whole_programs.py",
         )
-    )
+    ]
     for name in ("operators", "operators-held-out"):
-        rows, devices = read(name)["calls"], read(name)["devices"]
-        names = len({row["op"] for row in rows})
-        lines.append(
-            _row(
-                f"`{name}.json`",
-                f"{len(rows)} calls of {names} operators on {len(devices)} devices",
-                sum(len(row.get("traces") or devices) for row in rows),
-                "`scratch/test_scratch.py`",
-            )
-        )
+        calls, devices = read(name, VERSIONS[0])["calls"], read(name, VERSIONS[0])["devices"]
+        names = len({row["op"] for row in calls})
+        counts = [
+            sum(len(row.get("traces") or devices) for row in read(name, version)["calls"])
+            for version in VERSIONS
+        ]
+        what = f"{len(calls)} calls of {names} operators on {len(devices)} devices"
+        rows.append((f"{name}.json", what, counts, "scratch/test_scratch.py"))
     for name, what, test in (
         ("operators", "calls of attention's operators", "test_operators"),
         ("calls", "calls of `scaled_dot_product_attention`", "test_attend"),
         ("choices", "backends taken", "test_select_backend"),
     ):
-        found = read(f"attention-{name}")["devices"]
-        lines.append(
-            _row(
-                f"`attention-{name}.json`",
-                f"{what} on {len(found)} devices",
-                sum(map(len, found.values())),
-                f"`attention/{test}.py`",
-            )
-        )
-    runs = read("allocator")["runs"]
-    lines.append(
-        _row(
-            "`allocator.json`",
-            f"events of {len(runs)} random runs, one per setting",
-            sum(len(run["events"]) for run in runs),
-            "`tests/allocator/test_recorded.py`",
-        )
-    )
+        of_all = [read(f"attention-{name}", version)["devices"] for version in VERSIONS]
+        counts = [sum(map(len, found.values())) for found in of_all]
+        what = f"{what} on {len(of_all[0])} devices"
+        rows.append((f"attention-{name}.json", what, counts, f"attention/{test}.py"))
+    runs = [read("allocator", version)["runs"] for version in VERSIONS]
+    counts = [sum(len(run["events"]) for run in of_version) for of_version in runs]
+    what = f"events of {len(runs[0])} random runs, one per setting"
+    rows.append(("allocator.json", what, counts, "tests/allocator/test_recorded.py"))
+    lines = [_row("recordings", "content", *VERSIONS, "test"), _row(*["---"] * (3 + len(VERSIONS)))]
+    lines += [_row(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
     return {"operators": "\n".join(lines)}
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from recordings import read
+from recordings import INSTALLED, read
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -43,10 +43,10 @@ def workloads(name: str) -> dict[str, Callable[[], None]]:
     return {**module.WORKLOADS, "flash_paper": getattr(module, "flash_paper", None)}
 
 
-def recorded(name: str) -> dict[str, dict[str, Peaks]]:
-    """Workload → device → peaks, of ``<name>.json`` of the installed version."""
+def recorded(name: str, version: str = INSTALLED) -> dict[str, dict[str, Peaks]]:
+    """Workload → device → peaks, of ``<name>.json`` of a version."""
     found: dict[str, dict[str, Peaks]] = {}
-    for row in read(name)["peaks"]:
+    for row in read(name, version)["peaks"]:
         peaks = Peaks(*(row[kind] for kind in KINDS))
         found.setdefault(row["workload"], {})[row["device"]] = peaks
     return found
