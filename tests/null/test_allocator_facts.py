@@ -1,14 +1,13 @@
 """PyTorch's allocator under the null runtime against published facts, to the byte."""
 
-import json
-from pathlib import Path
-
 import pytest
+import torch
+from recordings import read
 
-#: Written by ``record.py``; another null runtime measured the same numbers first.
-RECORDED = json.loads(
-    Path(__file__).parents[1].joinpath("data", "cuda", "workloads.json").read_text("utf-8")
-)["peaks"]
+from pytest_attnmem.torch_releases import minor_version
+
+#: Written by ``record.py``; another null runtime measured the numbers of 2.13 first.
+RECORDED = read("workloads")["peaks"]
 
 LINEAR_LAYER = """
 import torch
@@ -48,7 +47,8 @@ def test_the_recorded_peaks_come_out(under, row):
     ],
 )
 def test_each_thread_holds_a_workspace_until_they_are_cleared(under, device, workspace):
-    assert under(LINEAR_LAYER, device) == (workspace, 2 * workspace, 0)
+    kept = under(LINEAR_LAYER, device, TORCH_CUBLAS_WORKSPACE_CACHE="1")
+    assert kept == (workspace, 2 * workspace, 0)
 
 
 def test_fifty_steps_in_one_process_give_one_number(under):
@@ -93,6 +93,12 @@ SM_100 = ("cudnn", "cudnn", "cudnn", "flash", "efficient", "cudnn", "efficient",
     ],
 )
 def test_attention_takes_the_backend_of_the_published_table(under, device, choices):
+    if minor_version(torch.__version__) >= (2, 14):  # whose efficient attention takes groups
+        grouped = (2, 7)
+        choices = tuple(
+            "efficient" if choice == "math" and column in grouped else choice
+            for column, choice in enumerate(choices)
+        )
     assert under(ATTENTION, device) == choices
 
 
@@ -104,7 +110,7 @@ TABLE_21 = {512: (336, 336), 1024: (1184, 1168), 2048: (4416, 4368), 4096: (1702
 def test_standard_attention_is_within_two_percent_of_the_flash_papers_table(under, N):
     published, here = TABLE_21[N]
     script = f"import workloads; answer(*workloads.peaks('flash_paper_{N}'))"
-    requested, *_ = under(script, "A100-40GB")
+    requested, *_ = under(script, "A100-40GB", TORCH_CUBLAS_WORKSPACE_CACHE="1")
     assert requested // 2**20 == here
     assert 50 * abs(here - published) <= published
 
