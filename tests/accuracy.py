@@ -140,7 +140,7 @@ def _counted() -> dict[str, str]:
     of_one = programs[VERSIONS[0]]
     rows = [
         (
-            "programs.json",
+            "programs",
             f"peaks of {len(set().union(*of_one.values()))} programs on {len(of_one)} devices",
             [sum(map(len, found.values())) for found in programs.values()],
             "test_whole_programs.py",
@@ -154,7 +154,7 @@ def _counted() -> dict[str, str]:
             for version in VERSIONS
         ]
         what = f"{len(calls)} calls of {names} operators on {len(devices)} devices"
-        rows.append((f"{name}.json", what, counts, "scratch/test_scratch.py"))
+        rows.append((name, what, counts, "scratch/test_scratch.py"))
     for name, what, test in (
         ("operators", "calls of attention's operators", "test_operators"),
         ("calls", "calls of `scaled_dot_product_attention`", "test_attend"),
@@ -163,11 +163,11 @@ def _counted() -> dict[str, str]:
         of_all = [read(f"attention-{name}", version)["devices"] for version in VERSIONS]
         counts = [sum(map(len, found.values())) for found in of_all]
         what = f"{what} on {len(of_all[0])} devices"
-        rows.append((f"attention-{name}.json", what, counts, f"attention/{test}.py"))
+        rows.append((f"attention-{name}", what, counts, f"attention/{test}.py"))
     runs = [read("allocator", version)["runs"] for version in VERSIONS]
     counts = [sum(len(run["events"]) for run in of_version) for of_version in runs]
     what = f"events of {len(runs[0])} random runs, one per setting"
-    rows.append(("allocator.json", what, counts, "tests/allocator/test_recorded.py"))
+    rows.append(("allocator", what, counts, "tests/allocator/test_recorded.py"))
     lines = [_row("recordings", "content", *VERSIONS, "test"), _row(*["---"] * (3 + len(VERSIONS)))]
     lines += [_row(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
     return {"operators": "\n".join(lines)}

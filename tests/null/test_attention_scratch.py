@@ -53,6 +53,8 @@ def test_the_backend_taken_by_default(under, device):
         "e" if SINCE_2_14 and letter == "m" and "Hkv" in column else letter
         for letter, column in zip(TAKEN[device], COLUMNS, strict=True)
     )
+    if SINCE_2_14 and device == "B200":  # whose cuDNN takes wide heads
+        expected = expected.replace("f", "c")
     if cudnn > CUDNN_LEADS:
         assert taken == expected
     else:
