@@ -45,7 +45,9 @@ def test_every_session_of_the_matrix_is_run():
     assert used == SESSIONS - {"cell", "run", "check_room"}
 
 
-@pytest.mark.parametrize("test", [*CONSTANTS["CORE"], *CONSTANTS["SIMULATED"]])
+@pytest.mark.parametrize(
+    "test", [*CONSTANTS["CORE"], *CONSTANTS["SIMULATED"], *CONSTANTS["RECORDED"]]
+)
 def test_the_core_names_tests_that_exist(test):
     assert (ROOT / test).exists()
 
