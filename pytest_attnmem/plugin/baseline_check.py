@@ -92,8 +92,10 @@ class BaselineCheck:
 
     def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
         """Returns ``not enforced`` for a region without a limit whose entry met no number."""
+        if measurement.unmeasured is None or self._baseline is None:
+            return None
         key = self._key(region, budget.metric, measurement)
-        if measurement.unmeasured is None or not (self._baseline and key in self._baseline.entries):
+        if key not in self._baseline.entries and self._baseline.of_other_torch(key) is None:
             return None
         return Verdict(Outcome.NOT_ENFORCED, measurement.unmeasured, measurement, budget)
 
