@@ -16,6 +16,9 @@ from pytest_attnmem.profiles import find_profile
 HERE = Path(__file__).parent
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
 
+#: The switch of workspaces, which the plugin sets for the tests themselves.
+KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
+
 #: The names that a script may use. A script answers last, and ends at once: torch may abort a
 #: process that ends while autograd's thread still frees a graph.
 PROLOGUE = """
@@ -46,7 +49,7 @@ def under():
         done = subprocess.run(
             [sys.executable, "-c", PROLOGUE + script],
             env={
-                **os.environ,
+                **{name: value for name, value in os.environ.items() if name != KEPT},
                 **environment(find_profile(device), devices),
                 "PYTHONPATH": paths,
                 **variables,
