@@ -228,7 +228,7 @@ class BaselineCheck:
         return replace(bare, reason=self._missing(measured))
 
     def _missing(self, measured: Measured | None) -> str:
-        """Returns why there is no entry, and how to get one."""
+        """Returns the message about a missing entry, with the option that writes an entry."""
         others: tuple[str, ...] = ()
         if measured and self._baseline:
             if measured.other is not None:

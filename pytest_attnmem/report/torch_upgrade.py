@@ -38,7 +38,7 @@ class Upgrade:
 def upgrade(old: Mapping[str, Any], new: Mapping[str, Any], found: Differences) -> Upgrade | None:
     """Returns the change of torch between two environments; None if the version is the same.
 
-    Two builds of one version, ``2.13.0+cpu`` and ``2.13.0+cu130``, are no upgrade.
+    Two builds of one version, as ``2.13.0+cpu`` and ``2.13.0+cu130``, count as the same version.
     """
     versions = [environment.get("torch") for environment in (old, new)]
     if not all(versions) or len({_public(version) for version in versions}) == 1:

@@ -25,7 +25,7 @@ def test_also_within(): memory.use(9)
 DIED = "not enforced: the process died in the test"
 
 
-#: A test that dies before its body, and one that nothing is asked of.
+#: A test whose fixture ends the process, and a test without any limit.
 OTHERS = """
 import os
 import pytest

@@ -128,7 +128,7 @@ def test_a_budget_far_above_is_said_and_not_drawn(show: Show) -> None:
     assert shown.page.locator(".budget-line").count() == 0
 
 
-def test_what_died_from_before_lowers_the_ground(show: Show) -> None:
+def test_memory_freed_from_before_lowers_the_ground(show: Show) -> None:
     gone = Allocation(Held(-8 * MIB, (), "", "(from before)", ""), 1, None)
     lives = Timeline(4, (Allocation(held(16, "bmm", 3), 0, None), gone))
     shown = show(Record("a", peak_bytes=16 * MIB, timeline=lives))
@@ -136,7 +136,7 @@ def test_what_died_from_before_lowers_the_ground(show: Show) -> None:
     assert {"-8 MiB", "0 B", "peak 16.0 MiB"} <= {*words}
     assert shown.page.locator(".layer").count() == 1
     said = shown.page.locator(".legend li").last.inner_text()
-    assert said == "from before 8.0 MiB died: the ground sinks by it"
+    assert said == "from before 8.0 MiB freed: the ground sinks by it"
     zero, ground, bmm = (
         shown.page.locator(name).evaluate(BOX) for name in (".zero", "path.ground", ".layer")
     )
