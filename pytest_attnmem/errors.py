@@ -41,6 +41,14 @@ class CannotSimulate(AttnMemError, RuntimeError):
     """A program that read the values of a tensor without data."""
 
 
+class CannotCompute(AttnMemError, RuntimeError):
+    """An operator of a device that the host has no way to compute."""
+
+
+class UnknownValue(AttnMemError, RuntimeError):
+    """A value that the program read, and that nobody can know without the device."""
+
+
 class StartAgain(BaseException):
     """A request to run the measured body again from its beginning, as another kind of program.
 

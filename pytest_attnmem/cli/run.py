@@ -8,6 +8,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from ..errors import BackendUnavailable
+from ..measurement.values_limit import DEFAULT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
 from .output_path import check_output_path
 
@@ -19,6 +20,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=DEFAULT_PROFILE,
         metavar="PROFILE",
         help=f"such as H100, or 8xH100 for eight devices (default: {DEFAULT_PROFILE})",
+    )
+    parser.add_argument(
+        "--values-limit",
+        default=DEFAULT,
+        metavar="FLOPS",
+        help="compute no value that takes more floating-point operations: a number is then NaN"
+        f" (default: {DEFAULT})",
     )
     parser.add_argument("--json", metavar="PATH", help="write the peaks to this file as well")
     parser.add_argument(
@@ -39,7 +47,8 @@ def execute(arguments: Namespace) -> int:
     path = os.path.abspath(arguments.json) if arguments.json else ""
     if path:
         check_output_path("json", path)
-    runner = [sys.executable, "-m", "pytest_attnmem.nulldevice.program", path, *program]
+    limit = str(parse_values_limit(arguments.values_limit, "--values-limit"))
+    runner = [sys.executable, "-m", "pytest_attnmem.backends.null.program", path, limit, *program]
     reexec(runner, devices(arguments.device))
 
 

@@ -14,7 +14,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None)
 
 def unknown_calls() -> dict[str, int]:
     """Returns the number of calls that the runtime does not know or refused, by name."""
-    read = _runtime().attnmem_null_unknown
+    read = runtime().attnmem_null_unknown
     read.restype = ctypes.c_size_t
     read.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
     size = 0
@@ -30,7 +30,7 @@ def unknown_calls() -> dict[str, int]:
 
 def device_reads() -> int:
     """Returns how often the host read device memory: ``.item()``, ``nonzero`` …"""
-    read = _runtime().attnmem_null_reads
+    read = runtime().attnmem_null_reads
     read.restype = ctypes.c_ulong
     return int(read())
 
@@ -50,7 +50,7 @@ class NextRead:
         self._listen(_CALLBACK())
 
     def _listen(self, callback: Any) -> None:
-        listen = _runtime().attnmem_null_on_read
+        listen = runtime().attnmem_null_on_read
         listen.argtypes = (_CALLBACK,)
         listen.restype = None
         listen(callback)
@@ -88,17 +88,22 @@ def device_memory(device: int = 0) -> tuple[int, int]:
         BackendUnavailable: there is no such device.
     """
     current, peak = ctypes.c_size_t(), ctypes.c_size_t()
-    if _runtime().attnmem_null_memory(device, ctypes.byref(current), ctypes.byref(peak)):
+    if runtime().attnmem_null_memory(device, ctypes.byref(current), ctypes.byref(peak)):
         raise BackendUnavailable(f"there is no null device {device}")
     return current.value, peak.value
 
 
 def reset_device_peak(device: int = 0) -> None:
     """Sets the peak of a device to the bytes in use."""
-    _runtime().attnmem_null_reset_peak(device)
+    runtime().attnmem_null_reset_peak(device)
 
 
-def _runtime() -> ctypes.CDLL:
+def runtime() -> ctypes.CDLL:
+    """Returns the runtime under this process.
+
+    Raises:
+        BackendUnavailable: the process does not run under the null device.
+    """
     library = ctypes.CDLL(None)
     if not hasattr(library, "attnmem_null_unknown"):
         raise BackendUnavailable("this process does not run under the null device")

@@ -21,7 +21,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
-from .endings import ending_of, reason_of, without_rules
+from .endings import ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
 from .measured_body import MeasuredBody
@@ -69,7 +69,7 @@ class CallPhase:
             with self._body.measured():
                 result = yield
         except BaseException as raised:
-            error = raised if self._strict else without_rules(raised)
+            error = raised if self._strict else skipped_if_unknown(raised)
         self.conclude(error)
         return result
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import pytest
 
 from ..api.conclusion import Ending
-from ..errors import AttnMemError, BudgetExceeded, CannotSimulate
+from ..errors import AttnMemError, BudgetExceeded, CannotSimulate, UnknownValue, causes
 from ..torch_releases import NO_RULES
 from .row_writer import STOPS, stopped
 
 
-def without_rules(error: BaseException) -> BaseException:
-    """Returns the skip of a body that asked for a number which no rule gives here, or ``error``."""
+def skipped_if_unknown(error: BaseException) -> BaseException:
+    """Returns the skip of a body that asked for what nobody can know here, or ``error``.
+
+    That is a number that no rule gives on this torch, or a value that the device did not compute.
+    """
     refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
     if refused and NO_RULES in str(error):
         return pytest.skip.Exception(str(error), _use_item_location=True)
+    for cause in causes(error):
+        if isinstance(cause, UnknownValue):
+            return pytest.skip.Exception(str(cause), _use_item_location=True)
     return error
 
 

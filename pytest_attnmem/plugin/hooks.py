@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "ATTNMEM_NULL_PROFILE" in os.environ:
         from .null_device import NullSession
 
-        config.pluginmanager.register(NullSession(config), "attnmem-null")
+        config.pluginmanager.register(NullSession(config, settings), "attnmem-null")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist starts workers

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..errors import BackendUnavailable
+from ..measurement.values_limit import parse_values_limit
 from ..nulldevice import counts
 from ..nulldevice.launch import devices, present, reexec
 from ..profiles import offered_profiles
+from .endings import skipped_if_unknown
+from .options import is_measured
 from .session import SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
+
+    from .options import Settings
 
 #: The prefix of torch's errors for a missing cuDNN.
 _NO_CUDNN = "cuDNN error"
@@ -47,16 +53,31 @@ def start_again(config: pytest.Config, wanted: str) -> None:
 class NullSession:
     """The hooks of a session on the null device."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        from ..nulldevice.program import prepare
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        from ..backends.null.program import prepare
 
-        prepare()
+        prepare(parse_values_limit(settings.values_limit, "--attnmem-values-limit"))
         self._config = config
+        self._settings = settings
         self._name = f"null:{present()}"
 
     def pytest_report_header(self) -> str:
         """Returns a line that names the device."""
-        return f"attnmem: on {self._name}, which allocates like CUDA and computes nothing"
+        return f"attnmem: on {self._name}, which allocates like CUDA; values are computed when read"
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Generator[None, None, None]:
+        """Skips a test whose fixtures read a value that nobody knows."""
+        with _skipping():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Skips a test that reads a value that nobody knows, unless strict fails it."""
+        if self._settings.strict and is_measured(item, self._settings):
+            return (yield)
+        with _skipping():
+            return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -74,11 +95,6 @@ class NullSession:
         return report
 
     def _note(self, error: BaseException) -> str:
-        if isinstance(error, AssertionError):
-            return (
-                f"on {self._name} nothing is computed: every value read from the device is zero;"
-                " skip checks of values where attnmem.computes is False"
-            )
         if str(error).startswith(_NO_CUDNN):
             return f"on {self._name} there is no cuDNN: its scratch is known only on a GPU"
         return ""
@@ -93,6 +109,17 @@ class NullSession:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Stops the threads of autograd before the process ends."""
-        from ..nulldevice.program import settle
+        from ..backends.null.program import settle
 
         settle()
+
+
+@contextmanager
+def _skipping() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        skip = skipped_if_unknown(error)
+        if skip is error:
+            raise
+        raise skip from None

@@ -14,6 +14,8 @@ import pytest
 
 from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
+from ..measurement.values_limit import DEFAULT as VALUES_LIMIT
+from ..measurement.values_limit import parse_values_limit
 from ..report import KINDS, option_help
 from .option_paths import directory, file
 
@@ -129,6 +131,14 @@ class Settings:
         ),
     )
     """``out`` makes PyTorch 2.15 keep workspaces outside windows, as versions before it do."""
+    values_limit: str = field(
+        default=VALUES_LIMIT,
+        metadata=_option(
+            "text",
+            "on the null device, compute no value that takes more floating-point operations",
+            metavar="FLOPS",
+        ),
+    )
     disable: bool = field(
         default=False, metadata=_option("flag", "measure and enforce nothing; markers stay valid")
     )
@@ -199,7 +209,7 @@ def add_options(parser: pytest.Parser) -> None:
             keywords["metavar"] = option.metavar
         shown = f" (default: {option.default})" if option.default else ""
         plain = (option.help + shown).replace("%", "%%")  # argparse fills in what % announces
-        group.addoption(f"--attnmem-{option.name}", help=plain, **keywords)
+        group.addoption(f"--attnmem-{option.name.replace('_', '-')}", help=plain, **keywords)
         kind = "bool" if option.kind == "flag" else "string"
         parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
 
@@ -265,6 +275,8 @@ def _value(config: pytest.Config, option: Option) -> Any:
             from ..budgets.tolerance import parse_tolerance
 
             return parse_tolerance(value)
+        if option.name == "values_limit":
+            parse_values_limit(value, source)
         if option.name == "default":
             return _for_every_test(value)
     except AttnMemError as error:

@@ -88,6 +88,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                         CUstream stream, void **arguments, void **extra)
 {
+    null_launched(NULL);
     return launchable((dim3){grid_x, grid_y, grid_z}, (dim3){block_x, block_y, block_z}, shared);
 }
 

@@ -79,6 +79,7 @@ cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared)
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t stream)
 {
+    null_launched(kernel);
     return null_fail(null_launchable(grid, block, shared));
 }
 

@@ -85,6 +85,9 @@ int virtual_device(uintptr_t address); /* device mapped in reserved space, or -1
 /* copy.c */
 void null_copy(void *to, const void *from, size_t size);
 
+/* foreign.c */
+void null_launched(const void *kernel); /* NULL: a kernel of the driver's API */
+
 /* launch.c */
 cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared);
 int null_occupancy(int threads, size_t shared);

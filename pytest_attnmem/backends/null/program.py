@@ -1,4 +1,4 @@
-"""Runs a Python program on the null device: ``python -m pytest_attnmem.nulldevice.program x.py``.
+"""Runs a Python program on the null device: ``python -m pytest_attnmem.backends.null.program …``.
 
 The program runs in this process, so PyTorch's counters can be read when it ends.
 """
@@ -15,19 +15,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..units import format_size
-from . import counts, cudnn
-from .autotune import keep_first
+from ...nulldevice import counts, cudnn
+from ...nulldevice.autotune import keep_first
+from ...units import format_size
+from .noting import Noting, noting
+from .triton_launches import follow_triton
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
 #: and ``backward()`` is often the last call of a program that computes nothing.
 _LAST_MOMENT = 0.05
 
 
-def prepare() -> None:
-    """Prepares torch and Triton for the null device; a second call does nothing."""
+def prepare(values_limit: int, *, must_know: bool = True) -> None:
+    """Prepares torch and Triton for the null device; a second call does nothing.
+
+    The values that a program reads are computed on the host, up to ``values_limit`` floating-point
+    operations a read. A value that nobody can know is an error if the program ``must_know`` it;
+    else a number is NaN.
+    """
     if cudnn.stand_in():
         keep_first()
+        Noting(values_limit, must_know=must_know).start()
+        follow_triton()
 
 
 def settle() -> None:
@@ -48,16 +57,19 @@ def peaks() -> dict[str, Any]:
                     f"{kind}_bytes": statistics[f"{kind}_bytes.all.peak"]
                     for kind in ("requested", "allocated", "reserved")
                 }
-    return {"null_device": counts.counted(), "peaks": devices}
+    found = noting()
+    unknown = found.reads.unknown if found else []
+    return {"null_device": counts.counted(), "peaks": devices, "unknown_values": unknown}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs ``script.py …`` or ``-m module …`` and returns its exit code.
 
-    The first argument is the JSON file for the peaks, or an empty text.
+    The first argument is the JSON file for the peaks, or an empty text; the second is the limit on
+    the work of a value, in floating-point operations.
     """
-    path, *program = arguments
-    prepare()
+    path, limit, *program = arguments
+    prepare(int(limit), must_know=False)
     try:
         _run(program)
         code = 0
@@ -89,6 +101,9 @@ def render(found: Mapping[str, Any]) -> Iterator[str]:
         )
         yield f"{where}: {device} at its peak {sizes}"
     yield from counts.remarks(found["null_device"])
+    if unknown := found["unknown_values"]:
+        more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        yield f"attnmem: {unknown[0]}{more}"
 
 
 def _run(program: Sequence[str]) -> None:

@@ -1,23 +1,24 @@
-"""CUDA memory on the null device: PyTorch's own allocator and kernels, and nothing computed."""
+"""CUDA memory on the null device: PyTorch's own allocator and kernels, and values on demand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from ..errors import BackendUnavailable
-from ..measurement.protocol import Interval, Recorder
-from ..nulldevice.counts import NextRead, device_reads, unknown_calls
-from ..nulldevice.launch import Devices, devices, present
-from .cuda import Cuda
-from .tracing.dispatch_tracker import caller
+from ...errors import BackendUnavailable
+from ...measurement.protocol import Interval, Recorder
+from ...nulldevice.counts import NextRead, device_reads, unknown_calls
+from ...nulldevice.launch import Devices, devices, present
+from ..cuda import Cuda
+from ..tracing.dispatch_tracker import caller
+from .noting import noting
 
 
 class Null(Cuda):
     """One device of the null runtime that this process was started under."""
 
-    computes = False
     larger_is_free = False  # the host runs every kernel launch, and the device has a capacity
 
     def __init__(self, index: int, running: Devices) -> None:
@@ -45,6 +46,7 @@ class _NullRecorder:
         self._counters.start()
         self._first_read = ""
         self._calls, self._reads = unknown_calls(), device_reads()
+        self._unknown = len(_unknown_values())
         self._next_read.start()
 
     def stop(self) -> Interval:
@@ -56,14 +58,20 @@ class _NullRecorder:
             if count > self._calls.get(name, 0)
         }
         interval = self._counters.stop()
-        problem = interval.problem or untrue(calls, reads, self._first_read)
-        return replace(interval, problem=problem)
+        unknown = _unknown_values()[self._unknown :]
+        why = untrue(calls, reads, self._first_read, unknown[0] if unknown else "")
+        return replace(interval, problem=interval.problem or why)
 
     def _locate(self) -> None:
         self._first_read = caller()
 
 
-def untrue(calls: dict[str, int], reads: int, first_read: str) -> str | None:
+def _unknown_values() -> Sequence[str]:
+    found = noting()
+    return found.reads.unknown if found else ()
+
+
+def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = "") -> str | None:
     """Returns why a real device would need other memory; ``None`` where it would not."""
     if any(name.startswith("cudnn") for name in calls):
         return (
@@ -74,13 +82,15 @@ def untrue(calls: dict[str, int], reads: int, first_read: str) -> str | None:
         return "a CUDA graph was captured, which the null device cannot"
     if calls:
         return f"the null device does not know {', '.join(calls)}"
+    if unknown:
+        return unknown
     if reads:
         times = "once" if reads == 1 else f"{reads} times"
         first = ", at" if reads == 1 else ", first at"
         where = f"{first} {first_read}" if first_read else ""
         return (
-            f"the device was read {times}{where}: it gives zeros, and a size or a branch that"
-            " depends on them is wrong; read values after the window"
+            f"the device was read {times}{where} by code that gets zeros, and a size or a branch"
+            " that depends on them is wrong; read values after the window"
         )
     return None
 

@@ -1,0 +1,128 @@
+"""Notes each operator of the null device on a tape, below autograd and without a dispatch mode.
+
+A dispatch mode would change what is measured: autograd does not add gradients in place under it.
+So the operators come here by a fallback of PyTorch's dispatcher, for a key that PyTorch has for C++
+fake tensors and does not use. The key is included for a thread and the threads of its backward
+passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...nulldevice.contents import foreign_launches, uploaded
+from ...values.tape import Tape
+from .fake_modes import exclude
+from .reads import Reads
+from .storages import DeviceStorages
+
+_KEY = "Fake"
+_KEPT = "_attnmem_noting"
+_LIFT = torch.ops.aten.lift_fresh.default
+_FOREIGN = "a kernel that is not PyTorch's ran, and nobody knows what it wrote"
+
+
+class Noting:
+    """Sees each operator; keeps a tape of those on the device, and answers reads from it."""
+
+    def __init__(self, limit: int, *, must_know: bool = True) -> None:
+        self.storages = DeviceStorages()
+        self.tape = Tape(self.storages, limit)
+        self.reads = Reads(self.tape, must_know)
+        self._launches = foreign_launches()
+        self._noted_launches = self._launches.value
+        key = torch._C._dispatch_key_parse(_KEY)
+        self._keys = torch._C.DispatchKeySet(key)
+        self._guard = torch._C._IncludeDispatchKeyGuard(key)
+        self._library = torch.library.Library("_", "IMPL")
+        self._aten = torch.library.Library("aten", "IMPL")
+
+    def start(self) -> None:
+        """Begins to note, for the rest of the process."""
+        setattr(torch.library, _KEPT, self)
+        self.storages.follow()
+        for name in _without_values():
+            self._aten.impl(name, torch.library.fallthrough_kernel, _KEY)
+        self._library.fallback(self._dispatched, _KEY, with_keyset=True)
+        exclude(self._keys)
+        self._guard.__enter__()
+
+    def find_foreign_launches(self) -> None:
+        """Forgets all values if a kernel ran that is unknown and wrote nobody knows where."""
+        if self._launches.value != self._noted_launches:
+            self._noted_launches = self._launches.value
+            self.tape.lose_all(_FOREIGN)
+
+    def lost(self, tensors: Any, reason: str) -> None:
+        """Records that a kernel, which was launched just now, may have written these tensors."""
+        for tensor in tensors:
+            self.tape.lose(tensor, reason)
+        self._noted_launches = self._launches.value
+
+    def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        if func.namespace != "aten":  # its operators come here by themselves
+            return func.redispatch(keys - self._keys, *args, **kwargs)
+        with torch._C._ExcludeDispatchKeyGuard(self._keys):
+            if not _is_on_device(func, args, kwargs):
+                return func(*args, **kwargs)
+            self.find_foreign_launches()
+            if func is _LIFT:
+                self._lift(args[0])
+                return func(*args, **kwargs)
+            call = self.tape.begin(func, args, kwargs)
+            out = self.reads.run(func, args, kwargs)
+            self.tape.end(call, out)
+            self._noted_launches = self._launches.value
+            return out
+
+    def _lift(self, tensor: torch.Tensor) -> None:
+        """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher."""
+        values = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+        if values.nbytes and uploaded(tensor.data_ptr(), values.data_ptr(), values.nbytes):
+            self.tape.put(tensor, values)
+
+
+def noting() -> Noting | None:
+    """Returns what notes the operators of this process, or None."""
+    found: Noting | None = getattr(torch.library, _KEPT, None)
+    return found
+
+
+def _is_on_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Returns True if the operator has a tensor on the device, or makes one."""
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            if arg.is_cuda:
+                return _is_plain(arg)
+        elif type(arg) in (list, tuple):
+            for item in arg:
+                if isinstance(item, torch.Tensor) and item.is_cuda:
+                    return _is_plain(item)
+    for name, arg in kwargs.items():
+        if name == "device":
+            if arg is not None and torch.device(arg).type == "cuda":
+                return True
+        elif isinstance(arg, torch.Tensor) and arg.is_cuda:
+            return _is_plain(arg)
+    return False
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _without_values() -> Iterator[str]:
+    """Yields the operators that change no value: they make views, or give a tensor a storage.
+
+    C++ code that makes a parameter of a view requires that no Python code has seen the view.
+    """
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, rest = name.partition("::")
+        packet, _, overload = rest.partition(".")
+        if namespace == "aten" and packet != "lift_fresh":
+            found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+            if packet == "set_" or (found is not None and found.is_view):
+                yield rest

@@ -1,0 +1,90 @@
+"""Reads of values on the null device: each gets the value that the tape computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...errors import UnknownValue
+from ...nulldevice.contents import answered
+from ...values.tape import Tape
+from ..tracing.dispatch_tracker import caller
+from .sizes import SIZES
+
+_aten = torch.ops.aten
+
+
+class Reads:
+    """Runs operators whose results the host sees."""
+
+    def __init__(self, tape: Tape, must_know: bool) -> None:
+        self.unknown: list[str] = []
+        """The reads that nobody could answer, in order."""
+        self._tape = tape
+        self._must_know = must_know
+        self._special: dict[Any, Callable[[Any, Any, Any], Any]] = {
+            _aten._local_scalar_dense.default: self._scalar,
+            _aten.equal.default: self._compared,
+            _aten.allclose.default: self._compared,
+            _aten._to_copy.default: self._to_host,
+            _aten.copy_.default: self._to_host,
+        }
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs an operator; its reads get true values.
+
+        Raises:
+            UnknownValue: a value is read that nobody can know.
+        """
+        special = self._special.get(func)
+        if special is not None:
+            return special(func, args, kwargs)
+        sizes = SIZES.get(func)
+        if sizes is None:
+            return func(*args, **kwargs)
+        answer = self._known(lambda: sizes(self._tape.value, args, kwargs))
+        with answered(answer):
+            return func(*args, **kwargs)
+
+    def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return self._known(lambda: self._tape.value(args[0]), self._otherwise(args[0])).item()
+
+    def _compared(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs ``equal`` or ``allclose``, which read one byte."""
+        compare = torch.equal if func is _aten.equal.default else torch.allclose
+        same = self._known(lambda: compare(*map(self._tape.value, args[:2]), *args[2:], **kwargs))
+        with answered(bytes([same])):
+            return func(*args, **kwargs)
+
+    def _to_host(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs a copy; a tensor of the host gets the values of the tensor on the device."""
+        source = args[1] if func is _aten.copy_.default else args[0]
+        with answered():
+            out = func(*args, **kwargs)
+        if source.is_cuda and not out.is_cuda and out.device.type == "cpu" and out.numel():
+            out.copy_(self._known(lambda: self._tape.value(source), self._otherwise(source)))
+        return out
+
+    def _otherwise(self, tensor: torch.Tensor) -> Any:
+        """Returns NaN for a number that a program may do without, as for a log; else None."""
+        optional = tensor.is_floating_point() and not self._must_know
+        return torch.tensor(math.nan) if optional else None
+
+    def _known(self, read: Callable[[], Any], otherwise: Any = None) -> Any:
+        """Returns a value, or ``otherwise`` if nobody can know it.
+
+        Raises:
+            UnknownValue: nobody can know it, and there is no other answer.
+        """
+        try:
+            return read()
+        except UnknownValue as error:
+            where = caller()
+            found = f"a value was read{f' at {where}' if where else ''} that is not known: {error}"
+            self.unknown.append(found)
+            if otherwise is None:
+                raise UnknownValue(found) from None
+            return otherwise

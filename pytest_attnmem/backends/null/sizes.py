@@ -1,0 +1,108 @@
+"""The bytes that an operator's own code reads from the device, to find the size of its result.
+
+Each function gets ``value``, which returns the values of a tensor on the host, and the operator's
+arguments; it returns the bytes in the order of the reads. The code that reads is in
+aten/src/ATen/native/cuda: Nonzero.cu, Unique.cu, SummaryOps.cu, DistributionTemplates.h, and in
+aten/src/ATen/native/Repeat.h.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+Value = Callable[[torch.Tensor], torch.Tensor]
+_aten = torch.ops.aten
+_MASKS = (torch.bool, torch.uint8)
+
+
+def _ints(*numbers: int) -> bytes:
+    return struct.pack(f"{len(numbers)}i", *numbers)
+
+
+def _longs(*numbers: int) -> bytes:
+    return struct.pack(f"{len(numbers)}q", *numbers)
+
+
+def _raw(*numbers: torch.Tensor) -> bytes:
+    return b"".join(number.reshape(1).view(torch.uint8).numpy().tobytes() for number in numbers)
+
+
+def _nonzero(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _ints(int(torch.count_nonzero(value(args[0]))))
+
+
+def _masks(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns the number of elements in each mask among the indices."""
+    masks = [index for index in args[1] if index is not None and index.dtype in _MASKS]
+    return _ints(*[int(torch.count_nonzero(value(mask))) for mask in masks if mask.is_cuda])
+
+
+def _selected(value: Value, args: Any, kwargs: Any) -> bytes:
+    mask = value(args[1]).expand(torch.broadcast_shapes(args[0].shape, args[1].shape))
+    return _ints(int(torch.count_nonzero(mask)))
+
+
+def _unique(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _longs(len(torch.unique(value(args[0]))))
+
+
+def _unique_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _longs(len(torch.unique_consecutive(value(args[0]))))
+
+
+def _unique_dim(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _ints(torch.unique(value(args[0]), dim=args[1]).shape[args[1]])
+
+
+def _unique_dim_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _ints(torch.unique_consecutive(value(args[0]), dim=args[1]).shape[args[1]])
+
+
+def _repeats(value: Value, args: Any, kwargs: Any) -> bytes:
+    if kwargs.get("output_size") is not None:
+        return b""
+    repeats = value(args[0])
+    return _longs(int(repeats.sum())) + bytes([bool((repeats >= 0).all())])
+
+
+def _range(value: Value, args: Any, kwargs: Any) -> bytes:
+    return _raw(*torch.aminmax(value(args[0]))) if args[0].numel() else b""
+
+
+def _range_if_equal(value: Value, args: Any, kwargs: Any) -> bytes:
+    given = {**dict(zip(("min", "max"), args[2:], strict=False)), **kwargs}
+    same = given.get("min", 0) == given.get("max", 0)
+    return _range(value, args, kwargs) if same else b""
+
+
+def _is_positive(position: int) -> Callable[[Value, Any, Any], bytes]:
+    """Returns a function for operators that check a standard deviation."""
+    return lambda value, args, kwargs: bytes([bool((value(args[position]) >= 0).all())])
+
+
+SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyType(
+    {
+        _aten.nonzero.default: _nonzero,
+        _aten.index.Tensor: _masks,
+        _aten._unsafe_index.Tensor: _masks,
+        _aten.index_put.default: _masks,
+        _aten.index_put_.default: _masks,
+        _aten._index_put_impl_.default: _masks,
+        _aten.masked_select.default: _selected,
+        _aten._unique2.default: _unique,
+        _aten._unique.default: _unique,
+        _aten.unique_consecutive.default: _unique_consecutive,
+        _aten.unique_dim.default: _unique_dim,
+        _aten.unique_dim_consecutive.default: _unique_dim_consecutive,
+        _aten.repeat_interleave.Tensor: _repeats,
+        _aten.bincount.default: _range,
+        _aten.histc.default: _range_if_equal,
+        _aten.normal.float_Tensor: _is_positive(1),
+        _aten.normal.Tensor_Tensor: _is_positive(1),
+    }
+)

@@ -1,0 +1,54 @@
+"""The storages of the null device, by address, for as long as PyTorch's allocator keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.cuda import _gpu_trace
+
+from ...values.notes import Buffer, Random, Slot
+
+_NO_OPERATOR = "no operator of PyTorch wrote it: compiled code or an extension did, most likely"
+
+
+class DeviceStorages:
+    """The slots of storages; the allocator reports each storage that it frees.
+
+    A storage is known by its address alone. A Python object for it would count as an owner, and
+    autograd adds in place only to gradients that nobody else owns.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[int, Slot] = {}
+
+    def follow(self) -> None:
+        """Asks PyTorch to report each free, for the rest of the process."""
+        _gpu_trace.register_callback_for_memory_deallocation(self._freed)
+        torch._C._activate_gpu_trace()
+
+    def find(self, tensor: torch.Tensor) -> Slot | None:
+        """Returns the slot of a tensor's storage; None if the tensor is on the host."""
+        if not tensor.is_cuda:
+            return None
+        address = tensor.data_ptr() - int(tensor.storage_offset()) * tensor.element_size()
+        if address <= 0:  # it has no elements
+            return Slot(Buffer(0))
+        slot = self._slots.get(address)
+        if slot is None:
+            slot = self._slots[address] = Slot(Buffer(0, _NO_OPERATOR))
+        return slot
+
+    def all(self) -> Iterator[Slot]:
+        """Yields each slot."""
+        yield from [*self._slots.values()]
+
+    def random(self, generator: Any) -> Random:
+        """Returns the state of a generator, or of the current device's default generator."""
+        if generator is None or generator.device.type != "cuda":
+            generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        return Random(generator.initial_seed(), generator.get_offset())
+
+    def _freed(self, address: int) -> None:
+        self._slots.pop(address, None)

@@ -1,0 +1,28 @@
+"""The limit on the work that a value may cost, on a device that computes values on demand."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from ..errors import AttnMemError
+
+#: Floating-point operations: some ten seconds of a slow machine.
+DEFAULT = "1e12"
+
+
+def parse_values_limit(text: str, option: str) -> int:
+    """Returns a number of floating-point operations.
+
+    Raises:
+        AttnMemError: the text is not a whole number, such as ``1e12``; ``option`` names its place.
+    """
+    try:
+        limit = Decimal(text)
+    except InvalidOperation:
+        limit = Decimal("NaN")
+    if not limit.is_finite() or limit < 0 or limit > 10**30 or limit != int(limit):
+        raise AttnMemError(
+            f"{option}: expected a whole number of floating-point operations, such as 1e12 or 0,"
+            f" got {text!r:.60}"
+        )
+    return int(limit)

@@ -1,0 +1,158 @@
+"""The notes of a tape: what each operator read and wrote, by range of memory.
+
+A device's storage is a :class:`Slot`. A slot refers to the last note that wrote the storage, a note
+refers to the notes that it depends on, and nothing refers back: a note whose results nobody can
+read any more is freed with the last storage that depends on it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Buffer:
+    """The contents of a storage on the host, made when the first note that writes them is run."""
+
+    __slots__ = ("contents", "nbytes", "readers", "room", "unknown")
+
+    def __init__(self, nbytes: int, unknown: str = "") -> None:
+        self.nbytes = nbytes
+        self.unknown = unknown
+        """The reason why nobody knows the contents; empty if they are known."""
+        self.contents: torch.Tensor | None = None
+        """``[nbytes]`` uint8 on the host."""
+        self.readers: list[weakref.ref[Note]] = []
+        """The notes that read these contents; a writer runs after them."""
+        self.room = 16
+        """The number of readers at which those that are gone are dropped."""
+
+    def read_by(self, note: Note) -> None:
+        """Records that a note reads the contents."""
+        readers = self.readers
+        if len(readers) >= self.room:
+            readers[:] = [reader for reader in readers if _is_pending(reader())]
+            self.room = 2 * len(readers) + 16
+        readers.append(weakref.ref(note))
+
+
+class Slot:
+    """A storage of the device."""
+
+    __slots__ = ("buffer", "writer")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.writer: Note | None = None
+        """The note that wrote the storage last."""
+
+
+class Ref(NamedTuple):
+    """A tensor of the device: a shape over the elements of a buffer."""
+
+    buffer: Buffer
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    conjugate: bool
+    negative: bool
+
+    @property
+    def end(self) -> int:
+        """Returns the end of the last element, in bytes from the start of the buffer."""
+        if 0 in self.shape:
+            return 0
+        last = sum([(size - 1) * step for size, step in zip(self.shape, self.stride, strict=True)])
+        return (self.offset + last + 1) * self.dtype.itemsize
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns True if each byte of the buffer belongs to an element."""
+        if self.offset:
+            return False
+        count = 1
+        for step, size in sorted(zip(self.stride, self.shape, strict=True)):
+            if size != 1:
+                if step != count:
+                    return False
+                count *= size
+        return count * self.dtype.itemsize >= self.buffer.nbytes
+
+
+class Shape(NamedTuple):
+    """A tensor whose values an operator does not read: ``zeros_like(x)``."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+class HostTensor(NamedTuple):
+    """A tensor of the host, as it was when an operator read it."""
+
+    tensor: torch.Tensor
+    version: int
+    """The version of the tensor's contents; later contents are not the ones that were read."""
+
+
+class Random(NamedTuple):
+    """The state of the device's generator before an operator."""
+
+    seed: int
+    offset: int
+
+
+class Note:
+    """An operator that ran on the device, and is run on the host when its results are needed."""
+
+    __slots__ = (
+        *("__weakref__", "args", "before", "done", "func", "kwargs", "number", "outputs"),
+        *("random", "readers", "written"),
+    )
+
+    def __init__(self, number: int, func: Any, args: Any, kwargs: Any) -> None:
+        self.number = number
+        """The position in the program; the host runs notes in this order."""
+        self.func = func
+        self.args = args
+        """The arguments, with a :class:`Ref` in the place of each tensor of the device."""
+        self.kwargs = kwargs
+        self.outputs: tuple[tuple[int, Ref], ...] = ()
+        """The tensors with new storages, by position among the outputs."""
+        self.written: tuple[Buffer, ...] = ()
+        """The buffers that the operator changes in place."""
+        self.before: tuple[Note, ...] = ()
+        """The notes that wrote what this note reads."""
+        self.readers: tuple[weakref.ref[Note], ...] = ()
+        """The notes that read what this note changes."""
+        self.random: Random | None = None
+        self.done = False
+
+    def finish(self, unknown: str = "") -> None:
+        """Drops what a note that ran needs no more; its results may be ``unknown``."""
+        if unknown:
+            for buffer in (*self.written, *(ref.buffer for _, ref in self.outputs)):
+                buffer.unknown = unknown
+        self.done = True
+        self.args, self.kwargs, self.outputs, self.written = (), {}, (), ()
+        self.before, self.readers = (), ()
+
+
+def _is_pending(note: Note | None) -> bool:
+    return note is not None and not note.done
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """Yields the leaves of nested tuples, lists and dicts."""
+    if isinstance(tree, (tuple, list)):
+        for item in tree:
+            yield from leaves(item)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            yield from leaves(item)
+    else:
+        yield tree

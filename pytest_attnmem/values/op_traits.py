@@ -1,0 +1,71 @@
+"""Facts about an operator that decide what a note of it depends on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+#: Operators that fill a tensor without reading it.
+_FILLS = frozenset(
+    {
+        *("copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"),
+        *("exponential_", "geometric_", "log_normal_", "cauchy_"),
+    }
+)
+#: Operators that read the shape of a tensor alone.
+_LIKE = frozenset(
+    {
+        *("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"),
+        *("randint_like", "new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full"),
+    }
+)
+_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+#: Operators that give a tensor another storage or another size, and no values.
+_RESHAPES = frozenset({"set_", "resize_", "resize_as_", "_resize_output_"})
+#: Arguments that an operator changes though its schema does not say so: the running statistics.
+_SILENT = {
+    "native_batch_norm": ("running_mean", "running_var"),
+    "cudnn_batch_norm": ("running_mean", "running_var"),
+    "miopen_batch_norm": ("running_mean", "running_var"),
+    "batch_norm_gather_stats": ("running_mean", "running_var"),
+    "batch_norm_gather_stats_with_counts": ("running_mean", "running_var"),
+}
+
+
+class OpTraits(NamedTuple):
+    """What an operator does with its arguments."""
+
+    changed: tuple[tuple[int, str], ...]
+    """The position and the name of each argument that it changes."""
+    fills: bool
+    """True if it does not read the elements that it changes."""
+    reshapes: bool
+    """True if it gives its argument another storage or size, and changes no element."""
+    likes: bool
+    """True if it reads no elements at all."""
+    empty: bool
+    """True if its outputs have no values yet."""
+    random: bool
+
+
+def op_traits(func: Any) -> OpTraits:
+    """Returns the traits of an operator."""
+    schema = func._schema
+    name = schema.name.partition("::")[2]
+    silent = _SILENT.get(name, ())
+    changed = tuple(
+        (position, argument.name)
+        for position, argument in enumerate(schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        or argument.name in silent
+    )
+    is_out = any(argument.is_out for argument in schema.arguments)
+    return OpTraits(
+        changed,
+        fills=is_out or name in _FILLS,
+        reshapes=name in _RESHAPES,
+        likes=name in _LIKE,
+        empty=name in _EMPTY,
+        random=torch.Tag.nondeterministic_seeded in func.tags,
+    )

@@ -1,0 +1,146 @@
+"""Runs notes on the host, in the order of the program, each at most once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import CannotCompute, UnknownValue
+from .compute import compute
+from .notes import HostTensor, Note, Ref, Shape, leaves
+from .op_traits import op_traits
+from .work import work
+
+
+class Replay:
+    """Runs notes; the work of one read has a limit in floating-point operations."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.notes_run = 0
+
+    def run(self, last: Note) -> None:
+        """Runs a note and all notes that it depends on.
+
+        Raises:
+            UnknownValue: they need more work than the limit; none of them was run.
+        """
+        waiting = self._needed(last)
+        total = sum([work(note.func, note.args, note.kwargs) for note in waiting])
+        if total > self.limit:
+            raise UnknownValue(
+                f"it takes {total:.1e} floating-point operations, and --attnmem-values-limit is"
+                f" {self.limit:.1e}"
+            )
+        for note in waiting:
+            self._run(note)
+
+    def _needed(self, last: Note) -> list[Note]:
+        """Returns the notes that must run up to the last one, in the order of the program."""
+        found, waiting = {last.number: last}, [last]
+        while waiting:
+            note = waiting.pop()
+            for other in (*note.before, *[reader() for reader in note.readers]):
+                if other is not None and not other.done and other.number not in found:
+                    found[other.number] = other
+                    waiting.append(other)
+        return [found[number] for number in sorted(found)]
+
+    def _run(self, note: Note) -> None:
+        self.notes_run += 1
+        try:
+            args, kwargs = _filled(note.args), {k: _filled(v) for k, v in note.kwargs.items()}
+            outputs = [*leaves(_with_random(note, args, kwargs))]
+            for position, ref in note.outputs:
+                _store(ref, outputs[position] if position < len(outputs) else None)
+            if op_traits(note.func).empty:
+                for _, ref in note.outputs:
+                    _mark_empty(view(ref))
+        except (CannotCompute, UnknownValue) as error:
+            note.finish(str(error))
+        else:
+            note.finish()
+
+
+def view(ref: Ref) -> torch.Tensor:
+    """Returns the tensor on the host that a reference stands for.
+
+    Raises:
+        UnknownValue: the contents are not known.
+    """
+    buffer = ref.buffer
+    if buffer.unknown:
+        raise UnknownValue(buffer.unknown)
+    if ref.end > buffer.nbytes:
+        raise UnknownValue("its storage grew")
+    if buffer.contents is None:
+        buffer.contents = torch.empty(buffer.nbytes, dtype=torch.uint8)
+    made = torch.empty(0, dtype=ref.dtype)
+    made.set_(buffer.contents.untyped_storage(), ref.offset, ref.shape, ref.stride)
+    if ref.conjugate:
+        made = torch._conj(made)
+    return torch._neg_view(made) if ref.negative else made
+
+
+def _filled(arg: Any) -> Any:
+    """Returns an argument with tensors of the host in the place of references."""
+    if type(arg) is Ref:
+        return view(arg)
+    if type(arg) is Shape:
+        return torch.empty_strided(arg.shape, arg.stride, dtype=arg.dtype)
+    if type(arg) is HostTensor:
+        if arg.tensor._version != arg.version:
+            raise UnknownValue("a tensor of the host has changed since the device read it")
+        return arg.tensor
+    if type(arg) in (tuple, list):
+        return type(arg)([_filled(item) for item in arg])
+    return arg
+
+
+def _with_random(note: Note, args: Any, kwargs: Any) -> Any:
+    """Runs the operator; the random numbers depend on the state of the device's generator."""
+    if note.random is None:
+        return compute(note.func, args, kwargs)
+    generator = torch.default_generator
+    before = generator.get_state()
+    generator.manual_seed((note.random.seed * 1_000_003 + note.random.offset) % 2**63)
+    try:
+        return compute(note.func, args, kwargs)
+    finally:
+        generator.set_state(before)
+
+
+def _store(ref: Ref, values: Any) -> None:
+    """Keeps the result of an operator as the contents of a new storage."""
+    buffer = ref.buffer
+    whole = isinstance(values, torch.Tensor) and _is_same(ref, values)
+    if buffer.contents is None and whole:
+        storage = values.untyped_storage()
+        if storage.nbytes() >= buffer.nbytes:
+            buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
+            return
+    if isinstance(values, torch.Tensor) and tuple(values.shape) == ref.shape:
+        view(ref).copy_(values)
+    else:
+        buffer.unknown = "the host computes another result"
+
+
+def _is_same(ref: Ref, values: torch.Tensor) -> bool:
+    return (
+        values.dtype == ref.dtype
+        and tuple(values.shape) == ref.shape
+        and values.stride() == ref.stride
+        and values.storage_offset() == ref.offset
+        and not (values.is_conj() or values.is_neg() or ref.conjugate or ref.negative)
+    )
+
+
+def _mark_empty(tensor: torch.Tensor) -> None:
+    """Fills memory that no operator has written with NaN or the largest integer."""
+    if tensor.is_floating_point() or tensor.is_complex():
+        tensor.fill_(float("nan"))
+    elif tensor.dtype == torch.bool:
+        tensor.fill_(True)
+    else:
+        tensor.fill_(torch.iinfo(tensor.dtype).max)

@@ -1,0 +1,236 @@
+"""A tape of operators on a device that computes nothing; it computes a value when one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+
+from ..errors import UnknownValue
+from .notes import Buffer, HostTensor, Note, Random, Ref, Shape, Slot, leaves
+from .op_traits import OpTraits, op_traits
+from .replay import Replay, view
+
+#: Tensors of the host up to this size are copied when they are read; a larger one is kept.
+_COPIED = 1 << 16
+#: Notes that wait to be run; beyond this number the oldest values are forgotten.
+MOST = 400_000
+
+
+class Storages(Protocol):
+    """The storages of a device."""
+
+    def find(self, tensor: torch.Tensor) -> Slot | None:
+        """Returns the slot of a tensor's storage; None if the tensor is on the host."""
+
+    def all(self) -> Iterator[Slot]:
+        """Yields each slot."""
+
+    def random(self, generator: Any) -> Random:
+        """Returns the state of a generator of the device, or of the default generator."""
+
+
+class Call:
+    """An operator that is about to run."""
+
+    __slots__ = ("before", "changed", "note", "read", "slots", "traits", "unknown")
+
+    def __init__(self, note: Note, traits: OpTraits, changed: list[Slot]) -> None:
+        self.note = note
+        self.traits = traits
+        self.changed = changed
+        """The slots that it changes."""
+        self.slots: set[Slot] = set(changed)
+        """The slots of its arguments."""
+        self.read: list[Buffer] = []
+        """The buffers that it reads."""
+        self.before: list[Note] = []
+        """The notes that wrote what it reads."""
+        self.unknown = ""
+        """The reason why its results cannot be known; empty if they can."""
+
+
+class Tape:
+    """Notes each operator, and runs the notes that a value depends on when the value is read."""
+
+    def __init__(self, storages: Storages, limit: int, most: int = MOST) -> None:
+        self.replay = Replay(limit)
+        self._storages = storages
+        self._find = storages.find
+        self._most = most
+        self._count = 0
+        self._traits: dict[int, OpTraits] = {}
+
+    # Notes
+
+    def begin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Notes the arguments of an operator before it runs."""
+        traits = self._traits.get(id(func))
+        if traits is None:
+            traits = self._traits[id(func)] = op_traits(func)
+        self._count += 1
+        if self._count % self._most == 0:
+            self.forget(f"more than {self._most} operators ran since it was computed")
+        note = Note(self._count, func, (), kwargs)
+        changed = self._changed(traits, args, kwargs) if traits.changed else []
+        call = Call(note, traits, changed)
+        if traits.reshapes:
+            call.slots.update(self._slots((args, kwargs)))
+            return call
+        if traits.fills and changed:
+            self._start_afresh(traits, args, kwargs)
+        note.args = tuple([self._noted(arg, call) for arg in args])
+        if kwargs:
+            note.kwargs = {name: self._noted(arg, call) for name, arg in kwargs.items()}
+        note.before = tuple(call.before)
+        if traits.random:
+            note.random = self._storages.random(kwargs.get("generator"))
+        return call
+
+    def end(self, call: Call, out: Any) -> None:
+        """Notes the results of an operator that ran."""
+        note, known = call.note, call.slots
+        outputs: list[tuple[int, Ref]] = []
+        made: list[Slot] = []
+        for position, tensor in enumerate((out,) if isinstance(out, torch.Tensor) else leaves(out)):
+            slot = self._find(tensor) if isinstance(tensor, torch.Tensor) else None
+            if slot is None or slot in known:
+                continue
+            if slot not in made:
+                made.append(slot)
+                slot.buffer, slot.writer = Buffer(0), note
+            ref = _ref(tensor, slot.buffer)
+            slot.buffer.nbytes = max(slot.buffer.nbytes, ref.end)
+            outputs.append((position, ref))
+        if call.traits.reshapes or not (outputs or call.changed):
+            return  # a view, or an operator that writes nothing
+        if call.unknown:
+            for slot in (*made, *call.changed):
+                _make_unknown(slot, call.unknown)
+            return
+        note.outputs = tuple(outputs)
+        if call.changed:
+            self._overwrite(call)
+        for buffer in call.read:
+            buffer.read_by(note)
+
+    def _noted(self, arg: Any, call: Call) -> Any:
+        """Returns an argument without tensors of the device; ``call`` learns what it reads."""
+        if isinstance(arg, torch.Tensor):
+            if call.traits.likes:
+                return Shape(arg.dtype, tuple(arg.shape), arg.stride())
+            slot = self._find(arg)
+            if slot is None:
+                return _host_tensor(arg)
+            call.slots.add(slot)
+            buffer, writer = slot.buffer, slot.writer
+            if writer is not None and not writer.done:
+                call.before.append(writer)
+            if buffer.unknown:
+                call.unknown = buffer.unknown
+            call.read.append(buffer)
+            return _ref(arg, buffer)
+        if type(arg) in (list, tuple):
+            return type(arg)([self._noted(item, call) for item in arg])
+        return arg
+
+    def _overwrite(self, call: Call) -> None:
+        """Makes the note the writer of what its operator changes, after all earlier readers."""
+        written, readers = [], []
+        for slot in call.changed:
+            buffer = slot.buffer
+            written.append(buffer)
+            readers += [reader for reader in buffer.readers if reader() is not None]
+            buffer.readers = []
+            slot.writer = call.note
+        call.note.written, call.note.readers = tuple(written), tuple(readers)
+
+    def _start_afresh(self, traits: OpTraits, args: Any, kwargs: Any) -> None:
+        """Gives a new buffer to a storage that the operator fills from end to end."""
+        position, name = traits.changed[0]
+        target = args[position] if position < len(args) else kwargs.get(name)
+        slot = self._find(target) if isinstance(target, torch.Tensor) else None
+        if slot is None or [*self._slots((args, kwargs))].count(slot) > 1:
+            return  # it is on the host, or it also reads what it fills
+        ref = _ref(target, slot.buffer)
+        if ref.is_whole:
+            slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, ref.end)), None
+
+    def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
+        """Returns the slots that the operator changes, each once."""
+        found = dict[Slot, None]()
+        for position, name in traits.changed:
+            found.update(
+                dict.fromkeys(
+                    self._slots(args[position] if position < len(args) else kwargs.get(name))
+                )
+            )
+        return [*found]
+
+    def _slots(self, tree: Any) -> Iterator[Slot]:
+        for leaf in leaves(tree):
+            slot = self._find(leaf) if isinstance(leaf, torch.Tensor) else None
+            if slot is not None:
+                yield slot
+
+    # Values
+
+    def value(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the values of a tensor of the device, on the host; they must not be changed.
+
+        Raises:
+            UnknownValue: nobody can know them, or they cost more work than the limit.
+        """
+        slot = self._storages.find(tensor)
+        if slot is None:
+            return tensor
+        if slot.writer is not None and not slot.writer.done:
+            self.replay.run(slot.writer)
+        if slot.buffer.unknown:
+            raise UnknownValue(slot.buffer.unknown)
+        return view(_ref(tensor, slot.buffer))
+
+    def put(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
+        """Records the values of a tensor that was filled from the host without an operator."""
+        slot = self._storages.find(tensor)
+        if slot is not None:
+            ref = _ref(tensor, Buffer(0))
+            slot.buffer, slot.writer = ref.buffer, None
+            ref.buffer.nbytes = ref.end
+            view(ref).copy_(values)
+
+    def lose(self, tensor: torch.Tensor, reason: str) -> None:
+        """Records that something unknown wrote to a tensor."""
+        slot = self._storages.find(tensor)
+        if slot is not None:
+            _make_unknown(slot, reason)
+
+    def lose_all(self, reason: str) -> None:
+        """Records that something unknown may have written to any tensor."""
+        for slot in self._storages.all():
+            _make_unknown(slot, reason)
+
+    def forget(self, reason: str) -> None:
+        """Drops all notes that have not been run: what they write becomes unknown."""
+        for slot in self._storages.all():
+            if slot.writer is not None and not slot.writer.done:
+                _make_unknown(slot, reason)
+
+
+def _make_unknown(slot: Slot, reason: str) -> None:
+    slot.buffer, slot.writer = Buffer(0, reason), None
+
+
+def _ref(tensor: torch.Tensor, buffer: Buffer) -> Ref:
+    return Ref(
+        *(buffer, tensor.dtype, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())),
+        *(tensor.is_conj(), tensor.is_neg()),
+    )
+
+
+def _host_tensor(tensor: torch.Tensor) -> HostTensor:
+    tensor = tensor.detach()
+    if tensor.nbytes <= _COPIED or not tensor.untyped_storage().resizable():  # numpy's memory
+        tensor = tensor.clone()
+    return HostTensor(tensor, tensor._version)
