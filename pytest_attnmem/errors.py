@@ -41,6 +41,10 @@ class CannotSimulate(AttnMemError, RuntimeError):
     """A program that read the values of a tensor without data."""
 
 
+class CannotCompute(AttnMemError, RuntimeError):
+    """An operator that the CPU cannot compute in the device's place."""
+
+
 class StartAgain(BaseException):
     """A request to run the measured body again from its beginning, as another kind of program.
 
