@@ -42,7 +42,7 @@ class CannotSimulate(AttnMemError, RuntimeError):
 
 
 class CannotCompute(AttnMemError, RuntimeError):
-    """An operator of a device that the host has no way to compute."""
+    """An operator that the CPU cannot compute in the device's place."""
 
 
 class UnknownValue(AttnMemError, RuntimeError):

@@ -25,13 +25,14 @@ LAW = (
         "symbols",
         "inference",
     ),
-    *("nulldevice", "measurement", "budgets", "closed_forms", "backends", "kernels", "baselines"),
+    *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
+    *("backends", "kernels", "baselines"),
     *("api", "report", "sweep", "plugin", "profiling", "plot", "cli"),
 )
 #: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")
 #: The folders that import torch at once, and the files that do elsewhere.
-TORCH = ("backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py")
+TORCH = ("values", "backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py")
 #: The modules that must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 

@@ -1,0 +1,144 @@
+"""One noted operator of the device, computed on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
+
+from ..errors import CannotCompute
+from .host_table import equivalent
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+#: The dtypes that some kernels of the CPU lack; float32 holds each of their values.
+NARROW = frozenset(
+    {
+        torch.float16,
+        torch.bfloat16,
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
+        torch.float8_e4m3fnuz,
+        torch.float8_e5m2fnuz,
+    }
+)
+
+
+def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Returns what an operator returns on the device, computed on the CPU.
+
+    The outputs are as many as on the device, of the same shapes and dtypes, and None where they
+    are undefined there; strides may differ. Targets of in-place operators are written in place.
+    Autograd, autocast and the active modes of Python take no part. Random numbers come from the
+    CPU's default generator.
+
+    Args:
+        func: the operator as it was dispatched.
+        args: its arguments, with a CPU tensor in the place of each tensor of the device.
+        kwargs: the same by name; a device is replaced by the CPU, a generator by the default one.
+
+    Raises:
+        CannotCompute: the CPU has no kernel for it, or refuses the arguments.
+    """
+    args = tree_map(_on_the_host, args)
+    named = {name: tree_map(_on_the_host, value) for name, value in kwargs.items()}
+    named.pop("pin_memory", None)
+    with _pristine_dispatch():
+        instead = equivalent(func)
+        try:
+            if instead is not None:
+                return instead(args, named)
+            return _by_the_kernel(func, args, named)
+        except CannotCompute as error:
+            raise CannotCompute(f"{func}: {error}") from error
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+            line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise CannotCompute(f"{func}: the CPU answers: {line}") from error
+
+
+def _on_the_host(value: object) -> object:
+    if isinstance(value, torch.device):
+        return torch.device("cpu") if value.type == "cuda" else value
+    return None if isinstance(value, torch.Generator) else value
+
+
+@contextlib.contextmanager
+def _pristine_dispatch() -> Iterator[None]:
+    """Dispatches as a program without modes, autocast, inference mode or functorch does."""
+    include = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
+    include = include.add(torch._C.DispatchKey.ADInplaceOrView)
+    exclude = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+    exclude = exclude.add(torch._C.DispatchKey.AutocastCUDA)
+    with (
+        torch.inference_mode(False),
+        torch.no_grad(),
+        torch._C._ForceDispatchKeyGuard(include, exclude),
+        torch._C.DisableTorchFunction(),
+    ):
+        yield
+
+
+def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError) as error:
+        if "not implemented for" not in str(error) or not _narrow(args, kwargs):
+            raise
+    return _in_float32(func, args, kwargs)
+
+
+def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+    return [
+        leaf
+        for leaf in tree_flatten((args, kwargs))[0]
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in NARROW
+    ]
+
+
+def _in_float32(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the result of an operator computed in float32 and rounded to the dtypes it has."""
+    narrow = _narrow(args, kwargs)
+    dtypes = _dtypes(func, args, kwargs, narrow[0].dtype)
+    wide = {id(tensor): tensor.float() for tensor in narrow}
+    origin = {id(wide[id(tensor)]): tensor for tensor in narrow}
+    wide_args, wide_kwargs = tree_map_only(
+        torch.Tensor, lambda tensor: wide.get(id(tensor), tensor), (args, kwargs)
+    )
+    if wide_kwargs.get("dtype") in NARROW:
+        wide_kwargs["dtype"] = torch.float32
+    found = func(*wide_args, **wide_kwargs)
+    if func._schema.is_mutable:
+        for tensor in narrow:
+            tensor.copy_(wide[id(tensor)])
+    left = iter(dtypes)
+
+    def rounded(leaf: object) -> object:
+        dtype = next(left, None)
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        return origin.get(id(leaf), leaf if dtype is None else leaf.to(dtype))
+
+    return tree_map(rounded, found)
+
+
+def _dtypes(
+    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], narrow: torch.dtype
+) -> list[torch.dtype | None]:
+    """Returns the dtypes of the outputs, from the operator on meta tensors."""
+    on_meta: Callable[[object], object] = lambda value: (  # noqa: E731
+        value.to("meta")
+        if isinstance(value, torch.Tensor)
+        else torch.device("meta")
+        if isinstance(value, torch.device)
+        else value
+    )
+    meta_args, meta_kwargs = tree_map(on_meta, (args, kwargs))
+    try:
+        found = func(*meta_args, **meta_kwargs)
+    except (RuntimeError, NotImplementedError):
+        return [narrow] * len(func._schema.returns)
+    return [getattr(leaf, "dtype", None) for leaf in tree_flatten(found)[0]]

@@ -1,0 +1,1 @@
+"""Operators of CUDA that the CPU lacks, or whose outputs differ there, one family a file."""

@@ -1,0 +1,93 @@
+"""The equivalents of operators on the CPU, found in the modules of the folder ``host_operators``.
+
+``OPERATORS`` of a module has its functions by operator, as ``aten.cudnn_convolution.default``. A
+function takes the arguments of the operator by name, with defaults filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import torch
+
+from . import host_operators
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+Equivalent: TypeAlias = Callable[[SimpleNamespace], Any]
+
+
+def equivalent(func: OpOverload) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any] | None:
+    """Returns what computes an operator in its place on the CPU; None if it computes itself.
+
+    An overload with ``out=`` is computed by its functional overload and written into its targets.
+    """
+    name = str(func)
+    if name in OPERATORS:
+        return lambda args, kwargs: OPERATORS[name](arguments(func, args, kwargs))
+    functional = _without_out(name)
+    if functional not in OPERATORS:
+        return None
+    return lambda args, kwargs: _into_targets(func, OPERATORS[functional], args, kwargs)
+
+
+def arguments(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> SimpleNamespace:
+    """Returns all arguments of a call by name, with the defaults of the operator's schema."""
+    named: dict[str, Any] = {}
+    for position, expected in enumerate(func._schema.arguments):
+        if position < len(args) and not expected.kwarg_only:
+            named[expected.name] = args[position]
+        else:
+            named[expected.name] = kwargs.get(expected.name, expected.default_value)
+    return SimpleNamespace(**named)
+
+
+def collect(modules: Iterable[ModuleType]) -> Mapping[str, Equivalent]:
+    """Returns the equivalents of all modules by operator.
+
+    Raises:
+        ValueError: an operator has two equivalents.
+    """
+    found: dict[str, Equivalent] = {}
+    places: dict[str, str] = {}
+    for module in modules:
+        for name, function in getattr(module, "OPERATORS", {}).items():
+            if name in found:
+                raise ValueError(
+                    f"{name} is computed in {places[name]} and in {module.__name__}; keep one"
+                )
+            found[name], places[name] = function, module.__name__
+    return MappingProxyType(found)
+
+
+OPERATORS: Final = collect(
+    import_module(f"{host_operators.__name__}.{module.name}")
+    for module in iter_modules(host_operators.__path__)  # sorted by name
+)
+
+
+def _without_out(name: str) -> str:
+    packet, _, overload = name.rpartition(".")
+    if overload == "out":
+        return f"{packet}.default"
+    return f"{packet}.{overload.removesuffix('_out')}"
+
+
+def _into_targets(
+    func: OpOverload, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    found = function(arguments(func, args, kwargs))
+    names = [argument.name for argument in func._schema.arguments if argument.is_out]
+    targets = [kwargs[name] for name in names]
+    for target, value in zip(targets, found if isinstance(found, tuple) else (found,), strict=True):
+        if target.shape != value.shape:
+            target.resize_(value.shape)
+        target.copy_(value)
+    return targets[0] if isinstance(found, torch.Tensor) else tuple(targets)
