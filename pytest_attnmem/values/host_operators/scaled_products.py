@@ -18,7 +18,7 @@ def product(call: SimpleNamespace) -> torch.Tensor:
     rows, columns = call.self.shape[0], call.mat2.shape[1]
     left = call.self.float() * _fitting(call.scale_a, (rows, 1), "scale_a")
     right = call.mat2.float() * _fitting(call.scale_b, (1, columns), "scale_b")
-    found = left @ right
+    found: torch.Tensor = left @ right
     if call.bias is not None:
         found = found + call.bias.float()
     if call.scale_result is not None and call.out_dtype in (
