@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,15 +16,16 @@ from .host_table import equivalent
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-#: The dtypes that some kernels of the CPU lack; float32 holds each of their values.
-NARROW = frozenset(
+#: The dtypes that some kernels of the CPU lack, and the one that holds each of their values.
+WIDER = MappingProxyType(
     {
-        torch.float16,
-        torch.bfloat16,
-        torch.float8_e4m3fn,
-        torch.float8_e5m2,
-        torch.float8_e4m3fnuz,
-        torch.float8_e5m2fnuz,
+        torch.float16: torch.float32,
+        torch.bfloat16: torch.float32,
+        torch.float8_e4m3fn: torch.float32,
+        torch.float8_e5m2: torch.float32,
+        torch.float8_e4m3fnuz: torch.float32,
+        torch.float8_e5m2fnuz: torch.float32,
+        torch.complex32: torch.complex64,
     }
 )
 
@@ -86,30 +88,34 @@ def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError) as error:
-        if "not implemented for" not in str(error) or not _narrow(args, kwargs):
-            raise
-    return _in_float32(func, args, kwargs)
+        refused = error
+    if not _narrow(args, kwargs):
+        raise refused
+    try:
+        return _widened(func, args, kwargs)
+    except (RuntimeError, NotImplementedError):
+        raise refused from None  # it was not the dtype
 
 
 def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     return [
         leaf
         for leaf in tree_flatten((args, kwargs))[0]
-        if isinstance(leaf, torch.Tensor) and leaf.dtype in NARROW
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDER
     ]
 
 
-def _in_float32(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns the result of an operator computed in float32 and rounded to the dtypes it has."""
+def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the result of an operator computed in wider dtypes and rounded to the dtypes it has."""
     narrow = _narrow(args, kwargs)
     dtypes = _dtypes(func, args, kwargs, narrow[0].dtype)
-    wide = {id(tensor): tensor.float() for tensor in narrow}
+    wide = {id(tensor): tensor.to(WIDER[tensor.dtype]) for tensor in narrow}
     origin = {id(wide[id(tensor)]): tensor for tensor in narrow}
     wide_args, wide_kwargs = tree_map_only(
         torch.Tensor, lambda tensor: wide.get(id(tensor), tensor), (args, kwargs)
     )
-    if wide_kwargs.get("dtype") in NARROW:
-        wide_kwargs["dtype"] = torch.float32
+    if wide_kwargs.get("dtype") in WIDER:
+        wide_kwargs["dtype"] = WIDER[wide_kwargs["dtype"]]
     found = func(*wide_args, **wide_kwargs)
     if func._schema.is_mutable:
         for tensor in narrow:
