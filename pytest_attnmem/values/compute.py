@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
 from ..errors import CannotCompute
-from .host_table import equivalent
+from .host_table import arguments, equivalent
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
@@ -58,8 +58,14 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
         except CannotCompute as error:
             raise CannotCompute(f"{func}: {error}") from error
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
-            line = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise CannotCompute(f"{func}: the CPU answers: {line}") from error
+            raise CannotCompute(f"{func}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if line.startswith("Could not run"):
+        return "it has a kernel on CUDA alone"
+    return f"the CPU answers: {line}"
 
 
 def _on_the_host(value: object) -> object:
@@ -106,9 +112,9 @@ def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tens
 
 
 def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns the result of an operator computed in wider dtypes and rounded to the dtypes it has."""
+    """Returns what an operator computes in wider dtypes, rounded to the dtypes that it has."""
     narrow = _narrow(args, kwargs)
-    dtypes = _dtypes(func, args, kwargs, narrow[0].dtype)
+    dtypes = iter(_dtypes(func, args, kwargs))
     wide = {id(tensor): tensor.to(WIDER[tensor.dtype]) for tensor in narrow}
     origin = {id(wide[id(tensor)]): tensor for tensor in narrow}
     wide_args, wide_kwargs = tree_map_only(
@@ -117,34 +123,45 @@ def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if wide_kwargs.get("dtype") in WIDER:
         wide_kwargs["dtype"] = WIDER[wide_kwargs["dtype"]]
     found = func(*wide_args, **wide_kwargs)
-    if func._schema.is_mutable:
-        for tensor in narrow:
-            tensor.copy_(wide[id(tensor)])
-    left = iter(dtypes)
+    for target in _targets(func, args, kwargs):
+        if id(target) in wide:
+            target.copy_(wide[id(target)])
 
     def rounded(leaf: object) -> object:
-        dtype = next(left, None)
+        dtype = next(dtypes, None)
         if not isinstance(leaf, torch.Tensor):
             return leaf
+        if dtype is None and leaf.dtype == WIDER[narrow[0].dtype]:
+            dtype = narrow[0].dtype
         return origin.get(id(leaf), leaf if dtype is None else leaf.to(dtype))
 
     return tree_map(rounded, found)
 
 
+def _targets(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """Returns the tensors that an operator writes."""
+    named = arguments(func, args, kwargs)
+    written = [
+        getattr(named, argument.name)
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return [leaf for leaf in tree_flatten(written)[0] if isinstance(leaf, torch.Tensor)]
+
+
 def _dtypes(
-    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], narrow: torch.dtype
+    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[torch.dtype | None]:
-    """Returns the dtypes of the outputs, from the operator on meta tensors."""
-    on_meta: Callable[[object], object] = lambda value: (  # noqa: E731
-        value.to("meta")
-        if isinstance(value, torch.Tensor)
-        else torch.device("meta")
-        if isinstance(value, torch.device)
-        else value
-    )
-    meta_args, meta_kwargs = tree_map(on_meta, (args, kwargs))
+    """Returns the dtypes of the outputs on meta tensors; nothing if meta tensors have none."""
+    meta_args, meta_kwargs = tree_map(_on_meta, (args, kwargs))
     try:
         found = func(*meta_args, **meta_kwargs)
     except (RuntimeError, NotImplementedError):
-        return [narrow] * len(func._schema.returns)
+        return []
     return [getattr(leaf, "dtype", None) for leaf in tree_flatten(found)[0]]
+
+
+def _on_meta(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.to("meta")
+    return torch.device("meta") if isinstance(value, torch.device) else value
