@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
 from ..errors import CannotCompute
-from .host_table import equivalent
+from .host_table import arguments, equivalent
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload
 
-#: The dtypes that some kernels of the CPU lack; float32 holds each of their values.
-NARROW = frozenset(
+#: The dtypes that some kernels of the CPU lack, and the one that holds each of their values.
+WIDER = MappingProxyType(
     {
-        torch.float16,
-        torch.bfloat16,
-        torch.float8_e4m3fn,
-        torch.float8_e5m2,
-        torch.float8_e4m3fnuz,
-        torch.float8_e5m2fnuz,
+        torch.float16: torch.float32,
+        torch.bfloat16: torch.float32,
+        torch.float8_e4m3fn: torch.float32,
+        torch.float8_e5m2: torch.float32,
+        torch.float8_e4m3fnuz: torch.float32,
+        torch.float8_e5m2fnuz: torch.float32,
+        torch.complex32: torch.complex64,
     }
 )
 
@@ -56,8 +58,14 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
         except CannotCompute as error:
             raise CannotCompute(f"{func}: {error}") from error
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
-            line = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise CannotCompute(f"{func}: the CPU answers: {line}") from error
+            raise CannotCompute(f"{func}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if line.startswith("Could not run"):
+        return "it has a kernel on CUDA alone"
+    return f"the CPU answers: {line}"
 
 
 def _on_the_host(value: object) -> object:
@@ -86,59 +94,74 @@ def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError) as error:
-        if "not implemented for" not in str(error) or not _narrow(args, kwargs):
-            raise
-    return _in_float32(func, args, kwargs)
+        refused = error
+    if not _narrow(args, kwargs):
+        raise refused
+    try:
+        return _widened(func, args, kwargs)
+    except (RuntimeError, NotImplementedError):
+        raise refused from None  # it was not the dtype
 
 
 def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     return [
         leaf
         for leaf in tree_flatten((args, kwargs))[0]
-        if isinstance(leaf, torch.Tensor) and leaf.dtype in NARROW
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDER
     ]
 
 
-def _in_float32(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Returns the result of an operator computed in float32 and rounded to the dtypes it has."""
+def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns what an operator computes in wider dtypes, rounded to the dtypes that it has."""
     narrow = _narrow(args, kwargs)
-    dtypes = _dtypes(func, args, kwargs, narrow[0].dtype)
-    wide = {id(tensor): tensor.float() for tensor in narrow}
+    dtypes = iter(_dtypes(func, args, kwargs))
+    wide = {id(tensor): tensor.to(WIDER[tensor.dtype]) for tensor in narrow}
     origin = {id(wide[id(tensor)]): tensor for tensor in narrow}
     wide_args, wide_kwargs = tree_map_only(
         torch.Tensor, lambda tensor: wide.get(id(tensor), tensor), (args, kwargs)
     )
-    if wide_kwargs.get("dtype") in NARROW:
-        wide_kwargs["dtype"] = torch.float32
+    if wide_kwargs.get("dtype") in WIDER:
+        wide_kwargs["dtype"] = WIDER[wide_kwargs["dtype"]]
     found = func(*wide_args, **wide_kwargs)
-    if func._schema.is_mutable:
-        for tensor in narrow:
-            tensor.copy_(wide[id(tensor)])
-    left = iter(dtypes)
+    for target in _targets(func, args, kwargs):
+        if id(target) in wide:
+            target.copy_(wide[id(target)])
 
     def rounded(leaf: object) -> object:
-        dtype = next(left, None)
+        dtype = next(dtypes, None)
         if not isinstance(leaf, torch.Tensor):
             return leaf
+        if dtype is None and leaf.dtype == WIDER[narrow[0].dtype]:
+            dtype = narrow[0].dtype
         return origin.get(id(leaf), leaf if dtype is None else leaf.to(dtype))
 
     return tree_map(rounded, found)
 
 
+def _targets(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """Returns the tensors that an operator writes."""
+    named = arguments(func, args, kwargs)
+    written = [
+        getattr(named, argument.name)
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return [leaf for leaf in tree_flatten(written)[0] if isinstance(leaf, torch.Tensor)]
+
+
 def _dtypes(
-    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], narrow: torch.dtype
+    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[torch.dtype | None]:
-    """Returns the dtypes of the outputs, from the operator on meta tensors."""
-    on_meta: Callable[[object], object] = lambda value: (  # noqa: E731
-        value.to("meta")
-        if isinstance(value, torch.Tensor)
-        else torch.device("meta")
-        if isinstance(value, torch.device)
-        else value
-    )
-    meta_args, meta_kwargs = tree_map(on_meta, (args, kwargs))
+    """Returns the dtypes of the outputs on meta tensors; nothing if meta tensors have none."""
+    meta_args, meta_kwargs = tree_map(_on_meta, (args, kwargs))
     try:
         found = func(*meta_args, **meta_kwargs)
     except (RuntimeError, NotImplementedError):
-        return [narrow] * len(func._schema.returns)
+        return []
     return [getattr(leaf, "dtype", None) for leaf in tree_flatten(found)[0]]
+
+
+def _on_meta(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.to("meta")
+    return torch.device("meta") if isinstance(value, torch.device) else value

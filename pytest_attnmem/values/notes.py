@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 class Buffer:
@@ -50,16 +51,19 @@ class Slot:
         """The note that wrote the storage last."""
 
 
-class Ref(NamedTuple):
+class Ref:
     """A tensor of the device: a shape over the elements of a buffer."""
 
-    buffer: Buffer
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-    conjugate: bool
-    negative: bool
+    __slots__ = ("buffer", "conjugate", "dtype", "negative", "offset", "shape", "stride")
+
+    def __init__(self, tensor: torch.Tensor, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self.stride = tensor.stride()
+        self.offset = int(tensor.storage_offset())
+        self.conjugate = tensor.is_conj()
+        self.negative = tensor.is_neg()
 
     @property
     def end(self) -> int:
@@ -83,20 +87,27 @@ class Ref(NamedTuple):
         return count * self.dtype.itemsize >= self.buffer.nbytes
 
 
-class Shape(NamedTuple):
+class Shape:
     """A tensor whose values an operator does not read: ``zeros_like(x)``."""
 
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
+    __slots__ = ("dtype", "shape", "stride")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self.stride = tensor.stride()
 
 
-class HostTensor(NamedTuple):
+class HostTensor:
     """A tensor of the host, as it was when an operator read it."""
 
-    tensor: torch.Tensor
-    version: int
-    """The version of the tensor's contents; later contents are not the ones that were read."""
+    __slots__ = ("__weakref__", "shape", "tensor", "version")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self.shape = tensor.shape
+        self.version = tensor._version
+        """The version of the contents; later contents are not the ones that were read."""
 
 
 class Random(NamedTuple):

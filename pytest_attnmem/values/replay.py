@@ -27,7 +27,7 @@ class Replay:
             UnknownValue: they need more work than the limit; none of them was run.
         """
         waiting = self._needed(last)
-        total = sum([work(note.func, note.args, note.kwargs) for note in waiting])
+        total = sum([_work(note) for note in waiting])
         if total > self.limit:
             raise UnknownValue(
                 f"it takes {total:.1e} floating-point operations, and --attnmem-values-limit is"
@@ -61,6 +61,10 @@ class Replay:
             note.finish(str(error))
         else:
             note.finish()
+
+
+def _work(note: Note) -> int:
+    return work(note.func, note.args, note.kwargs, [ref for _, ref in note.outputs])
 
 
 def view(ref: Ref) -> torch.Tensor:
@@ -120,7 +124,7 @@ def _store(ref: Ref, values: Any) -> None:
         if storage.nbytes() >= buffer.nbytes:
             buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
             return
-    if isinstance(values, torch.Tensor) and tuple(values.shape) == ref.shape:
+    if isinstance(values, torch.Tensor) and values.shape == ref.shape:
         view(ref).copy_(values)
     else:
         buffer.unknown = "the host computes another result"
@@ -129,7 +133,7 @@ def _store(ref: Ref, values: Any) -> None:
 def _is_same(ref: Ref, values: torch.Tensor) -> bool:
     return (
         values.dtype == ref.dtype
-        and tuple(values.shape) == ref.shape
+        and values.shape == ref.shape
         and values.stride() == ref.stride
         and values.storage_offset() == ref.offset
         and not (values.is_conj() or values.is_neg() or ref.conjugate or ref.negative)

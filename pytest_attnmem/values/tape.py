@@ -100,7 +100,7 @@ class Tape:
             if slot not in made:
                 made.append(slot)
                 slot.buffer, slot.writer = Buffer(0), note
-            ref = _ref(tensor, slot.buffer)
+            ref = Ref(tensor, slot.buffer)
             slot.buffer.nbytes = max(slot.buffer.nbytes, ref.end)
             outputs.append((position, ref))
         if call.traits.reshapes or not (outputs or call.changed):
@@ -119,7 +119,7 @@ class Tape:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
         if isinstance(arg, torch.Tensor):
             if call.traits.likes:
-                return Shape(arg.dtype, tuple(arg.shape), arg.stride())
+                return Shape(arg)
             slot = self._find(arg)
             if slot is None:
                 return _host_tensor(arg)
@@ -130,7 +130,7 @@ class Tape:
             if buffer.unknown:
                 call.unknown = buffer.unknown
             call.read.append(buffer)
-            return _ref(arg, buffer)
+            return Ref(arg, buffer)
         if type(arg) in (list, tuple):
             return type(arg)([self._noted(item, call) for item in arg])
         return arg
@@ -153,7 +153,7 @@ class Tape:
         slot = self._find(target) if isinstance(target, torch.Tensor) else None
         if slot is None or [*self._slots((args, kwargs))].count(slot) > 1:
             return  # it is on the host, or it also reads what it fills
-        ref = _ref(target, slot.buffer)
+        ref = Ref(target, slot.buffer)
         if ref.is_whole:
             slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, ref.end)), None
 
@@ -189,13 +189,13 @@ class Tape:
             self.replay.run(slot.writer)
         if slot.buffer.unknown:
             raise UnknownValue(slot.buffer.unknown)
-        return view(_ref(tensor, slot.buffer))
+        return view(Ref(tensor, slot.buffer))
 
     def put(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
         """Records the values of a tensor that was filled from the host without an operator."""
         slot = self._storages.find(tensor)
         if slot is not None:
-            ref = _ref(tensor, Buffer(0))
+            ref = Ref(tensor, Buffer(0))
             slot.buffer, slot.writer = ref.buffer, None
             ref.buffer.nbytes = ref.end
             view(ref).copy_(values)
@@ -222,15 +222,8 @@ def _make_unknown(slot: Slot, reason: str) -> None:
     slot.buffer, slot.writer = Buffer(0, reason), None
 
 
-def _ref(tensor: torch.Tensor, buffer: Buffer) -> Ref:
-    return Ref(
-        *(buffer, tensor.dtype, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())),
-        *(tensor.is_conj(), tensor.is_neg()),
-    )
-
-
 def _host_tensor(tensor: torch.Tensor) -> HostTensor:
     tensor = tensor.detach()
     if tensor.nbytes <= _COPIED or not tensor.untyped_storage().resizable():  # numpy's memory
         tensor = tensor.clone()
-    return HostTensor(tensor, tensor._version)
+    return HostTensor(tensor)

@@ -1,8 +1,99 @@
-"""The work of one operator."""
+"""The arithmetic of one noted operator, from shapes alone."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from torch.utils._pytree import tree_flatten, tree_map
+
+from .host_table import arguments
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+#: The products of a backward of attention, where the forward has two.
+BACKWARD_PRODUCTS = 5
+INPUTS = ("query", "key", "value")
 
 
-def work(func: Any, args: Any, kwargs: Any) -> int:
-    """Returns the floating-point operations of an operator."""
-    return 1
+def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
+    """Returns the floating-point operations of one operator.
+
+    Products, convolutions and recurrent networks count two for each multiplication and addition,
+    as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. Every other
+    operator counts the elements of its inputs and outputs.
+
+    Args:
+        func: the operator.
+        args: its arguments; what stands for a tensor has a ``shape``.
+        kwargs: the same by name.
+        outputs: what it returned, in the same way.
+    """
+    name = func._schema.name.removeprefix("aten::")
+    if "_attention" in name and "mask" not in name:
+        found = _attention(func, args, kwargs, backward=name.endswith("backward"))
+    elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):
+        found = _cudnn_convolution(func, args, kwargs, outputs)
+    elif name.startswith("_cudnn_rnn") and name != "_cudnn_rnn_flatten_weight":
+        found = _recurrent(func, args, kwargs, backward=name.endswith("backward"))
+    else:
+        found = _registered(func, args, kwargs, outputs)
+    elements: int = sum(prod(leaf.shape) for leaf in tree_flatten((args, dict(kwargs), outputs))[0]
+                   if hasattr(leaf, "shape"))  # fmt: skip
+    return int(max(found, elements))
+
+
+def _attention(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backward: bool
+) -> int:
+    """Returns the products of queries, keys and values, packed ones at their longest."""
+    call = arguments(func, args, kwargs)
+    shapes = [list(getattr(getattr(call, name, None), "shape", ())) for name in INPUTS]
+    query, key, value = shapes
+    if min(map(len, shapes)) < 3:
+        return 0
+    if "scaled_dot_product" in func._schema.name or "_cudnn_attention" in func._schema.name:
+        keys = key[-2]
+    else:  # [B, M, H, d], or packed [T, H, d]
+        longest = getattr(call, "max_k", None) or getattr(call, "max_seqlen_k", None)
+        keys = longest if longest else key[-3]
+    width = query[-1] + value[-1]
+    products = BACKWARD_PRODUCTS if backward else 2
+    return int(prod(query[:-1]) * keys * width * products)
+
+
+def _cudnn_convolution(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
+) -> int:
+    call = arguments(func, args, kwargs)
+    transposed = "transpose" in func._schema.name
+    places = call.self.shape if transposed else tree_flatten(outputs)[0][0].shape
+    return int(2 * prod(places) * prod(call.weight.shape[1:]))
+
+
+def _recurrent(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backward: bool
+) -> int:
+    call = arguments(func, args, kwargs)
+    steps = prod(call.input.shape[:-1])
+    weights = sum(prod(weight.shape) for weight in call.weight)
+    return int(2 * steps * weights * (3 if backward else 1))
+
+
+def _registered(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
+) -> int:
+    """Returns what PyTorch's formula says, 0 without one."""
+    from torch.utils.flop_counter import flop_registry
+
+    formula = flop_registry.get(func._overloadpacket)
+    of_shapes: Callable[..., Any] | None = getattr(formula, "__wrapped__", None)
+    if of_shapes is None:
+        return 0
+    shaped = tree_map(lambda leaf: getattr(leaf, "shape", leaf), (args, dict(kwargs), outputs))
+    try:
+        return int(of_shapes(*shaped[0], **shaped[1], out_shape=shaped[2]))
+    except (AssertionError, AttributeError, IndexError, TypeError, ValueError):
+        return 0  # a formula that does not know this overload
