@@ -17,6 +17,11 @@ def foreign_launches() -> ctypes.c_ulong:
     return ctypes.c_ulong.in_dll(runtime(), "attnmem_null_foreign_launches")
 
 
+def unanswered_reads() -> ctypes.c_ulong:
+    """Returns the counter of reads that got zeros; it is live."""
+    return ctypes.c_ulong.in_dll(runtime(), "attnmem_null_read_count")
+
+
 def uploaded(address: int, into: int, size: int) -> bool:
     """Copies the bytes that this thread copied last from the host to *address* on the device.
 

@@ -14,6 +14,7 @@ from .replay import Replay, view
 
 #: Tensors of the host up to this size are copied when they are read; a larger one is kept.
 _COPIED = 1 << 16
+_NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
 
@@ -94,7 +95,7 @@ class Tape:
         outputs: list[tuple[int, Ref]] = []
         made: list[Slot] = []
         for position, tensor in enumerate((out,) if isinstance(out, torch.Tensor) else leaves(out)):
-            slot = self._find(tensor) if isinstance(tensor, torch.Tensor) else None
+            slot = self._find(tensor) if _is_plain(tensor) else None
             if slot is None or slot in known:
                 continue
             if slot not in made:
@@ -118,6 +119,9 @@ class Tape:
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
         if isinstance(arg, torch.Tensor):
+            if not _is_plain(arg):
+                call.unknown = _NOT_PLAIN
+                return None
             if call.traits.likes:
                 return Shape(arg)
             slot = self._find(arg)
@@ -150,7 +154,7 @@ class Tape:
         """Gives a new buffer to a storage that the operator fills from end to end."""
         position, name = traits.changed[0]
         target = args[position] if position < len(args) else kwargs.get(name)
-        slot = self._find(target) if isinstance(target, torch.Tensor) else None
+        slot = self._find(target) if _is_plain(target) else None
         if slot is None or [*self._slots((args, kwargs))].count(slot) > 1:
             return  # it is on the host, or it also reads what it fills
         ref = Ref(target, slot.buffer)
@@ -170,7 +174,7 @@ class Tape:
 
     def _slots(self, tree: Any) -> Iterator[Slot]:
         for leaf in leaves(tree):
-            slot = self._find(leaf) if isinstance(leaf, torch.Tensor) else None
+            slot = self._find(leaf) if _is_plain(leaf) else None
             if slot is not None:
                 yield slot
 
@@ -182,7 +186,9 @@ class Tape:
         Raises:
             UnknownValue: nobody can know them, or they cost more work than the limit.
         """
-        slot = self._storages.find(tensor)
+        if not _is_plain(tensor):
+            raise UnknownValue(_NOT_PLAIN)
+        slot = self._find(tensor)
         if slot is None:
             return tensor
         if slot.writer is not None and not slot.writer.done:
@@ -216,6 +222,12 @@ class Tape:
         for slot in self._storages.all():
             if slot.writer is not None and not slot.writer.done:
                 _make_unknown(slot, reason)
+
+
+def _is_plain(value: object) -> bool:
+    if not isinstance(value, torch.Tensor):
+        return False
+    return value.layout is torch.strided and not value.is_nested
 
 
 def _make_unknown(slot: Slot, reason: str) -> None:

@@ -27,7 +27,7 @@ def reexecuted(monkeypatch, tmp_path):
     return seen
 
 
-HOST = ["python", "-m", "pytest_attnmem.nulldevice.program"]
+HOST = ["python", "-m", "pytest_attnmem.backends.null.program"]
 
 
 @pytest.mark.parametrize(

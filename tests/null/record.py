@@ -26,8 +26,10 @@ DEVICES = ("A100-80GB", "A10G", "H100")
 SCRIPT = """
 import json, os, sys
 import workloads
-from pytest_attnmem.nulldevice import counts, program
-program.prepare()
+from pytest_attnmem.backends.null.program import prepare
+from pytest_attnmem.nulldevice import counts
+limit = sys.argv[2:]
+prepare(int(limit[0]) if limit else None)
 peaks = workloads.peaks(sys.argv[1])
 print(json.dumps([peaks, counts.unknown_calls()]), flush=True)
 os._exit(0)
@@ -62,10 +64,13 @@ def about(profile):
     }
 
 
-def record(profile, workload):
-    """Returns requested, allocated and reserved bytes, or None if cuDNN was called."""
+def record(profile, workload, *limit):
+    """Returns requested, allocated and reserved bytes, or None if cuDNN was called.
+
+    With a limit on the work of values, operators are noted as in a session.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, workload],
+        [sys.executable, "-c", SCRIPT, workload, *limit],
         env={**os.environ, **environment(profile), "PYTHONPATH": str(Path(__file__).parent)},
         stdout=subprocess.PIPE,
         text=True,

@@ -29,8 +29,9 @@ SCRIPT = """
 import json, os, sys, warnings
 warnings.simplefilter("ignore")
 import torch
-from pytest_attnmem.nulldevice import counts, program
-program.prepare()
+from pytest_attnmem.backends.null import program
+from pytest_attnmem.nulldevice import counts
+program.prepare(None)
 from workloads_held_out import WORKLOADS
 
 torch.cuda.init()

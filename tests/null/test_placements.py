@@ -4,8 +4,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import pytest_attnmem
-from pytest_attnmem.nulldevice import program
-program.prepare()
+from pytest_attnmem.backends.null import program
+program.prepare(None)
 sys.path.insert(0, str(Path(pytest_attnmem.__file__).parents[1] / "tests"))
 from placements import NEEDED
 found = {}

@@ -67,8 +67,8 @@ answer(logits.dtype == torch.float16 or str(logits.dtype), counts.unknown_calls(
 #: flash-linear-attention's chunked kernels, twice at each length: the first compiles them.
 LINEAR = """
 import torch
-from pytest_attnmem.nulldevice import program
-program.prepare()
+from pytest_attnmem.backends.null import program
+program.prepare(None)
 from fla.ops.linear_attn import chunk_linear_attn
 def step(N):
     q, k, v = (

@@ -66,7 +66,7 @@ class Noting:
         if func.namespace != "aten":  # its operators come here by themselves
             return func.redispatch(keys - self._keys, *args, **kwargs)
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
-            if not _is_on_device(func, args, kwargs):
+            if not _is_on_device(args, kwargs):
                 return func(*args, **kwargs)
             self.find_foreign_launches()
             if func is _LIFT:
@@ -91,27 +91,23 @@ def noting() -> Noting | None:
     return found
 
 
-def _is_on_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Returns True if the operator has a tensor on the device, or makes one."""
     for arg in args:
         if isinstance(arg, torch.Tensor):
             if arg.is_cuda:
-                return _is_plain(arg)
+                return True
         elif type(arg) in (list, tuple):
             for item in arg:
                 if isinstance(item, torch.Tensor) and item.is_cuda:
-                    return _is_plain(item)
+                    return True
     for name, arg in kwargs.items():
         if name == "device":
             if arg is not None and torch.device(arg).type == "cuda":
                 return True
         elif isinstance(arg, torch.Tensor) and arg.is_cuda:
-            return _is_plain(arg)
+            return True
     return False
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and not tensor.is_nested
 
 
 def _without_values() -> Iterator[str]:

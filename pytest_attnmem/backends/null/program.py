@@ -26,17 +26,18 @@ from .triton_launches import follow_triton
 _LAST_MOMENT = 0.05
 
 
-def prepare(values_limit: int, *, must_know: bool = True) -> None:
+def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
     """Prepares torch and Triton for the null device; a second call does nothing.
 
     The values that a program reads are computed on the host, up to ``values_limit`` floating-point
-    operations a read. A value that nobody can know is an error if the program ``must_know`` it;
-    else a number is NaN.
+    operations a read; None computes no value. A value that nobody can know is an error if the
+    program ``must_know`` it; else a number is NaN.
     """
     if cudnn.stand_in():
         keep_first()
-        Noting(values_limit, must_know=must_know).start()
-        follow_triton()
+        if values_limit is not None:
+            Noting(values_limit, must_know=must_know).start()
+            follow_triton()
 
 
 def settle() -> None:

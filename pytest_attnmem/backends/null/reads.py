@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from ...errors import UnknownValue
-from ...nulldevice.contents import answered
+from ...nulldevice.contents import answered, unanswered_reads
 from ...values.tape import Tape
 from ..tracing.dispatch_tracker import caller
 from .sizes import SIZES
@@ -25,13 +26,16 @@ class Reads:
         """The reads that nobody could answer, in order."""
         self._tape = tape
         self._must_know = must_know
-        self._special: dict[Any, Callable[[Any, Any, Any], Any]] = {
+        self._zeros = unanswered_reads()
+        special: dict[Any, Callable[[Any, Any, Any], Any]] = {
+            **dict.fromkeys(SIZES, self._sized),
             _aten._local_scalar_dense.default: self._scalar,
             _aten.equal.default: self._compared,
             _aten.allclose.default: self._compared,
             _aten._to_copy.default: self._to_host,
             _aten.copy_.default: self._to_host,
         }
+        self._special = {id(func): run for func, run in special.items()}  # the hash of one is slow
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an operator; its reads get true values.
@@ -39,13 +43,18 @@ class Reads:
         Raises:
             UnknownValue: a value is read that nobody can know.
         """
-        special = self._special.get(func)
+        special = self._special.get(id(func))
         if special is not None:
             return special(func, args, kwargs)
-        sizes = SIZES.get(func)
-        if sizes is None:
-            return func(*args, **kwargs)
-        answer = self._known(lambda: sizes(self._tape.value, args, kwargs))
+        before = self._zeros.value
+        out = func(*args, **kwargs)
+        if self._zeros.value != before:
+            self._known(partial(_refuse, func))
+        return out
+
+    def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operator whose own code reads values, to find the size of its result."""
+        answer = self._known(lambda: SIZES[func](self._tape.value, args, kwargs))
         with answered(answer):
             return func(*args, **kwargs)
 
@@ -88,3 +97,7 @@ class Reads:
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
+
+
+def _refuse(func: Any) -> None:
+    raise UnknownValue(f"{func} reads the device inside, and its answer depends on it")

@@ -9,7 +9,7 @@
 
 #define LARGEST_UPLOAD (64 * MIB) /* a larger copy to the device is not kept */
 
-static unsigned long reads;
+VISIBLE unsigned long attnmem_null_read_count; /* Python reads it as a variable */
 static void (*listener)(void); /* called at the next read, then cleared */
 
 static _Thread_local struct {
@@ -77,7 +77,7 @@ void null_copy(void *to, const void *from, size_t size)
         }
         expected.left -= size;
     } else if (null_on_device(from)) {
-        __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&attnmem_null_read_count, 1, __ATOMIC_RELAXED);
         memset(to, 0, size);
         void (*call)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
         if (call)
@@ -90,7 +90,7 @@ void null_copy(void *to, const void *from, size_t size)
 /* Returns how often the host read device memory: from then on the program depends on zeros. */
 VISIBLE unsigned long attnmem_null_reads(void)
 {
-    return __atomic_load_n(&reads, __ATOMIC_RELAXED);
+    return __atomic_load_n(&attnmem_null_read_count, __ATOMIC_RELAXED);
 }
 
 /* Calls a function at the next read, on the thread that reads; NULL removes the function. */

@@ -1,0 +1,256 @@
+"""The tape, with meta tensors as a device that computes nothing."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from pytest_attnmem.errors import UnknownValue
+from pytest_attnmem.values.notes import Buffer, Random, Slot
+from pytest_attnmem.values.tape import Tape
+
+
+class MetaStorages:
+    """The slots of the storages of meta tensors, kept as long as the storages are."""
+
+    def __init__(self):
+        self.slots = {}
+        self.offset = 0
+
+    def find(self, tensor):
+        if not tensor.is_meta:
+            return None
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self.slots:
+            self.slots[key] = Slot(Buffer(0, "no operator wrote it"))
+            weakref.finalize(storage, self.slots.pop, key).atexit = False
+        return self.slots[key]
+
+    def all(self):
+        yield from [*self.slots.values()]
+
+    def random(self, generator):
+        self.offset += 4
+        return Random(torch.initial_seed(), self.offset)
+
+
+class Noting(TorchDispatchMode):
+    def __init__(self, limit, most):
+        super().__init__()
+        self.storages = MetaStorages()
+        self.tape = Tape(self.storages, limit, most)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        device = kwargs.get("device")
+        leaves = tree_leaves((args, kwargs))
+        if not any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in leaves) and (
+            device is None or device.type != "meta"
+        ):
+            return func(*args, **kwargs)
+        call = self.tape.begin(func, args, kwargs)
+        out = func(*args, **kwargs)
+        self.tape.end(call, out)
+        return out
+
+
+@pytest.fixture
+def noted():
+    """Returns a function that runs a program on the device, and its tape."""
+
+    def run(program, limit=10**9, most=10**6):
+        mode = Noting(limit, most)
+        with mode:
+            return program(lambda *data: torch.tensor(data).to("meta")), mode.tape
+
+    return run
+
+
+def in_place(make):
+    a = make(1.0, 2.0, 3.0, 4.0)
+    doubled = a * 2
+    a.add_(10)
+    later = a * 2
+    a[1:3].zero_()
+    return {"a": a, "doubled": doubled, "later": later}
+
+
+def views(make):
+    a = make(1.0, 2.0, 3.0, 4.0)
+    square = a.view(2, 2)
+    square.t()[0].mul_(10)
+    pairs = torch.view_as_complex(square)
+    return {"a": a, "turned": square.t(), "end": a.data[2:], "complex": pairs.conj()}
+
+
+def overwritten(make):
+    a = make(1.0, 2.0)
+    copy = a + 0
+    a.copy_(a.flip(0) * 3)
+    first = a + 0
+    a.fill_(7)
+    out = torch.empty(2, device="meta")
+    torch.add(a, first, out=out)
+    return {"copy": copy, "first": first, "a": a, "out": out, "zeros": torch.zeros_like(a)}
+
+
+def trained(make):
+    w = make(1.0, -2.0).requires_grad_()
+    optimizer = torch.optim.AdamW([w], lr=0.5, foreach=False)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+    return {"w": w.detach(), "gradient": w.grad}
+
+
+def filled_by_rows(make):
+    out = torch.empty(2, 2, device="meta")
+    for row in range(2):
+        out[row] = make(1.0, 2.0) * row
+    return {"out": out}
+
+
+@pytest.mark.parametrize("program", [in_place, views, overwritten, trained, filled_by_rows])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_values_are_those_of_the_cpu_in_whatever_order_they_are_read(noted, program, backwards):
+    expected = program(lambda *data: torch.tensor(data))
+    tensors, tape = noted(program)
+    for name in sorted(tensors, reverse=backwards):
+        values = tape.value(tensors[name])
+        assert torch.equal(torch.view_as_real(values) if values.is_complex() else values,
+                           torch.view_as_real(expected[name]) if values.is_complex()
+                           else expected[name]), name  # fmt: skip
+
+
+def test_only_what_a_value_depends_on_is_run_and_only_once(noted):
+    def program(make):
+        a = make(1.0, 2.0)
+        return [a + 1, a * 3, (a * 3).sum()]
+
+    (plus, times, total), tape = noted(program)
+    assert tape.value(total).item() == 9
+    assert tape.replay.notes_run == 3
+    assert tape.value(plus).tolist() == [2, 3]
+    assert tape.replay.notes_run == 4
+    tape.value(plus), tape.value(total)
+    assert tape.replay.notes_run == 4
+    assert tape.value(times).tolist() == [3, 6]
+
+
+def test_random_numbers_are_the_same_each_time_and_leave_the_host_generator_alone(noted):
+    def program(make):
+        return [torch.rand(4, device="meta"), torch.rand(4, device="meta")]
+
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    (first, second), tape = noted(program)
+    (again, _), other = noted(program)
+    assert torch.equal(tape.value(first), other.value(again))
+    assert not torch.equal(tape.value(first), tape.value(second))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_memory_that_nothing_wrote_is_not_a_number(noted):
+    tensors, tape = noted(
+        lambda make: [
+            torch.empty(1, device="meta"),
+            torch.empty(1, device="meta", dtype=torch.int8),
+            torch.empty(1, device="meta", dtype=torch.bool),
+        ]
+    )
+    assert str([tape.value(tensor).item() for tensor in tensors]) == "[nan, 127, True]"
+
+
+def test_a_large_tensor_of_the_host_is_not_copied_and_its_old_contents_are_not_lost(noted):
+    large = torch.ones(100_000)
+
+    def program(make):
+        moved = large.to("meta") + 1
+        return moved
+
+    moved, tape = noted(program)
+    assert tape.value(moved)[0] == 2
+    moved, tape = noted(program)
+    large.add_(1)
+    with pytest.raises(UnknownValue, match="^a tensor of the host has changed since the device"):
+        tape.value(moved)
+
+
+def test_the_work_of_a_read_has_a_limit(noted):
+    (small, product), tape = noted(
+        lambda make: [
+            make(1.0) + 1,
+            torch.ones(64, 64, device="meta") @ torch.ones(64, 64, device="meta"),
+        ],
+        limit=64**3,
+    )
+    assert tape.value(small).item() == 2
+    with pytest.raises(UnknownValue) as error:
+        tape.value(product)
+    assert str(error.value) == (
+        "it takes 5.3e+05 floating-point operations, and --attnmem-values-limit is 2.6e+05"
+    )
+
+
+def test_what_something_else_wrote_is_unknown_with_all_that_depends_on_it(noted):
+    def program(make):
+        a, b = make(1.0), make(2.0)
+        before = a + 1
+        tape_of(a).lose(a, "a kernel wrote it")
+        return [before, a, a + b, b, torch.zeros_like(a + b)]
+
+    holder = []
+
+    def tape_of(_):
+        return holder[0]
+
+    mode = Noting(10**9, 10**6)
+    holder.append(mode.tape)
+    with mode:
+        before, a, total, b, zeros = program(lambda *data: torch.tensor(data).to("meta"))
+    assert mode.tape.value(before).item() == 2
+    assert mode.tape.value(b).item() == 2
+    assert mode.tape.value(zeros).item() == 0
+    for lost in (a, total):
+        with pytest.raises(UnknownValue, match="^a kernel wrote it$"):
+            mode.tape.value(lost)
+
+
+def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted):
+    made, tape = noted(lambda make: torch.ops.aten._to_sparse(make(1.0, 2.0)))
+    with pytest.raises(UnknownValue, match="^the values of sparse and nested tensors are not"):
+        tape.value(made)
+
+
+def test_notes_that_nobody_can_read_are_freed(noted):
+    def program(make):
+        a = make(1.0)
+        for _ in range(50_000):
+            a = a + 1
+        return [a, make(5.0) * 2]
+
+    (chain, kept), tape = noted(program)
+    note = weakref.ref(tape._storages.find(chain).writer.before[0])
+    assert note() is not None
+    del chain
+    gc.collect()
+    assert note() is None
+    assert tape.value(kept).item() == 10
+
+
+def test_a_tape_that_grows_too_long_forgets_its_oldest_values(noted):
+    def program(make):
+        old = make(1.0) + 1
+        for _ in range(20):
+            new = make(2.0) + 1
+        return [old, new]
+
+    (old, new), tape = noted(program, most=30)
+    assert tape.value(new).item() == 3
+    with pytest.raises(UnknownValue, match="^more than 30 operators ran since it was computed$"):
+        tape.value(old)
