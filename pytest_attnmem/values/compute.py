@@ -82,10 +82,10 @@ def _pristine_dispatch() -> Iterator[None]:
     exclude = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
     exclude = exclude.add(torch._C.DispatchKey.AutocastCUDA)
     with (
+        torch._C.DisableTorchFunction(),  # first: a mode of functions sees the next ones enter
         torch.inference_mode(False),
         torch.no_grad(),
         torch._C._ForceDispatchKeyGuard(include, exclude),
-        torch._C.DisableTorchFunction(),
     ):
         yield
 
