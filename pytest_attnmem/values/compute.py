@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
@@ -29,6 +29,14 @@ WIDER = MappingProxyType(
     }
 )
 
+#: The state of the dispatcher in a thread that has just started, c10/core/impl/LocalDispatchKeySet.
+INCLUDED: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect).add(
+    torch._C.DispatchKey.ADInplaceOrView
+)
+EXCLUDED: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU).add(
+    torch._C.DispatchKey.AutocastCUDA
+)
+
 
 def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Returns what an operator returns on the device, computed on the CPU.
@@ -46,8 +54,8 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     Raises:
         CannotCompute: the CPU has no kernel for it, or refuses the arguments.
     """
-    args = tree_map(_on_the_host, args)
-    named = {name: tree_map(_on_the_host, value) for name, value in kwargs.items()}
+    args = _on_the_host(args)
+    named = {name: _on_the_host(value) for name, value in kwargs.items()}
     named.pop("pin_memory", None)
     with _pristine_dispatch():
         instead = equivalent(func)
@@ -68,7 +76,11 @@ def _reason(error: Exception) -> str:
     return f"the CPU answers: {line}"
 
 
-def _on_the_host(value: object) -> object:
+def _on_the_host(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, list | tuple):
+        return type(value)([_on_the_host(one) for one in value])
     if isinstance(value, torch.device):
         return torch.device("cpu") if value.type == "cuda" else value
     return None if isinstance(value, torch.Generator) else value
@@ -77,15 +89,11 @@ def _on_the_host(value: object) -> object:
 @contextlib.contextmanager
 def _pristine_dispatch() -> Iterator[None]:
     """Dispatches as a program without modes, autocast, inference mode or functorch does."""
-    include = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
-    include = include.add(torch._C.DispatchKey.ADInplaceOrView)
-    exclude = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
-    exclude = exclude.add(torch._C.DispatchKey.AutocastCUDA)
     with (
+        torch._C.DisableTorchFunction(),  # first: a mode of functions sees the next ones enter
         torch.inference_mode(False),
         torch.no_grad(),
-        torch._C._ForceDispatchKeyGuard(include, exclude),
-        torch._C.DisableTorchFunction(),
+        torch._C._ForceDispatchKeyGuard(INCLUDED, EXCLUDED),
     ):
         yield
 

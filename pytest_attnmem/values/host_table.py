@@ -6,7 +6,8 @@ function takes the arguments of the operator by name, with defaults filled in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType, SimpleNamespace
@@ -20,20 +21,15 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
 
 Equivalent: TypeAlias = Callable[[SimpleNamespace], Any]
+Computed: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 
-def equivalent(func: OpOverload) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any] | None:
+def equivalent(func: OpOverload) -> Computed | None:
     """Returns what computes an operator in its place on the CPU; None if it computes itself.
 
     An overload with ``out=`` is computed by its functional overload and written into its targets.
     """
-    name = str(func)
-    if name in OPERATORS:
-        return lambda args, kwargs: OPERATORS[name](arguments(func, args, kwargs))
-    functional = _without_out(name)
-    if functional not in OPERATORS:
-        return None
-    return lambda args, kwargs: _into_targets(func, OPERATORS[functional], args, kwargs)
+    return OVERLOADS.get(func)
 
 
 def arguments(
@@ -67,17 +63,26 @@ def collect(modules: Iterable[ModuleType]) -> Mapping[str, Equivalent]:
     return MappingProxyType(found)
 
 
-OPERATORS: Final = collect(
-    import_module(f"{host_operators.__name__}.{module.name}")
-    for module in iter_modules(host_operators.__path__)  # sorted by name
-)
+def _overloads(
+    operators: Mapping[str, Equivalent],
+) -> Iterator[tuple[OpOverload, Computed]]:
+    """Yields the operators of this torch that have an equivalent, those with ``out=`` too."""
+    for packet in {name.rpartition(".")[0] for name in operators}:
+        namespace, _, name = packet.partition(".")
+        found = getattr(getattr(torch.ops, namespace), name, None)
+        for overload in () if found is None else found.overloads():
+            functional = "default" if overload == "out" else overload.removesuffix("_out")
+            function = operators.get(f"{packet}.{functional}")
+            if function is not None:
+                way = _called if functional == overload else _into_targets
+                func = getattr(found, overload)
+                yield func, partial(way, func, function)
 
 
-def _without_out(name: str) -> str:
-    packet, _, overload = name.rpartition(".")
-    if overload == "out":
-        return f"{packet}.default"
-    return f"{packet}.{overload.removesuffix('_out')}"
+def _called(
+    func: OpOverload, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    return function(arguments(func, args, kwargs))
 
 
 def _into_targets(
@@ -91,3 +96,10 @@ def _into_targets(
             target.resize_(value.shape)
         target.copy_(value)
     return targets[0] if isinstance(found, torch.Tensor) else tuple(targets)
+
+
+OPERATORS: Final = collect(
+    import_module(f"{host_operators.__name__}.{module.name}")
+    for module in iter_modules(host_operators.__path__)  # sorted by name
+)
+OVERLOADS: Final = MappingProxyType(dict(_overloads(OPERATORS)))

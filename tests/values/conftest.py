@@ -28,6 +28,6 @@ def values() -> Callable[..., torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
 
     def make(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     return make
