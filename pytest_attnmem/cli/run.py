@@ -7,8 +7,8 @@ import shutil
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
-from ..errors import BackendUnavailable
-from ..measurement.values_limit import DEFAULT, parse_values_limit
+from ..errors import AttnMemError, BackendUnavailable
+from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
 from .output_path import check_output_path
 
@@ -23,10 +23,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--values-limit",
-        default=DEFAULT,
+        default=VALUES_LIMIT,
         metavar="FLOPS",
         help="compute no value that takes more floating-point operations: a number is then NaN"
-        f" (default: {DEFAULT})",
+        f" (default: {VALUES_LIMIT})",
     )
     parser.add_argument("--json", metavar="PATH", help="write the peaks to this file as well")
     parser.add_argument(
@@ -47,7 +47,10 @@ def execute(arguments: Namespace) -> int:
     path = os.path.abspath(arguments.json) if arguments.json else ""
     if path:
         check_output_path("json", path)
-    limit = str(parse_values_limit(arguments.values_limit, "--values-limit"))
+    try:
+        limit = str(parse_values_limit(arguments.values_limit))
+    except AttnMemError as error:
+        raise AttnMemError(f"--values-limit: {error}") from None
     runner = [sys.executable, "-m", "pytest_attnmem.backends.null.program", path, limit, *program]
     reexec(runner, devices(arguments.device))
 

@@ -7,14 +7,14 @@ from decimal import Decimal, InvalidOperation
 from ..errors import AttnMemError
 
 #: Floating-point operations: some ten seconds of a slow machine.
-DEFAULT = "1e12"
+VALUES_LIMIT = "1e12"
 
 
-def parse_values_limit(text: str, option: str) -> int:
+def parse_values_limit(text: str) -> int:
     """Returns a number of floating-point operations.
 
     Raises:
-        AttnMemError: the text is not a whole number, such as ``1e12``; ``option`` names its place.
+        AttnMemError: the text is not a whole number, such as ``1e12``.
     """
     try:
         limit = Decimal(text)
@@ -22,7 +22,7 @@ def parse_values_limit(text: str, option: str) -> int:
         limit = Decimal("NaN")
     if not limit.is_finite() or limit < 0 or limit > 10**30 or limit != int(limit):
         raise AttnMemError(
-            f"{option}: expected a whole number of floating-point operations, such as 1e12 or 0,"
-            f" got {text!r:.60}"
+            "expected a whole number of floating-point operations, such as 1e12 or 0, got"
+            f" {text!r:.60}"
         )
     return int(limit)

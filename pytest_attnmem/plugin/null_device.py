@@ -56,7 +56,7 @@ class NullSession:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         from ..backends.null.program import prepare
 
-        prepare(parse_values_limit(settings.values_limit, "--attnmem-values-limit"))
+        prepare(parse_values_limit(settings.values_limit))
         self._config = config
         self._settings = settings
         self._name = f"null:{present()}"

@@ -14,8 +14,7 @@ import pytest
 
 from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
-from ..measurement.values_limit import DEFAULT as VALUES_LIMIT
-from ..measurement.values_limit import parse_values_limit
+from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..report import KINDS, option_help
 from .option_paths import directory, file
 
@@ -46,6 +45,11 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     metavar: str | None = None
 
+    @property
+    def flag(self) -> str:
+        """Returns ``--attnmem-NAME``, with hyphens."""
+        return f"--attnmem-{self.name.replace('_', '-')}"
+
 
 def _option(kind: str, help: str, **more: Any) -> dict[str, Any]:
     """Returns the metadata of a field that is an option of the same name."""
@@ -61,11 +65,7 @@ class Settings:
     )
     backend: str = field(
         default="auto",
-        metadata=_option(
-            "text",
-            f"measure with: {', '.join(EXAMPLES)}",
-            metavar="NAME",
-        ),
+        metadata=_option("text", f"measure with: {', '.join(EXAMPLES)}", metavar="NAME"),
     )
     files: Mapping[str, Path] = field(default_factory=dict)
     """The files of the session's report, by format; each format has an option."""
@@ -133,11 +133,7 @@ class Settings:
     """``out`` makes PyTorch 2.15 keep workspaces outside windows, as versions before it do."""
     values_limit: str = field(
         default=VALUES_LIMIT,
-        metadata=_option(
-            "text",
-            "on the null device, compute no value that takes more floating-point operations",
-            metavar="FLOPS",
-        ),
+        metadata=_option("text", "compute no value that takes more operations", metavar="FLOPS"),
     )
     disable: bool = field(
         default=False, metadata=_option("flag", "measure and enforce nothing; markers stay valid")
@@ -209,7 +205,7 @@ def add_options(parser: pytest.Parser) -> None:
             keywords["metavar"] = option.metavar
         shown = f" (default: {option.default})" if option.default else ""
         plain = (option.help + shown).replace("%", "%%")  # argparse fills in what % announces
-        group.addoption(f"--attnmem-{option.name.replace('_', '-')}", help=plain, **keywords)
+        group.addoption(option.flag, help=plain, **keywords)
         kind = "bool" if option.kind == "flag" else "string"
         parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
 
@@ -250,12 +246,11 @@ def _check_files(values: Mapping[str, Any], usual: Path) -> None:
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
-    value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), "--attnmem-"
+    value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), option.flag
     if value is None:
-        value, base, source = _ini(config, option), config.rootpath, "attnmem_"
+        value, base, source = _ini(config, option), config.rootpath, f"attnmem_{option.name}"
     if value is None or value == "":
         return option.default
-    source += option.name
     if value == []:  # argparse reads --attnmem-tolerance=-- so
         raise AttnMemError(f"{source} has no value; write one in place of --")
     if option.choices and value not in option.choices:
@@ -276,7 +271,7 @@ def _value(config: pytest.Config, option: Option) -> Any:
 
             return parse_tolerance(value)
         if option.name == "values_limit":
-            parse_values_limit(value, source)
+            parse_values_limit(value)
         if option.name == "default":
             return _for_every_test(value)
     except AttnMemError as error:

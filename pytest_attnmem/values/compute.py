@@ -82,7 +82,7 @@ def _on_the_host(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)([_on_the_host(one) for one in value])
     if isinstance(value, torch.device):
-        return torch.device("cpu") if value.type == "cuda" else value
+        return torch.device("cpu")
     return None if isinstance(value, torch.Generator) else value
 
 

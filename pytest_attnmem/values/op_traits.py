@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import torch
 
@@ -24,13 +26,15 @@ _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_em
 #: Operators that give a tensor another storage or another size, and no values.
 _RESHAPES = frozenset({"set_", "resize_", "resize_as_", "_resize_output_"})
 #: Arguments that an operator changes though its schema does not say so: the running statistics.
-_SILENT = {
-    "native_batch_norm": ("running_mean", "running_var"),
-    "cudnn_batch_norm": ("running_mean", "running_var"),
-    "miopen_batch_norm": ("running_mean", "running_var"),
-    "batch_norm_gather_stats": ("running_mean", "running_var"),
-    "batch_norm_gather_stats_with_counts": ("running_mean", "running_var"),
-}
+_SILENT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "native_batch_norm": ("running_mean", "running_var"),
+        "cudnn_batch_norm": ("running_mean", "running_var"),
+        "miopen_batch_norm": ("running_mean", "running_var"),
+        "batch_norm_gather_stats": ("running_mean", "running_var"),
+        "batch_norm_gather_stats_with_counts": ("running_mean", "running_var"),
+    }
+)
 
 
 class OpTraits(NamedTuple):

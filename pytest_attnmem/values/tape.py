@@ -11,6 +11,7 @@ from ..errors import UnknownValue
 from .notes import Buffer, HostTensor, Note, Random, Ref, Shape, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
+from .seeds import Seeds
 
 #: Tensors of the host up to this size are copied when they are read; a larger one is kept.
 _COPIED = 1 << 16
@@ -62,6 +63,7 @@ class Tape:
         self._most = most
         self._count = 0
         self._traits: dict[int, OpTraits] = {}
+        self._seeds = Seeds()
 
     # Notes
 
@@ -96,6 +98,8 @@ class Tape:
         made: list[Slot] = []
         for position, tensor in enumerate((out,) if isinstance(out, torch.Tensor) else leaves(out)):
             slot = self._find(tensor) if _is_plain(tensor) else None
+            if slot is None and call.traits.random and isinstance(tensor, torch.Tensor):
+                slot = self._seeds.output(tensor)
             if slot is None or slot in known:
                 continue
             if slot not in made:
@@ -125,6 +129,8 @@ class Tape:
             if call.traits.likes:
                 return Shape(arg)
             slot = self._find(arg)
+            if slot is None:
+                slot = self._seeds.find(arg)
             if slot is None:
                 return _host_tensor(arg)
             call.slots.add(slot)
@@ -235,7 +241,6 @@ def _make_unknown(slot: Slot, reason: str) -> None:
 
 
 def _host_tensor(tensor: torch.Tensor) -> HostTensor:
-    tensor = tensor.detach()
     if tensor.nbytes <= _COPIED or not tensor.untyped_storage().resizable():  # numpy's memory
-        tensor = tensor.clone()
-    return HostTensor(tensor)
+        tensor = tensor.detach().clone()
+    return HostTensor(tensor)  # not detached: below autograd, that has a version of its own

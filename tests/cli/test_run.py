@@ -27,18 +27,19 @@ def reexecuted(monkeypatch, tmp_path):
     return seen
 
 
+LIMIT = "1000000000000"
 HOST = ["python", "-m", "pytest_attnmem.backends.null.program"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "program"),
     [
-        (["--", "script.py", "--json", "x"], ["", "script.py", "--json", "x"]),
-        (["script.py", "-m", "x"], ["", "script.py", "-m", "x"]),
-        (["--", "python3.11", "script.py"], ["", "script.py"]),
-        (["--", "-m", "module", "-x"], ["", "-m", "module", "-x"]),
-        (["--", "python", "-m", "module"], ["", "-m", "module"]),
-        (["--", "./tool", "a b", ""], ["", "./tool", "a b", ""]),
+        (["--", "script.py", "--json", "x"], ["", LIMIT, "script.py", "--json", "x"]),
+        (["script.py", "-m", "x"], ["", LIMIT, "script.py", "-m", "x"]),
+        (["--", "python3.11", "script.py"], ["", LIMIT, "script.py"]),
+        (["--", "-m", "module", "-x"], ["", LIMIT, "-m", "module", "-x"]),
+        (["--", "python", "-m", "module"], ["", LIMIT, "-m", "module"]),
+        (["--", "./tool", "a b", ""], ["", LIMIT, "./tool", "a b", ""]),
     ],
 )
 def test_a_python_program_is_run_by_this_python(reexecuted, arguments, program):
@@ -51,7 +52,7 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_p
     with pytest.raises(SystemExit):
         main(["run", "--json", "peaks.json", "--", "script.py"])
     assert reexecuted == [
-        ([*HOST, str(tmp_path / "peaks.json"), "script.py"], (PROFILES["A100-80GB"], 1))
+        ([*HOST, str(tmp_path / "peaks.json"), LIMIT, "script.py"], (PROFILES["A100-80GB"], 1))
     ]
 
 

@@ -28,6 +28,7 @@ VALUES = {
     "strict": ("true", True, "false", False),
     "explain": ("off", "off", "all", "all"),
     "workspaces": ("in", "in", "out", "out"),
+    "values_limit": ("1e9", "1e9", "0", "0"),
     "disable": ("true", True, "false", False),
 }
 
@@ -60,7 +61,7 @@ def in_force(suite, *arguments):
 def arguments(names, at=0):
     """Those options on the command line, with one of their texts; a flag has none."""
     return [
-        f"--attnmem-{name}" + ("" if NAMED[name].kind == "flag" else f"={VALUES[name][at]}")
+        NAMED[name].flag + ("" if NAMED[name].kind == "flag" else f"={VALUES[name][at]}")
         for name in names
     ]
 
@@ -118,7 +119,7 @@ def test_an_empty_value_in_the_ini_file_is_none(suite):
 def test_help_tells_of_each_on_the_command_line_and_in_the_ini_file(suite):
     text = " ".join(suite.run("--help", json_file=None).text.split())
     for option in OPTIONS:
-        assert f"--attnmem-{option.name}" in text
+        assert option.flag in text
         assert text.count(option.help) == 2
         assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
 
@@ -132,9 +133,9 @@ def test_none_takes_an_optional_value_which_would_swallow_a_path(suite, names):
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.kind != "flag"])
 def test_an_option_without_its_value_is_refused(suite, name):
-    ran = suite.run(f"--attnmem-{name}", json_file=None)
+    ran = suite.run(NAMED[name].flag, json_file=None)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"argument --attnmem-{name}: expected one argument" in ran.result.stderr.str()
+    assert f"argument {NAMED[name].flag}: expected one argument" in ran.result.stderr.str()
 
 
 def test_every_setting_and_every_format_of_a_report_is_an_option():
@@ -183,6 +184,11 @@ BAD = {
         "{path}/a-baseline cannot be written to; name another directory",
     ),
     "no name": ("json", "a\0b", "embedded null byte: 'a\\x00b'"),
+    "no limit": (
+        "values_limit",
+        "1.5",
+        "expected a whole number of floating-point operations, such as 1e12 or 0, got '1.5'",
+    ),
     "a test": ("json", "test_suite.py", "test_suite.py would be overwritten; give a file to write"),
 }
 
@@ -195,9 +201,9 @@ def test_a_bad_value_is_one_line_and_exit_code_4(suite, place, name, text, messa
     if place == "ini":
         suite.ini[f"attnmem_{name}"] = text
     else:
-        arguments = [f"--attnmem-{name}", text]
+        arguments = [NAMED[name].flag, text]
     ran = suite.run(*arguments, json_file=None)
-    source = f"attnmem_{name}" if place == "ini" else f"--attnmem-{name}"
+    source = f"attnmem_{name}" if place == "ini" else NAMED[name].flag
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert ran.result.errlines == [f"ERROR: {source}: {message.format(path=suite.path)}", ""]
     assert path.read_text() == "def test_it(): pass"

@@ -89,8 +89,8 @@ def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = ""
         first = ", at" if reads == 1 else ", first at"
         where = f"{first} {first_read}" if first_read else ""
         return (
-            f"the device was read {times}{where} by code that gets zeros, and a size or a branch"
-            " that depends on them is wrong; read values after the window"
+            f"the device was read {times}{where}: it gives zeros, and a size or a branch that"
+            " depends on them is wrong; read values after the window"
         )
     return None
 

@@ -15,17 +15,17 @@ import torch
 
 from .noting import noting
 
-#: The classes whose objects launch a compiled kernel, and the method, by module. PyTorch's class
-#: launches the kernels of compiled code.
-_LAUNCHERS = {
-    "triton.backends.nvidia.driver": ("CudaLauncher", "__call__"),
-    "torch._inductor.runtime.static_triton_launcher": ("StaticallyLaunchedTritonKernel", "run"),
-}
+#: The modules, classes and methods that launch a compiled kernel. PyTorch's class launches the
+#: kernels of compiled code.
+_LAUNCHERS = (
+    ("triton.backends.nvidia.driver", "CudaLauncher", "__call__"),
+    ("torch._inductor.runtime.static_triton_launcher", "StaticallyLaunchedTritonKernel", "run"),
+)
 
 
 def follow_triton() -> None:
     """Makes each launch of a Triton kernel record the tensors that it may have written."""
-    for name, (owner, method) in _LAUNCHERS.items():
+    for name, owner, method in _LAUNCHERS:
         if name in sys.modules:
             _follow(owner, method, sys.modules[name])
         else:
