@@ -26,6 +26,8 @@ def with_the(operator: Callable[..., Any]) -> Callable[[SimpleNamespace], tuple[
             None if each is None else each.to(weight.dtype), call.include_last_offset,
             call.padding_idx,
         )  # fmt: skip
+        if call.include_last_offset:  # a place for the last offset, which begins no bag
+            sizes = torch.cat((sizes[: len(call.offsets) - 1], sizes.new_zeros(1)))
         if call.mode != MAX:
             largest = largest.new_empty(0)
         return out.to(call.weight.dtype), _bag_of_each(call), sizes, largest
