@@ -83,7 +83,7 @@ class Simulated:
                 yield
         finally:
             if not self.starts_again:  # then the next window restarts the device by itself
-                self.forget()
+                self._restart()
 
     def prime(self) -> int:
         """Allocates library workspaces, as on a device used before; returns their bytes."""
@@ -94,7 +94,14 @@ class Simulated:
         return self._simulation
 
     def forget(self, primed: bool = True) -> None:
-        """Empties the device for another test, except for library workspaces if ``primed``."""
+        """Empties the device for another test, except for library workspaces if ``primed``.
+
+        In a session whose fixtures see the device, the tensors that are still alive stay on it.
+        """
+        self._simulation.keep()
+        self._restart(primed)
+
+    def _restart(self, primed: bool = True) -> None:
         self._simulation.restart()
         if primed:
             self._simulation.prime()

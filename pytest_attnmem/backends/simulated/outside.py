@@ -17,9 +17,10 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
+from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
-from .patches import patched
+from .patched import patched
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -82,6 +83,7 @@ class Outside:
                 self._patch()
 
     def _patch(self) -> None:
+        load = loading.outside_windows(self._function_mode)
         self._patches.enter_context(
             patched(
                 {
@@ -90,6 +92,8 @@ class Outside:
                     (torch.Tensor, "cuda"): self._cuda(),
                     (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
                     (torch.Tensor, "pin_memory"): lambda tensor, *_, **__: tensor,
+                    (torch, "load"): load,
+                    (torch.serialization, "load"): load,
                     (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
                     (torch, "tensor"): self._from_data(torch.tensor),
                     (torch, "as_tensor"): self._from_data(torch.as_tensor),

@@ -18,8 +18,10 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
+from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
+from .patched import patched
 
 if TYPE_CHECKING:
     from .autocast import Autocast
@@ -41,6 +43,10 @@ def patched_torch(
     """Runs the body on the simulated device; ``further`` has more patches by owner and name."""
     patches = {
         **torch_cuda.patches(),
+        **dict.fromkeys(
+            ((torch, "load"), (torch.serialization, "load")),
+            loading.inside(fake_mode, function_mode),
+        ),
         **_torch_patches(function_mode, autocast),
         **without_modes(fake_mode.torch_code),
         **further,
@@ -58,23 +64,6 @@ def patched_torch(
             yield
         finally:
             fake_mode.running = False
-
-
-@contextmanager
-def patched(patches: Mapping[tuple[Any, str], Any]) -> Iterator[None]:
-    """Sets the attributes for the body, by owner and name, and restores them."""
-    missing = object()
-    before = [(owner, name, vars(owner).get(name, missing)) for owner, name in patches]
-    try:
-        for (owner, name), replacement in patches.items():
-            setattr(owner, name, replacement)
-        yield
-    finally:
-        for owner, name, original in reversed(before):
-            if original is missing:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
 
 
 def _torch_patches(

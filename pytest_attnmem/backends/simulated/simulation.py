@@ -65,8 +65,7 @@ class Simulation:
 
     def outside(self) -> Outside:
         """Returns the device as a session's programs see it outside windows."""
-        outside = Outside(self._fake_mode, self._function_mode, self._torch_cuda)
-        self.join(outside)
+        self.join(outside := Outside(self._fake_mode, self._function_mode, self._torch_cuda))
         return outside
 
     def join(self, outside: Outside) -> None:
@@ -85,7 +84,8 @@ class Simulation:
             finally:
                 self._depth -= 1
             return
-        self._warm_up()
+        if not self._warm:
+            self._warm_up()
         self._errors.clear()
         outside = self.placement.outside
         self._storages.readmit()
@@ -112,8 +112,6 @@ class Simulation:
 
     def _warm_up(self) -> None:
         """Makes PyTorch's imports and allocations of first use, which take seconds."""
-        if self._warm:
-            return
         self._warm = True
         program = self._storages.memory
         self._storages.memory = self._new_device()  # the program's has no trace of it
@@ -138,6 +136,12 @@ class Simulation:
         self.device.restart(unlimited)
         self._storages.restart()
         self._converter.clear()
+
+    def keep(self) -> None:
+        """Takes the tensors that a session's test left alive for inputs of later tests."""
+        if self.placement.outside is not None:
+            self._converter.clear()
+            self._storages.keep()
 
     def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
         """Runs a program on an empty device; returns its events and a reason to distrust them.

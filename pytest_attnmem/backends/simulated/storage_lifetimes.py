@@ -86,6 +86,11 @@ class StorageLifetimes:
             found.block = None
         self.unknown.clear()
 
+    def keep(self) -> None:
+        """Has the storages that are alive survive the next restarts."""
+        for found in self._storages.values():
+            found.outside = True
+
     def readmit(self) -> None:
         """Allocates the storages that a restart kept, as inputs, where the device has room."""
         for found in self._storages.values():
