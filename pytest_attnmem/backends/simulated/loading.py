@@ -42,14 +42,15 @@ def inside(
 
     @contextmanager
     def without_modes() -> Iterator[None]:
-        with torch._C.DisableTorchFunction(), _disable_current_modes():  # type: ignore[no-untyped-call]
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
             yield
 
     return _load(place, without_modes)
 
 
 def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Callable[..., Any]:
-    load, rebuild_plainly = torch.serialization.load, torch._utils._rebuild_tensor
+    load = torch.serialization.load
+    rebuild_plainly: Callable[..., Any] = torch._utils._rebuild_tensor
 
     def run(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
         targets: dict[int, tuple[Any, str | None]] = {}  # with the storage, which stays alive

@@ -43,8 +43,8 @@ class Simulation:
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         version = minor_version(torch.__version__)
-        libraries = workspaces(profile, version, os.environ)
-        self._new_device = partial(Device, profile, settings, version, libraries)
+        self._workspaces = partial(workspaces, profile, version, os.environ)
+        self._new_device = partial(Device, profile, settings, version, self._workspaces())
         self.device = self._new_device()
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
@@ -124,6 +124,7 @@ class Simulation:
     def prime(self) -> int:
         """Allocates the workspaces of both threads' handles; returns their bytes."""
         self._primed = True
+        self.device.workspaces = self._workspaces()  # a session may configure them meanwhile
         before = self.device.statistics.allocated.current
         self.device.prime()
         self._storages.readmit()  # tensors of fixtures come after what the libraries took
