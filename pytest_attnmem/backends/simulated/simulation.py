@@ -44,8 +44,7 @@ class Simulation:
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         version = minor_version(torch.__version__)
         self._workspaces = partial(workspaces, profile, version, os.environ)
-        self._new_device = partial(Device, profile, settings, version, self._workspaces())
-        self.device = self._new_device()
+        self.device = Device(profile, settings, version, self._workspaces())
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
@@ -57,10 +56,13 @@ class Simulation:
         self._torch_cuda = TorchCuda(self.device)
         self._autocast = Autocast()
         self._depth = 0
-        self._warm = False
         self.placement = Placement(self._fake_mode, self._record_error)
         self._errors: list[str] = []
         self._unsimulated = Unsimulated()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of PyTorch's own imports
+            with self.active():
+                self._fake_mode.warm_up()
         self.restart()
 
     def outside(self) -> Outside:
@@ -84,8 +86,6 @@ class Simulation:
             finally:
                 self._depth -= 1
             return
-        if not self._warm:
-            self._warm_up()
         self._errors.clear()
         outside = self.placement.outside
         self._storages.readmit()
@@ -109,17 +109,6 @@ class Simulation:
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()
-
-    def _warm_up(self) -> None:
-        """Makes PyTorch's imports and allocations of first use, which take seconds."""
-        self._warm = True
-        program = self._storages.memory
-        self._storages.memory = self._new_device()  # the program's has no trace of it
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of PyTorch's own imports
-            with self.active():
-                self._fake_mode.warm_up()
-        self._storages.memory = program
 
     def prime(self) -> int:
         """Allocates the workspaces of both threads' handles; returns their bytes."""

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import torch
+from torch._dynamo import eval_frame
 
 from ..cpu_threads import ThreadWatch
 
@@ -41,8 +42,6 @@ class Unsimulated:
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the patches that note both, by owner and name; compiled code runs eagerly."""
-        from torch._dynamo import eval_frame  # takes seconds, which a session may not need
-
         decide, original = eval_frame._callback_from_stance, threading.Thread.start
 
         def eager(callback: Any) -> Any:
