@@ -22,6 +22,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
+from .backend_facts import BackendFacts
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
@@ -31,7 +32,7 @@ from .region import Region
 __tracebackhide__ = True  # pytest shows the line that called, not these frames
 
 
-class AttnMem:
+class AttnMem(BackendFacts):
     """Measures code and judges the measurements against limits; the ``attnmem`` fixture."""
 
     def __init__(
@@ -45,7 +46,7 @@ class AttnMem:
         explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
-        self._primed: Callable[[str | None], PrimedBackend] = lambda name: primed(name or backend)
+        self._primed = lambda name: primed(name or backend)
         self._sources = [*sources]
         self.conclusions = Conclusions(rows, strict, explain, enforcing)
         self._names: Counter[str] = Counter()
@@ -55,11 +56,6 @@ class AttnMem:
 
     def __repr__(self) -> str:
         return "<attnmem>"
-
-    @property
-    def computes(self) -> bool:
-        """True if tensors have values: false on the null device and in a simulated run."""
-        return self._primed(None).backend.computes
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Returns inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""

@@ -24,6 +24,14 @@ def asked_backend(config: pytest.Config) -> str:
     return str(given or config.getini("attnmem_backend") or "")
 
 
+def shows_simulated_device(config: pytest.Config, backend: str) -> bool:
+    """Returns True if the session's programs see a simulated device from its start."""
+    disabled = getattr(config.known_args_namespace, "attnmem_disable", None)
+    if disabled is None:
+        disabled = config.getini("attnmem_disable")
+    return backend.partition(":")[0] == "simulated" and not disabled
+
+
 def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
     """Returns the backends that plugins add, and checks that *name* is a known backend.
 

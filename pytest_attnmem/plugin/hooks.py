@@ -9,7 +9,12 @@ import pytest
 
 from ..errors import AttnMemError
 from . import hookspecs
-from .backend_option import asked_backend, check_device, offered_openers
+from .backend_option import (
+    asked_backend,
+    check_device,
+    offered_openers,
+    shows_simulated_device,
+)
 from .fixtures import attnmem, qkv
 from .options import (
     MARKER,
@@ -58,12 +63,19 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before output is captured
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Restarts the process on the null device if ``null:…`` is the backend."""
+    """Provides the device of the backend ``null`` or ``simulated`` before conftests are imported.
+
+    For ``null`` it restarts the process.
+    """
     wanted = asked_backend(early_config)
     if wanted.partition(":")[0] == "null":
         from .null_device import start_again
 
         start_again(early_config, wanted)
+    if shows_simulated_device(early_config, wanted):
+        from .simulated_session import begin
+
+        begin(early_config, wanted)
     return (yield)
 
 
@@ -76,6 +88,11 @@ def pytest_configure(config: pytest.Config) -> None:
         settings = read_settings(config)
         openers = offered_openers(config, settings.backend)
         session = config.stash[SESSION] = Session(settings, openers)
+        if shows_simulated_device(config, settings.backend):
+            from .simulated_session import begin
+
+            session.simulated = begin(config, settings.backend)
+            session.simulated.show_now()
         if wants_baseline(config, settings):
             from .baseline_hooks import BaselineSession
 

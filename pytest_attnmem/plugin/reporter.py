@@ -32,11 +32,10 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends the output
     def pytest_sessionfinish(self) -> None:
         """Sends the environment and the problems."""
-        from ..measurement.environment import describe
-
         output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
-        output["attnmem_environment"] = describe()
-        output["attnmem_problems"] = [*self._config.stash[SESSION].problems]
+        session = self._config.stash[SESSION]
+        output["attnmem_environment"] = session.describe()
+        output["attnmem_problems"] = [*session.problems]
 
 
 class Reporter:

@@ -6,7 +6,7 @@ Every session imports this module, so heavy imports wait until a budget needs th
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..baselines.entries import Baseline
     from ..report.record import Record
     from .options import Settings
+    from .simulated_session import SimulatedSession
 
 
 class Session:
@@ -46,6 +47,8 @@ class Session:
         """The baseline, if the session has one."""
         self.openers = openers
         """The openers of backends that plugins add."""
+        self.simulated: SimulatedSession | None = None
+        """The device that programs see outside windows too, if the session's is simulated."""
         self._switches = ExitStack()
         self._backends: dict[str, PrimedBackend | BackendUnavailable] = {}
 
@@ -84,10 +87,9 @@ class Session:
         """Writes the requested report files."""
         if not self.settings.files and not self.settings.github:
             return
-        from ..measurement.environment import describe
         from ..report.summary import summarise
 
-        summary, environment = summarise(self.records), self.environment or describe()
+        summary, environment = summarise(self.records), self.environment or self.describe()
         for kind, path in self.settings.files.items():
             with self._collect_problem():
                 write(path, render(kind, summary, environment))
@@ -96,6 +98,13 @@ class Session:
 
             with self._collect_problem():
                 add_to_step_summary(summary, os.environ)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the facts of this process, also where its programs see a simulated device."""
+        from ..measurement.environment import describe
+
+        with nullcontext() if self.simulated is None else self.simulated.as_installed():
+            return describe()
 
     @contextmanager
     def _collect_problem(self) -> Iterator[None]:
@@ -125,7 +134,9 @@ class Session:
             try:
                 # A test runs on any torch; what cannot be measured there is not enforced.
                 simulated = with_profiles(without_rules=True)
-                openers = {**BACKENDS, **simulated, **self.openers}
+                openers: Mapping[str, Opener] = {**BACKENDS, **simulated, **self.openers}
+                if self.simulated is not None:
+                    openers = self.simulated.openers(openers)
                 self._backends[name] = open_primed(name, openers, evidence=self.settings.evidence)
             except BackendUnavailable as error:
                 self._backends[name] = BackendUnavailable(str(error))  # without the frames

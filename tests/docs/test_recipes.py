@@ -129,7 +129,7 @@ def test_the_tests_that_are_shown_pass(pytester):
     shown = [block for language, block in BLOCKS if language == "python"]
     pytester.makepyfile(ARITHMETIC + "\n\n".join(shown))
     result = pytester.runpytest("--attnmem-strict")
-    result.assert_outcomes(passed=2)
+    result.assert_outcomes(passed=3)
 
 
 def test_the_ini_file_that_is_shown_is_accepted(pytester):

@@ -113,8 +113,8 @@ def test_a_run_that_turns_out_to_place_its_tensors_starts_again(suite):
         "test_placed_like_an_input": ("within", 16),
     }
     assert ran.outcome("test_mixed") == (
-        "not enforced: aten.add.Tensor got a tensor of the CPU and one of cuda:0 at"
-        " test_suite.py:58; put both on one device"
+        "not enforced: Expected all tensors to be on the same device, but found at least two"
+        " devices, cuda:0 and cpu! (aten.add.Tensor at test_suite.py:58)"
     )
     assert ran.outcomes == {"passed": 9, "failed": 1}
 

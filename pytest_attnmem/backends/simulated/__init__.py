@@ -20,6 +20,7 @@ from .op_plan import Planner
 from .op_rules import plan, program_only
 
 if TYPE_CHECKING:
+    from .outside import Outside
     from .simulation import Simulation
 
 __all__ = ["Simulated", "open_backend", "program_only"]
@@ -53,17 +54,25 @@ class Simulated:
         """Returns the context in which measured programs run."""
         return self._simulation.active()
 
+    def outside(self) -> Outside:
+        """Returns the device as a session shows it to fixtures, imports and other tests."""
+        return self._simulation.outside()
+
+    def join(self, outside: Outside) -> None:
+        """Takes part in a session that shows that device outside windows."""
+        self._simulation.join(outside)
+
     @property
     def starts_again(self) -> str:
         """Returns the reason why the program must start again, even if it caught the error."""
-        return self._simulation.starts_again
+        return self._simulation.placement.starts_again
 
     def lookahead(self) -> AbstractContextManager[None] | None:
         """Returns a context without limits of memory, while the program may yet name the device.
 
         If it names the device, its earlier tensors belong on the host and need no device memory.
         """
-        return self._unlimited() if self._simulation.may_start_again else None
+        return self._unlimited() if self._simulation.placement.may_start_again else None
 
     @contextmanager
     def _unlimited(self) -> Iterator[None]:
@@ -74,7 +83,7 @@ class Simulated:
                 yield
         finally:
             if not self.starts_again:  # then the next window restarts the device by itself
-                self.forget()
+                self._restart()
 
     def prime(self) -> int:
         """Allocates library workspaces, as on a device used before; returns their bytes."""
@@ -85,7 +94,14 @@ class Simulated:
         return self._simulation
 
     def forget(self, primed: bool = True) -> None:
-        """Empties the device for another test, except for library workspaces if ``primed``."""
+        """Empties the device for another test, except for library workspaces if ``primed``.
+
+        In a session whose fixtures see the device, the tensors that are still alive stay on it.
+        """
+        self._simulation.keep()
+        self._restart(primed)
+
+    def _restart(self, primed: bool = True) -> None:
         self._simulation.restart()
         if primed:
             self._simulation.prime()

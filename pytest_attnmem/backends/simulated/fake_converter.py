@@ -21,6 +21,8 @@ class FakeConverter:
     """The fakes of real tensors, kept as long as the real tensors are alive."""
 
     def __init__(self, fake_mode: SimulatedFakeMode, add_input: Callable[[Any], None]) -> None:
+        self.in_session = False
+        """True if programs see the device outside windows too, and may put tensors there."""
         self._fake_mode = fake_mode
         self._add_input = add_input
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}
@@ -52,7 +54,7 @@ class FakeConverter:
         with torch._C.DisableTorchFunction():  # the program does not make these calls
             _check(real)
             with no_dispatch():
-                fake = self._make(real)
+                fake = self._make(real, self._is_on_host(real))
             if fake.fake_device.type == "cuda":
                 self._add_input(fake)
             key = id(real)
@@ -61,13 +63,38 @@ class FakeConverter:
                 fake.grad = self.to_fake(real.grad)
         return fake
 
-    def _make(self, real: torch.Tensor) -> Any:
-        host = real.dim() == 0 and not real.requires_grad and real.device.type == "cpu"
+    def to_host_fake(self, real: torch.Tensor) -> Any:
+        """Returns a fake on the host, without history, of a real tensor outside windows."""
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            data = real.detach()
+            _check(data)
+            fake = self._make(data, host=True)
+        fake.__dict__["_is_host_data"] = True
+        return fake
+
+    def is_host_data(self, fake: Any) -> bool:
+        """Returns True if ``fake`` stands for a tensor of the host that has values."""
+        return isinstance(fake, torch.Tensor) and "_is_host_data" in vars(fake)
+
+    def _is_on_host(self, real: torch.Tensor) -> bool:
+        """Returns False for a tensor that counts as an input on the device."""
         if isinstance(real, FakeTensor):
-            host = real.fake_device.type == "cpu"
+            return bool(real.fake_device.type == "cpu")
+        if real.device.type != "cpu":
+            return False
+        if (real.dim() == 0 and not real.requires_grad) or (
+            self.in_session and self._fake_mode.device_named
+        ):
+            return True
+        self._fake_mode.used_implicit_device |= self.in_session
+        return False
+
+    def _make(self, real: torch.Tensor, host: bool) -> Any:
         elem = torch.empty(0, dtype=real.dtype, device="meta")
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
-        value = real.detach().clone() if host and not isinstance(real, FakeTensor) else None
+        value = None
+        if host and not real.dim() and not isinstance(real, FakeTensor):
+            value = real.detach().clone()
         fake = FakeTensor(self._fake_mode, elem, CPU if host else IMPLICIT_CUDA, value)
         fake.__class__ = SimulatedTensor  # type: ignore[assignment]
         if value is not None:  # the program may read it

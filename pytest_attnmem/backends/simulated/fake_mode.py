@@ -36,6 +36,7 @@ from .op_cache import OpCache
 from .op_kinds import in_cpp, is_composite, is_factory, is_for_host
 
 _aten = torch.ops.aten
+_TO_COPY = _aten._to_copy.default
 _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
 
 _BACKWARD_OPS = frozenset({_ADD, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))})
@@ -94,8 +95,11 @@ class SimulatedFakeMode(FakeTensorMode):
             return seen_by_cpp(args[0])
         kwargs = kwargs or {}
         device = kwargs.get("device")
-        if device is not None and device.type != "cpu":
-            kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
+        if device is not None:
+            if device.type != "cpu":
+                kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
+            elif func is _TO_COPY and self._is_from_data(args[0]):
+                return args[0]
         if self._dispatch_depth:
             return self.dispatch(func, types, args, kwargs)
         if not (self.factory_depth or self.device_named) and self._lacks_device(func, args, kwargs):
@@ -174,6 +178,15 @@ class SimulatedFakeMode(FakeTensorMode):
             if func not in self.lift_fns:
                 return made
             return self._run(_aten._to_copy.default, types, (made,), {"device": IMPLICIT_CUDA})
+
+    def _is_from_data(self, tensor: Any) -> bool:
+        """Returns True if the caller is ``torch.Tensor([1.0])`` or another type with data.
+
+        From PyTorch 2.15 on, it moves the tensor that it made to the device of its type, the host.
+        No other C++ code does so, but the backward of a move.
+        """
+        on_device = tensor.__dict__.get("_fake_device") is IMPLICIT_CUDA
+        return on_device and not self.function_depth and torch._C._current_graph_task_id() == -1
 
     def _is_own(self, arg: Any) -> bool:
         if isinstance(arg, torch.Tensor):

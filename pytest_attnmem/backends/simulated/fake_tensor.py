@@ -101,6 +101,9 @@ class SimulatedTensor(torch.Tensor):
                 copy.grad = deepcopy(self.grad, memo)
         return memo[id(self)]
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _fake_mode(self).observer.no_data_error("pickling a tensor, as torch.save does,")
+
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

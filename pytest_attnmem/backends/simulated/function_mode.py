@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .fake_converter import FakeConverter
     from .fake_mode import SimulatedFakeMode
 
+_TO = torch.Tensor.to  # outside measured bodies, another function has its place
 #: Attributes of a tensor from outside that are read from its fake.
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
 #: Factories that put a single number on the host, as in a program for CUDA.
@@ -46,7 +47,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._converter = converter
         self._factories = frozenset(_device_constructors())
         self._special: dict[Any, Callable[..., Any]] = {
-            torch.Tensor.to: self._tensor_to,
+            torch.Tensor.to: self.tensor_to,
             torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._move(
                 tensor, self.device(CUDA if device is None else device)
             ),
@@ -64,6 +65,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
             if type(arg) is not SimulatedTensor and isinstance(arg, (torch.Tensor, list, tuple)):
                 if getattr(func, "__name__", "") in ("__get__", "__set__"):
                     return self._attribute(func, args)
+                if func in (torch.Tensor.to, torch.Tensor.cuda):
+                    self._name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)
                 break
         fake_mode = self._fake_mode
@@ -173,14 +176,14 @@ class SimulatedFunctionMode(TorchFunctionMode):
             made.__dict__["_fake_device"] = CUDA  # code that copies this device names it
         return made
 
-    def _tensor_to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def tensor_to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs ``Tensor.to`` for every form of its arguments."""
         device = kwargs.pop("device", None)
         rest = list(args)
         if rest and (other := rest[0]) is not None:
             if isinstance(other, torch.Tensor):
                 rest[0] = other.dtype
-                device = getattr(other, "fake_device", CUDA)
+                device = other.device
             elif isinstance(other, (str, torch.device, int)):
                 device = rest.pop(0)
         elif rest:
@@ -193,12 +196,20 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs["copy"] = rest[-1]
         return self._move(tensor, None if device is None else self.device(device), **kwargs)
 
+    def _name_target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Names the device of a move before the moved tensor is given a device."""
+        given = kwargs.get("device", args[1] if len(args) > 1 else None)
+        if func is torch.Tensor.cuda:
+            given = CUDA
+        if isinstance(given, (str, torch.device, int)) and not isinstance(given, bool):
+            self.device(given)
+
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
-        if device is None or tensor.fake_device == device:
+        if device is None or tensor.device == device:
             if device == CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
-            return torch.Tensor.to(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
-        return torch.Tensor.to(tensor, device=device, **kwargs)
+            return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
+        return _TO(tensor, device=device, **kwargs)
 
 
 def _is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -47,7 +47,7 @@ class Observer(Protocol):
     def no_data_error(self, call: str = "") -> CannotSimulate:
         """Returns the error for a call that reads the values of a tensor."""
 
-    def mixed_devices_error(self, func: Any) -> CannotSimulate:
+    def mixed_devices_error(self, func: Any) -> Exception:
         """Returns the error for an operator that got tensors of the host and of the device."""
 
     def device_named(self) -> None:

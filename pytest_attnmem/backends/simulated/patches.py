@@ -18,9 +18,10 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
+from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
-from .torch_cuda import SimulatedGenerator
+from .patched import patched
 
 if TYPE_CHECKING:
     from .autocast import Autocast
@@ -41,24 +42,22 @@ def patched_torch(
 ) -> Iterator[None]:
     """Runs the body on the simulated device; ``further`` has more patches by owner and name."""
     patches = {
+        **torch_cuda.patches(),
+        **dict.fromkeys(
+            ((torch, "load"), (torch.serialization, "load")),
+            loading.inside(fake_mode, function_mode),
+        ),
         **_torch_patches(function_mode, autocast),
         **without_modes(fake_mode.torch_code),
         **further,
     }
-    for name, replacement in torch_cuda.replacements().items():
-        for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
-            if hasattr(module, name):
-                patches[module, name] = replacement
-    for name, replacement in torch_cuda.accelerator().items():
-        if hasattr(torch.accelerator, name):
-            patches[torch.accelerator, name] = replacement
     with ExitStack() as stack:
-        stack.enter_context(_patched(patches))
+        stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
         stack.callback(autocast.restore)
         autocast.follow()
         stack.enter_context(fake_mode)
-        stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
+        stack.enter_context(patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
         stack.enter_context(function_mode)
         fake_mode.running = True
         try:
@@ -67,29 +66,12 @@ def patched_torch(
             fake_mode.running = False
 
 
-@contextmanager
-def _patched(patches: Mapping[tuple[Any, str], Any]) -> Iterator[None]:
-    missing = object()
-    before = [(owner, name, vars(owner).get(name, missing)) for owner, name in patches]
-    try:
-        for (owner, name), replacement in patches.items():
-            setattr(owner, name, replacement)
-        yield
-    finally:
-        for owner, name, original in reversed(before):
-            if original is missing:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-
-
 def _torch_patches(
     function_mode: SimulatedFunctionMode, autocast: Autocast
 ) -> dict[tuple[Any, str], Any]:
     return {
         (fake_tensor, "init_gpu_context"): lambda device: None,
         (fake_tensor.log, "disabled"): True,  # a shape mismatch raises an error anyway
-        (torch, "Generator"): SimulatedGenerator,
         (torch, "get_rng_state"): _host_state(torch.get_rng_state),
         (torch.random, "get_rng_state"): _host_state(torch.random.get_rng_state),
         (torch, "set_rng_state"): lambda state: None,
@@ -122,7 +104,6 @@ def _torch_patches(
         (torch.overrides, "has_torch_function"): lambda tensors: False,
         (torch.nn.Module, "_apply"): _module_apply(function_mode),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
-        (torch.backends.cuda, "is_built"): lambda: True,
         (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step,
     }
 
@@ -212,8 +193,9 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
         for tensors in (self._parameters, self._buffers):
             for tensor in tensors.values():
                 if tensor is not None:
+                    moved = fn(tensor)  # first: it may name the device
                     (fake,) = function_mode.to_fakes((tensor,))
-                    _set_data(fake, fn(tensor))
+                    _set_data(fake, moved)
                     if fake.grad is not None:
                         _set_data(fake.grad, fn(fake.grad))
         return self

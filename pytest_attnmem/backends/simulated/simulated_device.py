@@ -62,7 +62,8 @@ class Device:
         self.profile = profile
         self.version = version
         """The version of PyTorch that the device behaves as."""
-        self._workspaces = workspaces
+        self.workspaces = workspaces
+        """The workspaces of libraries, which the environment configures."""
         self.stream = 0
         self.recording = False
         """True during a window; memory allocated outside windows is an input."""
@@ -121,8 +122,8 @@ class Device:
 
     def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
         """Gives a workspace to a thread's handle of a library for one call on this stream."""
-        owner, nbytes = self._workspaces.of(library)
-        if not self._workspaces.kept:
+        owner, nbytes = self.workspaces.of(library)
+        if not self.workspaces.kept:
             block = self.allocate(nbytes, partial(describe, nbytes))
             if block is not None:
                 self.free(block)
@@ -134,7 +135,7 @@ class Device:
 
     def prime(self) -> None:
         """Allocates the workspaces that a small product, forward and backward, leaves behind."""
-        if self._workspaces.kept:
+        if self.workspaces.kept:
             for library, thread in ((CUBLAS, MAIN), (CUBLASLT, MAIN), (CUBLAS, BACKWARD)):
                 self.use_workspace(library, thread, partial(Held.of_workspace, library=library))
 

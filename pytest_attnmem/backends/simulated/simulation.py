@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
-from torch._dynamo import eval_frame
 
 from ...allocator import AllocatorSettings
 from ...errors import CannotSimulate, StartAgain
@@ -18,7 +17,6 @@ from ...measurement.held import Held
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
-from ..cpu_threads import ThreadWatch
 from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
 from .composite_ops import CompositeOps
@@ -28,14 +26,16 @@ from .fake_tensor import DEVICE, PRINTING
 from .function_mode import SimulatedFunctionMode
 from .observer import DispatchedOp
 from .op_plan import Planner
+from .outside import Outside
 from .patches import patched_torch
+from .placement import Placement
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
+from .unsimulated import Unsimulated
 from .workspaces import workspaces
 
 _SHOWN = 20
-_OWN_THREAD = "only the test's own thread is simulated"
 
 
 class Simulation:
@@ -43,8 +43,8 @@ class Simulation:
 
     def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         version = minor_version(torch.__version__)
-        libraries = workspaces(profile, version, os.environ)
-        self.device = Device(profile, settings, version, libraries)
+        self._workspaces = partial(workspaces, profile, version, os.environ)
+        self.device = Device(profile, settings, version, self._workspaces())
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
@@ -56,22 +56,25 @@ class Simulation:
         self._torch_cuda = TorchCuda(self.device)
         self._autocast = Autocast()
         self._depth = 0
+        self.placement = Placement(self._fake_mode, self._record_error)
         self._errors: list[str] = []
-        self._compiled = False
-        self._thread_started = False
-        self.starts_again = ""
-        """The reason why the next window restarts the device; empty if it does not."""
-        self._thread_watch = ThreadWatch()
+        self._unsimulated = Unsimulated()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
                 self._fake_mode.warm_up()
         self.restart()
 
-    @property
-    def may_start_again(self) -> bool:
-        """Returns True while tensors are on the device only because the program named none."""
-        return self._fake_mode.used_implicit_device and not self._fake_mode.device_named
+    def outside(self) -> Outside:
+        """Returns the device as a session's programs see it outside windows."""
+        self.join(outside := Outside(self._fake_mode, self._function_mode, self._torch_cuda))
+        return outside
+
+    def join(self, outside: Outside) -> None:
+        """Takes part in a session whose programs see that device outside windows."""
+        self.placement.outside = outside
+        self.placement.leave()
+        self._converter.in_session = self._storages.outside = True
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -84,36 +87,51 @@ class Simulation:
                 self._depth -= 1
             return
         self._errors.clear()
-        patches = {**self._noting_compilation(), **self._noting_threads()}
-        with patched_torch(
-            self._fake_mode,
-            self._function_mode,
-            self._torch_cuda,
-            self._composite_ops,
-            self._autocast,
-            patches,
+        outside = self.placement.outside
+        self._storages.readmit()
+        with (
+            nullcontext() if outside is None else outside.left(),
+            patched_torch(
+                self._fake_mode,
+                self._function_mode,
+                self._torch_cuda,
+                self._composite_ops,
+                self._autocast,
+                self._unsimulated.patches(),
+            ),
         ):
-            self._depth = 1
+            self.placement.enter()
+            self._storages.outside, self._depth = False, 1
             try:
                 yield
             finally:
                 self._depth = 0
+                self._storages.outside = outside is not None
+                self.placement.leave()
                 self._torch_cuda.restart()
 
     def prime(self) -> int:
         """Allocates the workspaces of both threads' handles; returns their bytes."""
         self._primed = True
+        self.device.workspaces = self._workspaces()  # a session may configure them meanwhile
         before = self.device.statistics.allocated.current
         self.device.prime()
+        self._storages.readmit()  # tensors of fixtures come after what the libraries took
         return self.device.statistics.allocated.current - before
 
     def restart(self, device_named: bool = False, unlimited: bool = False) -> None:
         """Empties the device, as in a new process."""
-        self._fake_mode.device_named, self._fake_mode.used_implicit_device = device_named, False
-        self._primed, self.starts_again = False, ""
+        self.placement.restart(device_named)
+        self._primed = False
         self.device.restart(unlimited)
         self._storages.restart()
         self._converter.clear()
+
+    def keep(self) -> None:
+        """Takes the tensors that a session's test left alive for inputs of later tests."""
+        if self.placement.outside is not None:
+            self._converter.clear()
+            self._storages.keep()
 
     def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
         """Runs a program on an empty device; returns its events and a reason to distrust them.
@@ -149,7 +167,7 @@ class Simulation:
 
     def start(self) -> None:
         """Begins a window."""
-        if self.starts_again:  # restore the state before the program ran
+        if self.placement.starts_again:  # restore the state before the program ran
             primed = self._primed
             self.restart(device_named=True)
             if primed:
@@ -158,23 +176,17 @@ class Simulation:
         self.device.recording = True
         self._storages.unknown.clear()
         self._errors.clear()
-        self._compiled = self._thread_started = False
-        self._thread_watch.start()
+        self._unsimulated.start()
 
     def stop(self) -> Interval:
         """Ends the window and returns its numbers."""
-        other_thread = self._thread_watch.stop()
+        other_thread = self._unsimulated.stop()
         self.device.recording = False
-        problem = self._problem()
-        if other_thread is not None:
-            problem = problem or f"another thread ran, and {_OWN_THREAD}"
-        return self.device.interval(problem)
+        return self.device.interval(self._problem() or other_thread)
 
     def _problem(self) -> str | None:
-        if self._compiled:
-            return "compiled code cannot be simulated"
-        if self._thread_started:
-            return f"the test started a thread, and {_OWN_THREAD}"
+        if problem := self._unsimulated.problem():
+            return problem
         if self._errors:
             return self._errors[0]
         unknown = [*self._storages.unknown]
@@ -187,6 +199,8 @@ class Simulation:
 
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""
+        if self._storages.outside and op.func._schema.is_mutable:
+            self._check_written(op)
         self._storages.after_op(op)
         if self._storages.lines.traced:
             self._storages.learn_roles(op)
@@ -203,6 +217,8 @@ class Simulation:
 
     def to_fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the fake of a tensor that reached an operator past the function mode."""
+        if self._storages.outside:
+            return self._converter.to_host_fake(tensor)  # type: ignore[no-any-return]
         if tensor.requires_grad:
             named = f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
             raise self._record_error(
@@ -222,11 +238,30 @@ class Simulation:
             " backend='cpu' for this test"
         )
 
-    def mixed_devices_error(self, func: Any) -> CannotSimulate:
-        """Returns the error for an operator that got tensors of the host and of the device."""
-        return self._record_error(
-            f"{func} got a tensor of the CPU and one of {DEVICE}{_at()}; put both on one device"
+    def mixed_devices_error(self, func: Any) -> Exception:
+        """Returns PyTorch's error for an operator that got tensors of the host and of the device.
+
+        Raises:
+            StartAgain: the one on the device was made without a device, and belongs on the host.
+        """
+        if self._depth and self.placement.may_start_again:
+            self.placement.start_again(f"a tensor made without a device met one of the CPU{_at()}")
+        return CannotSimulate(
+            "Expected all tensors to be on the same device, but found at least two devices,"
+            f" {DEVICE} and cpu! ({func}{_at()})"
         )
+
+    def _check_written(self, op: DispatchedOp) -> None:
+        """Refuses to write unknown values into a tensor of the host, which has values.
+
+        Raises:
+            CannotSimulate: the operator does so.
+        """
+        if self._converter.is_host_data(op.args[0]):
+            raise self._record_error(
+                f"{op.func} copies from {DEVICE} into a tensor of the CPU{_at()}, and a simulated"
+                " tensor has no values; make both in the test's body"
+            )
 
     def device_named(self) -> None:
         """Records that the program names the device, so that its other tensors are on the host.
@@ -234,46 +269,11 @@ class Simulation:
         Raises:
             StartAgain: tensors without a named device are on the device already.
         """
-        fake_mode = self._fake_mode
-        if not fake_mode.device_named:
-            fake_mode.device_named = True
-            if fake_mode.used_implicit_device:
-                found = f"'cuda' is named{_at()}, after tensors were made without a device"
-                self.starts_again = found
-                self._record_error(
-                    f"{found}, and this run cannot start again; name the device of each tensor"
-                )
-                raise StartAgain(found)
+        self.placement.device_named(_at())
 
     def _record_error(self, text: str) -> CannotSimulate:
         self._errors.append(text)
         return CannotSimulate(text)
-
-    def _noting_compilation(self) -> dict[tuple[Any, str], Any]:
-        """Returns patches that run compiled functions eagerly and note that they ran."""
-        decide = eval_frame._callback_from_stance
-
-        def eager(callback: Any) -> Any:
-            if decide(callback) not in (None, False):
-                self._compiled = True
-            return None
-
-        def compile(model: Any = None, **options: Any) -> Any:
-            if not options.get("disable") and options.get("backend") != "eager":
-                self._compiled = True
-            return (lambda function: function) if model is None else model
-
-        return {(eval_frame, "_callback_from_stance"): eager, (torch, "compile"): compile}
-
-    def _noting_threads(self) -> dict[tuple[Any, str], Any]:
-        """Returns patches that note when a thread starts, because threads are not simulated."""
-        original = threading.Thread.start
-
-        def start(thread: threading.Thread) -> None:
-            self._thread_started = True
-            original(thread)
-
-        return {(threading.Thread, "start"): start}
 
 
 def _named(function: Any) -> str:

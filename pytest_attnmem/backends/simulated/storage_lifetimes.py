@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -43,13 +44,15 @@ class Memory(Protocol):
 class _Storage(Role):
     """A storage on the device."""
 
-    __slots__ = ("block", "nbytes", "watch")
+    __slots__ = ("block", "nbytes", "outside", "watch")
 
     def __init__(self, nbytes: int) -> None:
         super().__init__()
         self.nbytes = nbytes
         self.block: DeviceBlock | None = None
         self.watch: weakref.ref[Any] | None = None
+        self.outside = False
+        """True if a program made it outside windows, so that a restart does not forget it."""
 
 
 class StorageLifetimes:
@@ -60,6 +63,8 @@ class StorageLifetimes:
         self.unknown: dict[str, bool] = {}
         """The operators whose scratch no model knows, in the order of their first calls."""
         self.lines = LineFinder()
+        self.outside = False
+        """True while programs run outside windows, in a session whose device they see there."""
         self._plan = plan
         self._storages: dict[int, _Storage] = {}
         self._views: dict[Any, bool] = {}
@@ -70,10 +75,28 @@ class StorageLifetimes:
         self.unknown[op] = True
 
     def restart(self) -> None:
-        """Forgets all storages; one that is still alive becomes an input when it is used."""
-        self._has_older_storages = self._has_older_storages or bool(self._storages)
-        self._storages.clear()
+        """Forgets all storages; one that is still alive becomes an input when it is used.
+
+        Those that were made outside windows stay, and ``readmit`` allocates their memory again.
+        """
+        kept = {key: found for key, found in self._storages.items() if found.outside}
+        self._has_older_storages = self._has_older_storages or len(kept) < len(self._storages)
+        self._storages = kept
+        for found in kept.values():
+            found.block = None
         self.unknown.clear()
+
+    def keep(self) -> None:
+        """Has the storages that are alive survive the next restarts."""
+        for found in self._storages.values():
+            found.outside = True
+
+    def readmit(self) -> None:
+        """Allocates the storages that a restart kept, as inputs, where the device has room."""
+        for found in self._storages.values():
+            if found.outside and found.block is None:
+                with suppress(AllocationError):
+                    found.block = self.memory.add_input(found.nbytes)
 
     def after_op(self, op: DispatchedOp) -> None:
         """Allocates the outputs of an operator, and its scratch.
@@ -112,6 +135,7 @@ class StorageLifetimes:
             if found is None:
                 nbytes = storage.nbytes()
                 found = storages[key] = _Storage(nbytes)
+                found.outside = self.outside
                 found.watch = weakref.ref(storage, partial(self._freed, key))
                 if in_place:
                     self._take_over_block(op.args[0], found)

@@ -10,6 +10,7 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import CUDA
+from .streams import Event, Stream, stream_type
 
 if TYPE_CHECKING:
     from .simulated_device import Device
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
 _RNG_BYTES = 16  # the state of CUDA's generator: a seed and an offset
 
 
-class SimulatedGenerator(torch.Generator):
-    """A generator that knows its device; no numbers are drawn from it."""
+class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
+    """Makes the real generators of the host instances of the simulated type."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch._C.Generator)
+
+
+class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
+    """A generator that knows its device; no numbers of a device are drawn from it."""
 
     def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:  # noqa: D102
         made: SimulatedGenerator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
@@ -31,84 +39,13 @@ class SimulatedGenerator(torch.Generator):
     device = property(lambda self: self._device)
 
 
-class Stream:
-    """A stream; the allocator keeps the blocks of each stream apart."""
-
-    device = CUDA
-    device_index = 0
-    device_type = 1
-
-    def __init__(self, torch_cuda: TorchCuda, number: int) -> None:
-        self._torch_cuda = torch_cuda
-        self.stream_id = self.cuda_stream = number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other.stream_id == self.stream_id
-
-    def __hash__(self) -> int:
-        return self.stream_id
-
-    def __enter__(self) -> Stream:
-        self._before = self._torch_cuda.current_stream()
-        self._torch_cuda.set_stream(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._torch_cuda.set_stream(self._before)
-
-    def synchronize(self) -> None:
-        """Does nothing: work is done when it is launched."""
-
-    def wait_stream(self, stream: Any) -> None:
-        """Does nothing."""
-
-    def wait_event(self, event: Any) -> None:
-        """Does nothing."""
-
-    def record_event(self, event: Any = None) -> Event:
-        """Returns the event, or a new one."""
-        return event or Event()
-
-    def query(self) -> bool:
-        """Returns True: all work is done."""
-        return True
-
-    def is_capturing(self) -> bool:
-        """Returns False: CUDA graphs are not simulated."""
-        return False
-
-
-class Event:
-    """An event, complete as soon as it is recorded."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def record(self, stream: Any = None) -> None:
-        """Does nothing."""
-
-    def wait(self, stream: Any = None) -> None:
-        """Does nothing."""
-
-    def synchronize(self) -> None:
-        """Does nothing."""
-
-    def query(self) -> bool:
-        """Returns True: the event is complete."""
-        return True
-
-    def elapsed_time(self, end: Event) -> float:
-        """Returns 0 milliseconds: work takes no time."""
-        return 0.0
-
-
 class TorchCuda:
     """The functions of ``torch.cuda`` for one device, with its current stream."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._streams = 0
-        self._stream = Stream(self, 0)
+        self._stream_type = stream_type(self)
+        self._stream = self._default_stream = self._stream_type(number=0)
 
     def current_stream(self, device: Any = None) -> Stream:
         """Returns the current stream."""
@@ -122,7 +59,7 @@ class TorchCuda:
 
     def restart(self) -> None:
         """Makes the default stream the current one."""
-        self.set_stream(Stream(self, 0))
+        self.set_stream(self._default_stream)
 
     def replacements(self) -> Mapping[str, Any]:
         """Returns the replacements for attributes of ``torch.cuda`` and its modules, by name."""
@@ -133,16 +70,31 @@ class TorchCuda:
                 **self._memory_functions(),
                 "current_stream": self.current_stream,
                 "set_stream": self.set_stream,
-                "default_stream": lambda device=None: Stream(self, 0),
+                "default_stream": lambda device=None: self._default_stream,
                 "stream": lambda stream: stream or self._stream,
-                "Stream": self._new_stream,
-                "ExternalStream": self._new_stream,
+                "Stream": self._stream_type,
+                "ExternalStream": self._stream_type,
                 "Event": Event,
                 "get_rng_state": _rng_state,
                 "get_rng_state_all": lambda: [_rng_state()],
                 "initial_seed": lambda: 0,
             }
         )
+
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the replacements in ``torch.cuda`` and ``torch.accelerator``, by owner."""
+        found: dict[tuple[Any, str], Any] = {
+            (torch, "Generator"): SimulatedGenerator,
+            (torch.backends.cuda, "is_built"): lambda: True,
+        }
+        for name, replacement in self.replacements().items():
+            for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
+                if hasattr(module, name):
+                    found[module, name] = replacement
+        for name, replacement in self.accelerator().items():
+            if hasattr(torch.accelerator, name):
+                found[torch.accelerator, name] = replacement
+        return found
 
     def accelerator(self) -> Mapping[str, Any]:
         """Returns the replacements for attributes of ``torch.accelerator``, by name."""
@@ -172,6 +124,10 @@ class TorchCuda:
             max_threads_per_multi_processor=profile.architecture.threads_per_multiprocessor,
             shared_memory_per_block_optin=profile.architecture.shared_bytes_per_block,
             shared_memory_per_multiprocessor=(profile.architecture.shared_bytes_per_multiprocessor),
+            max_threads_per_block=1024,
+            shared_memory_per_block=48 << 10,
+            regs_per_multiprocessor=65536,
+            gcnArchName=name,
             warp_size=32,
             is_integrated=0,
             is_multi_gpu_board=0,
@@ -241,10 +197,6 @@ class TorchCuda:
             numbers[f"{kind}_bytes.all.current"] = level.current
             numbers[f"{kind}_bytes.all.peak"] = peaks.get(kind, level.peak)
         return numbers
-
-    def _new_stream(self, *_: Any, **__: Any) -> Stream:
-        self._streams += 1
-        return Stream(self, self._streams)
 
 
 def _no_op(*_: Any, **__: Any) -> None:

@@ -1,0 +1,59 @@
+"""Moves of modules to and from the device that keep the identity of their parameters.
+
+On a CUDA build, ``Module.to`` changes the data of a parameter, so optimizers and tied weights keep
+it. PyTorch does not do so between kinds of tensors, such as a plain and a simulated tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .fake_tensor import SimulatedTensor
+
+
+def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``Module._apply`` that puts what a parameter becomes into the same object."""
+
+    def _apply(module: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        if recurse:
+            for child in module.children():
+                child._apply(fn)
+        with torch.no_grad():
+            made = {
+                id(tensor): fn(tensor)
+                for tensors in (module._parameters, module._buffers)
+                for tensor in tensors.values()
+                if tensor is not None
+            }
+        if not any(type(other) is SimulatedTensor for other in made.values()):
+            return original(module, lambda x: made[id(x)] if id(x) in made else fn(x), False)
+        for parameter in module._parameters.values():
+            if parameter is not None and made[id(parameter)] is not parameter:
+                _become(parameter, made[id(parameter)], fn)
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = made[id(buffer)]
+        return module
+
+    return _apply
+
+
+def _become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
+    """Makes ``tensor`` a leaf with the storage of ``other``; ``fn`` moves its gradient."""
+    gradient, required = tensor.grad, tensor.requires_grad
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    tensor.grad = None
+    other = other.detach()
+    if type(tensor) is not SimulatedTensor:
+        tensor.__class__ = SimulatedTensor
+    vars(tensor).update(vars(other))
+    torch._C._swap_tensor_impl(tensor, other)
+    if is_parameter:
+        tensor._is_param = True
+    tensor.requires_grad_(required)
+    if gradient is not None:
+        with torch.no_grad():
+            tensor.grad = fn(gradient)

@@ -1,0 +1,83 @@
+"""The device of tensors that a program makes without a device.
+
+They are on the simulated device until the program names one; then they belong on the host, as in
+PyTorch, and a run that put some on the device starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from ...errors import StartAgain
+
+if TYPE_CHECKING:
+    from .fake_mode import SimulatedFakeMode
+    from .outside import Outside
+
+
+class Placement:
+    """Whether the running program named a device, which its fake mode needs to know."""
+
+    def __init__(self, fake_mode: SimulatedFakeMode, note: Callable[[str], object]) -> None:
+        self.outside: Outside | None = None
+        """The device as the session's programs see it outside windows."""
+        self.starts_again = ""
+        """The reason why the next window restarts the device; empty if it does not."""
+        self.inside = False
+        """True while a program runs in the simulation."""
+        self._fake_mode = fake_mode
+        self._note = note
+        self._named = False
+
+    @property
+    def may_start_again(self) -> bool:
+        """Returns True while tensors are on the device only because the program named none."""
+        return self._fake_mode.used_implicit_device and not self._named
+
+    def restart(self, named: bool) -> None:
+        """Begins a program; ``named`` if it is known that the program names the device."""
+        self.starts_again = ""
+        self._named = named
+        self._fake_mode.used_implicit_device = False
+        self._update()
+
+    def enter(self) -> None:
+        """Enters the simulation: fixtures may have named the device."""
+        self.inside = True
+        self._update()
+
+    def leave(self) -> None:
+        """Leaves the simulation."""
+        self.inside = False
+        self._update()
+
+    def _update(self) -> None:
+        outside = self.outside
+        self._named |= outside is not None and outside.named
+        on_host = outside is not None and not self.inside  # as everywhere in PyTorch
+        self._fake_mode.device_named = self._named or on_host
+
+    def device_named(self, where: str) -> None:
+        """Records that the program names the device.
+
+        Raises:
+            StartAgain: tensors without a named device are on the device already.
+        """
+        if self.outside is not None and not self.inside:
+            self.outside.named = True
+        elif self.may_start_again:
+            self.start_again(f"'cuda' is named{where}, after tensors were made without a device")
+        else:
+            self._named = self._fake_mode.device_named = True
+
+    def start_again(self, found: str) -> NoReturn:
+        """Has the program run again, with tensors without a named device on the host.
+
+        Raises:
+            StartAgain: always.
+        """
+        self._named = self._fake_mode.device_named = True
+        self.starts_again = found
+        self._note(f"{found}, and this run cannot start again; name the device of each tensor")
+        raise StartAgain(found)

@@ -1,0 +1,173 @@
+"""The simulated device as fixtures and imports see it, between measured bodies."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from pytest_attnmem.backends.primed_backend import PrimedBackend
+from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.errors import CannotSimulate
+
+CUDA = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def backend():
+    return open_backend("simulated:A100-80GB")
+
+
+@pytest.fixture
+def outside(backend):
+    """The device of the backend, shown to the test itself."""
+    outside = backend.outside()
+    outside.enter()
+    try:
+        yield outside
+    finally:
+        outside.exit()
+
+
+@pytest.fixture
+def session(backend, outside):
+    return backend
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(4, device="cuda"),
+        lambda: torch.randn(4, device=torch.device("cuda"), requires_grad=True),
+        lambda: torch.tensor([1.0, 2], device="cuda"),
+        lambda: torch.as_tensor([1.0], device="cuda:0"),
+        lambda: torch.arange(4, device="cuda"),
+        lambda: torch.tril_indices(3, 3, device="cuda"),
+        lambda: torch.ones(4).to("cuda"),
+        lambda: torch.ones(4).to("cuda", torch.float16, non_blocking=True),
+        lambda: torch.ones(4).to(torch.empty(0, device="cuda")),
+        lambda: torch.ones(4).pin_memory().cuda(0),
+        lambda: torch.ones(4, device="cuda").new_tensor([1.0]),
+        lambda: torch.ones(4).new_ones(4, device="cuda"),
+        lambda: torch.ones_like(torch.ones(4), device="cuda"),
+        lambda: torch.randn(4, device="cuda", generator=torch.Generator("cuda")),
+        lambda: nn.Linear(2, 2, device="cuda")(torch.ones(1, 2, device="cuda")),
+        lambda: torch.ones(2, 3, device="cuda")[torch.tensor([0, 1])] * torch.tensor(2.0),
+    ],
+)
+def test_every_name_of_the_device_puts_a_tensor_there(session, make):
+    assert make().device == CUDA
+    assert torch.ones(4).add(1).tolist() == [2, 2, 2, 2]
+
+
+def test_a_module_that_moves_keeps_its_parameters_and_their_gradients(session):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    layer.norm1.weight.grad = torch.ones(8)
+    layer.linear1.weight = nn.Parameter(layer.linear1.weight.detach())
+    before = [*layer.parameters()]
+    optimizer = torch.optim.AdamW(before)
+    layer.cuda()
+    assert all(a is b for a, b in zip(before, layer.parameters(), strict=True))
+    assert all(p.is_leaf and p.requires_grad and isinstance(p, nn.Parameter) for p in before)
+    assert {p.device for p in before} | {layer.norm1.weight.grad.device} == {CUDA}
+    layer(torch.ones(2, 4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+    assert {value.device for value in optimizer.state[before[0]].values() if value.dim()} == {CUDA}
+    other = copy.deepcopy(layer).half().cpu()
+    assert {(p.device.type, p.dtype) for p in other.parameters()} == {("cpu", torch.float16)}
+
+
+def test_gradients_cross_from_the_device_to_the_host(session):
+    leaf = torch.ones(5, requires_grad=True)
+    (leaf.to("cuda") * 2).sum().backward()
+    assert leaf.grad.device.type == "cpu"
+
+
+def test_a_tensor_of_the_session_is_there_before_each_window_and_freed_in_one(session):
+    held = [torch.ones(1000, device="cuda")]
+    session.forget()
+    level = torch.cuda.memory_allocated()
+    session.forget()
+    assert torch.cuda.memory_allocated() == level
+
+    def program():
+        y = held[0] * 2
+        held.clear()
+        return y
+
+    measurement, y = PrimedBackend(session, 0).run(program)
+    assert (measurement.peak_bytes, measurement.retained_bytes) == (4000, 4000)
+    assert torch.cuda.memory_allocated() == level  # one came, and one went
+    del y
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["fixture", "body"])
+@pytest.mark.parametrize(
+    ("map_location", "device"),
+    [
+        ("cuda", "cuda"),
+        (torch.device("cuda"), "cuda"),
+        ({"cpu": "cuda:0"}, "cuda"),
+        ("cpu", "cpu"),
+        (lambda storage, _: storage, "cpu"),
+        (None, "cpu"),
+    ],
+    ids=["name", "device", "dict", "cpu", "function", "none"],
+)
+def test_a_file_is_loaded_where_it_says(session, tmp_path, map_location, device, inside):
+    values = torch.arange(12.0)
+    path = tmp_path / "saved.pt"
+    torch.save({"all": values, "part": values[2:6].view(2, 2), "p": nn.Parameter(values)}, path)
+
+    def load():
+        torch.empty(0, device="cuda")  # names the device
+        return torch.load(path, map_location=map_location)
+
+    found = PrimedBackend(session, 0).run(load)[1] if inside else load()
+    assert {tensor.device.type for tensor in found.values()} == {device}
+    assert found["part"].untyped_storage()._cdata == found["all"].untyped_storage()._cdata
+    assert (found["part"].shape, found["part"].storage_offset()) == ((2, 2), 2)
+    assert isinstance(found["p"], nn.Parameter)
+    if device == "cpu" and not inside:
+        assert found["part"].tolist() == [[2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("run", "refusal"),
+    [
+        (
+            lambda: torch.ones(2).copy_(torch.ones(2, device="cuda")),
+            "aten.copy_.default copies from cuda:0 into a tensor of the CPU at {}, and a simulated"
+            " tensor has no values; make both in the test's body",
+        ),
+        (
+            lambda: torch.ones(2) + torch.ones(2, device="cuda"),
+            "Expected all tensors to be on the same device, but found at least two devices, cuda:0"
+            " and cpu! (aten.add.Tensor at {})",
+        ),
+        (
+            lambda: torch.ones(2, device="cuda:1"),
+            "the simulated backend has one device, 'cuda', not 'cuda:1'; use another backend",
+        ),
+        (
+            lambda: torch.save(torch.ones(2, device="cuda"), "/dev/null"),
+            "pickling a tensor, as torch.save does, needs the values of a tensor at {}, and a"
+            " simulated tensor has none; use backend='cpu' for this test",
+        ),
+    ],
+    ids=["written", "mixed", "second", "saved"],
+)
+def test_what_no_simulation_can_do_is_refused_in_one_line(session, run, refusal):
+    with pytest.raises(CannotSimulate) as refused:
+        run()
+    line = f"test_session_device.py:{run.__code__.co_firstlineno}"
+    assert str(refused.value) == refusal.format(line)
+
+
+def test_code_without_the_device_runs_as_it_is_installed(outside):
+    twice = torch.compile(lambda x: x * 2, backend="eager", fullgraph=True)
+    assert twice(torch.ones(2)).tolist() == [2, 2]
+    assert isinstance(torch.cuda.Stream(), torch.cuda.Stream)
+    assert isinstance(torch.default_generator, torch.Generator)
+    with outside.left():
+        assert torch.Tensor.to is torch._C.TensorBase.to
