@@ -64,6 +64,8 @@ class Tape:
         self._count = 0
         self._traits: dict[int, OpTraits] = {}
         self._seeds = Seeds()
+        self._fault = ""
+        """The reason to trust no value: a storage was freed, and nobody reported it."""
 
     # Notes
 
@@ -104,6 +106,8 @@ class Tape:
                 continue
             if slot not in made:
                 made.append(slot)
+                if not slot.buffer.unknown and slot.buffer.nbytes:
+                    self._fault = f"{call.note.func} returned a storage that it does not take"
                 slot.buffer, slot.writer = Buffer(0), note
             ref = Ref(tensor, slot.buffer)
             slot.buffer.nbytes = max(slot.buffer.nbytes, ref.end)
@@ -192,8 +196,8 @@ class Tape:
         Raises:
             UnknownValue: nobody can know them, or they cost more work than the limit.
         """
-        if not _is_plain(tensor):
-            raise UnknownValue(_NOT_PLAIN)
+        if not _is_plain(tensor) or self._fault:
+            raise UnknownValue(self._fault or _NOT_PLAIN)
         slot = self._find(tensor)
         if slot is None:
             return tensor

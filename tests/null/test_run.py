@@ -12,7 +12,7 @@ import sys
 import torch
 x = torch.empty(2**20, dtype=torch.uint8, device="cuda")
 print(__name__, sys.argv[1:], torch.cuda.get_device_name())
-torch.ones(4, device="cuda").sum().item() + torch.ones(4, device="cuda").long().sum().item()
+assert torch.ones(4, device="cuda").sum().item() == torch.ones(4, device="cuda").long().sum().item()
 """
 
 
@@ -42,10 +42,10 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     assert done.stderr.splitlines() == [
         "attnmem: null:2xH100: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB"
         " reserved",
-        "attnmem: reads of device memory that returned zeros: 2",
     ]
     assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
-        "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 2},
+        "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 0},
+        "unknown_values": [],
         "peaks": {
             "cuda:0": {
                 # four ones, as floats and as whole numbers

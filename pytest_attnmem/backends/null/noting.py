@@ -58,6 +58,7 @@ class Noting:
 
     def lost(self, tensors: Any, reason: str) -> None:
         """Records that a kernel, which was launched just now, may have written these tensors."""
+        self.storages.drop_freed()
         for tensor in tensors:
             self.tape.lose(tensor, reason)
         self._noted_launches = self._launches.value
@@ -70,10 +71,13 @@ class Noting:
                 return func(*args, **kwargs)
             self.find_foreign_launches()
             if func is _LIFT:
+                self.storages.drop_freed()
                 self._lift(args[0])
                 return func(*args, **kwargs)
+            self.storages.drop_freed()
             call = self.tape.begin(func, args, kwargs)
             out = self.reads.run(func, args, kwargs)
+            self.storages.drop_freed()  # what the operator freed inside, and allocated again
             self.tape.end(call, out)
             self._noted_launches = self._launches.value
             return out

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.cuda import _gpu_trace
 
+from ...nulldevice.frees import Frees
 from ...values.notes import Buffer, Random, Slot
 
 _NO_OPERATOR = "no operator of PyTorch wrote it: compiled code or an extension did, most likely"
@@ -22,11 +22,20 @@ class DeviceStorages:
 
     def __init__(self) -> None:
         self._slots: dict[int, Slot] = {}
+        self._frees = Frees()
 
     def follow(self) -> None:
-        """Asks PyTorch to report each free, for the rest of the process."""
-        _gpu_trace.register_callback_for_memory_deallocation(self._freed)
-        torch._C._activate_gpu_trace()
+        """Makes PyTorch report each free, for the rest of the process.
+
+        Raises:
+            BackendUnavailable: this torch does not report them.
+        """
+        self._frees.follow()
+
+    def drop_freed(self) -> None:
+        """Forgets the storages that were freed; called before each look at an address."""
+        for address in self._frees.take():
+            self._slots.pop(address, None)
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """Returns the slot of a tensor's storage; None if the tensor is on the host."""
@@ -49,6 +58,3 @@ class DeviceStorages:
         if generator is None or generator.device.type != "cuda":
             generator = torch.cuda.default_generators[torch.cuda.current_device()]
         return Random(generator.initial_seed(), generator.get_offset())
-
-    def _freed(self, address: int) -> None:
-        self._slots.pop(address, None)

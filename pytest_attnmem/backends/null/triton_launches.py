@@ -76,8 +76,21 @@ def _followed(launch: Any) -> Any:
             return launch(self, *args, **kwargs)
         found.find_foreign_launches()
         result = launch(self, *args, **kwargs)
-        tensors = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.is_cuda]
+        written = _may_be_written(self, args)
+        tensors = [arg for arg in written if isinstance(arg, torch.Tensor) and arg.is_cuda]
         found.lost(tensors, "a Triton kernel wrote it")
         return result
 
     return followed
+
+
+def _may_be_written(kernel: Any, args: tuple[Any, ...]) -> Sequence[Any]:
+    """Returns the arguments that a kernel may write: all but the inputs of compiled code.
+
+    Inductor names its kernels ``triton_…``, and the arguments that they only read ``in_ptr…``
+    (torch/_inductor/codegen/common.py, ``KernelArgs``). Three sizes and a stream come first.
+    """
+    if not str(getattr(kernel, "name", "")).startswith("triton_"):
+        return args
+    named = zip(kernel.arg_names, args[4:], strict=False)
+    return [arg for name, arg in named if not name.startswith("in_ptr")]

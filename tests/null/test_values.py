@@ -1,0 +1,132 @@
+"""Values on the null device: what a program reads is what a device would have computed."""
+
+import pytest
+from recordings import read
+
+NOTED = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+from pytest_attnmem.backends.null.noting import noting
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+"""
+
+
+def test_values_are_the_host_s(under):
+    """Data from the host, sizes from data, in-place and views, autograd, random numbers."""
+    script = """
+import io, numpy
+def both(program):
+    return [program(device) for device in ("cpu", "cuda")]
+
+def sizes(device):
+    x = torch.tensor([3., 0., 1., 3.], device=device)
+    yield x.nonzero()
+    yield x[x > 0]
+    yield torch.masked_select(x, x == 3)
+    yield x.unique(return_inverse=True, return_counts=True)
+    yield torch.unique_consecutive(x)
+    yield torch.unique(torch.stack([x, x]), dim=0)
+    yield torch.repeat_interleave(x, torch.tensor([1, 0, 2, 1], device=device))
+    yield torch.bincount(x.long())
+    yield torch.histc(x, 3)
+    yield F.one_hot(x.long())
+    y = x.clone(); y[x > 0] = 7; yield y
+    yield bool((x > 2).any()), torch.equal(x, x + 0), torch.allclose(x, x + 1e-9), int(x.argmax())
+
+def from_the_host(device):
+    buffer = io.BytesIO(); torch.save({"w": torch.arange(4.)}, buffer); buffer.seek(0)
+    yield torch.load(buffer, map_location=device)["w"]
+    yield torch.from_numpy(numpy.arange(3)).to(device)
+    yield torch.as_tensor(numpy.ones(3), device=device)
+    layer = nn.Linear(2, 2, device=device)
+    layer.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
+    yield layer(torch.ones(1, 2, device=device)).detach()
+    layer.weight.data = layer.weight.data * 3; yield layer.weight.detach()
+    if device == "cuda": yield torch.ones(3).pin_memory().to(device, non_blocking=True)
+    else: yield torch.ones(3)
+
+def trained(device):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 1)).to(device)
+    for make in (torch.optim.AdamW, torch.optim.LBFGS, torch.optim.Adafactor):
+        optimizer = make(model.parameters(), lr=0.01)
+        def closure():
+            optimizer.zero_grad()
+            loss = model(torch.arange(8., device=device).view(2, 4)).pow(2).mean()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            return loss
+        yield round(float(optimizer.step(closure)), 4)
+    yield torch.func.grad(lambda x: (x ** 3).sum())(torch.ones(2, device=device))
+
+def listed(value):
+    if isinstance(value, torch.Tensor): return value.tolist()
+    return [listed(v) for v in value] if isinstance(value, (tuple, list)) else value
+
+different = []
+for program in (sizes, from_the_host, trained):
+    for number, (host, device) in enumerate(zip(*both(program), strict=True)):
+            if listed(host) != listed(device):
+            different.append([program.__name__, number, listed(host), listed(device)])
+torch.manual_seed(5); first = torch.rand(3, device="cuda").tolist()
+torch.manual_seed(5); again = torch.rand(3, device="cuda").tolist()
+scaler = torch.amp.GradScaler("cuda", init_scale=4.0)
+w = torch.ones(2, device="cuda", requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=1.0)
+scaler.scale(w.sum()).backward()
+scaler.step(optimizer)
+scaler.update()
+unknown = noting().reads.unknown
+answer(different, first == again, w.tolist(), scaler.get_scale(), unknown, counts.device_reads())
+"""
+    assert under(NOTED + script) == ([], True, [0, 0], 4.0, [], 0)
+
+
+def test_what_nobody_knows_is_an_error_and_never_zero(under):
+    script = """
+def error(read):
+    try:
+        return read()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+x = torch.ones(4096, 4096, device="cuda")
+known = torch.ones(3, device="cuda")
+compiled = torch.compile(lambda x: x * 2 + 1)(known)
+answer(
+    error(lambda: compiled.sum().item()), error(lambda: bool(compiled.any())),
+    error(lambda: (x @ x).sum().item()), known.tolist(),
+    error(lambda: torch.nested.nested_tensor([known, known]).to_padded_tensor(0.0).tolist()),
+    len(noting().reads.unknown))
+"""
+    triton, branch, large, known, nested, count = under(NOTED + script)
+    lost = "UnknownValue: a value was read that is not known: "
+    assert triton == branch == f"{lost}a Triton kernel wrote it"
+    assert large.startswith(f"{lost}it takes 1.4e+11 floating-point operations, and")
+    assert known == [1, 1, 1]
+    assert nested == f"{lost}the values of sparse and nested tensors are not followed"
+    assert count == 4
+
+
+def test_a_logged_number_that_nobody_knows_is_nan_in_a_script_and_a_branch_is_an_error(under):
+    script = """
+prepared = noting(); prepared.reads._must_know = False
+known = torch.ones(3, device="cuda")
+compiled = torch.compile(lambda x: x * 2 + 1)(known)
+try:
+    branch = bool(compiled.sum() > 1)
+except Exception as error:
+    branch = type(error).__name__
+answer(str(compiled.sum().item()), branch)
+"""
+    assert under(NOTED + script) == ("nan", "UnknownValue")
+
+
+ROWS = [row for row in read("workloads")["peaks"] if row["device"] == "A100-80GB"]
+
+
+@pytest.mark.parametrize("row", ROWS[::4], ids=lambda row: row["workload"])
+def test_noting_changes_no_byte(under, row):
+    peaks = under(f"{NOTED}import workloads; answer(*workloads.peaks({row['workload']!r}))")
+    assert peaks == (row["requested"], row["allocated"], row["reserved"])
