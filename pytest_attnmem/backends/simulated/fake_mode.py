@@ -21,6 +21,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
+from .direct_ops import DirectOps
+from .fake_maker import FakeMaker
 from .fake_tensor import (
     CUDA,
     DEVICE,
@@ -30,6 +32,7 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
+from .imports_outside import without_compiler
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
 from .observer import DispatchedOp, Observer
 from .op_cache import OpCache
@@ -59,7 +62,8 @@ class SimulatedFakeMode(FakeTensorMode):
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
     ) -> None:
-        super().__init__()
+        with without_compiler():
+            super().__init__()
         self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
         self.observer = observer
         self.running = False
@@ -80,7 +84,9 @@ class SimulatedFakeMode(FakeTensorMode):
         self._is_factory: dict[Any, bool] = {}
         self._avoided_ops: tuple[Any, ...] = ()
         self._unshared_counts: Any = None
-        self._op_cache = OpCache()
+        maker = FakeMaker(self)
+        self._direct_ops = DirectOps(self, maker)
+        self._op_cache = OpCache(maker)
 
     @property
     def avoid_device_init(self) -> bool:
@@ -130,6 +136,18 @@ class SimulatedFakeMode(FakeTensorMode):
                 out = self._op_cache.replay(cached, args)
                 self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
                 return out
+        out = self._direct_ops.run(func, args, kwargs)
+        if out is NotImplemented:
+            out = self._run_in_general(func, types, args, kwargs)
+        if key is not None:
+            cached = self._op_cache.store(key, args, out)
+        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
+        return out
+
+    def _run_in_general(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs an operator as FakeTensorMode does."""
         self._dispatch_depth += 1
         try:
             out = self.dispatch(func, types, args, kwargs)
@@ -145,9 +163,6 @@ class SimulatedFakeMode(FakeTensorMode):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
                     make_simulated(tensor, (args, kwargs))
-        if key is not None:
-            cached = self._op_cache.store(key, args, out)
-        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
     def _unsupported(self, func: Any) -> CannotSimulate:

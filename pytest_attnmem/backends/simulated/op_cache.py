@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .cached_op import CachedOp, CachedOutput
+from .fake_maker import FakeMaker
 from .fake_tensor import IMPLICIT_CUDA, SimulatedTensor
 
 _PLAIN = frozenset(
@@ -30,10 +31,10 @@ _NOT_CACHED = frozenset(
 class OpCache:
     """The cached calls of one fake mode."""
 
-    def __init__(self) -> None:
+    def __init__(self, maker: FakeMaker) -> None:
+        self._maker = maker
         self._calls: dict[Any, CachedOp] = {}
         self._cacheable: dict[Any, bool] = {}
-        self._attributes: dict[str, Any] | None = None
 
     def key(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.
@@ -93,8 +94,6 @@ class OpCache:
     def _described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
         if type(tensor) is not SimulatedTensor or tensor.constant is not None:
             return None
-        if self._attributes is None:
-            self._attributes = {**vars(tensor)}
         storage = tensor.untyped_storage()
         source = -1
         for position, arg in enumerate(args):
@@ -122,18 +121,7 @@ class OpCache:
             elem = torch.empty(0, dtype=output.dtype, device="meta")
             storage = args[output.source].untyped_storage()
             elem.set_(storage, output.offset, output.shape, output.stride)
-        tensor = torch.Tensor._make_subclass(  # as FakeTensor.__new__ does
-            SimulatedTensor,
-            elem,
-            False,
-            dispatch_device=True,
-            device_for_backend_keys=output.device,
-        )
-        torch._C._set_throw_on_mutable_data_ptr(tensor)
-        attributes = vars(tensor)
-        attributes.update(self._attributes or {})
-        attributes["_fake_device"] = output.device
-        return tensor
+        return self._maker.make(elem, output.device)
 
 
 def _is_cacheable(func: Any) -> bool:

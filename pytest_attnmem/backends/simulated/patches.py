@@ -7,7 +7,7 @@ meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
+from .applied_patches import AppliedPatches, Patches
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
+from .imports_outside import imported_outside
 from .torch_cuda import SimulatedGenerator
 
 if TYPE_CHECKING:
@@ -37,13 +39,16 @@ def patched_torch(
     torch_cuda: TorchCuda,
     composite_ops: CompositeOps,
     autocast: Autocast,
-    further: Mapping[tuple[Any, str], Any],
+    further: Callable[[], Patches],
 ) -> Iterator[None]:
-    """Runs the body on the simulated device; ``further`` has more patches by owner and name."""
+    """Runs the body on the simulated device.
+
+    ``further`` returns more patches; those of the compiler once the program has imported it.
+    """
     patches = {
         **_torch_patches(function_mode, autocast),
         **without_modes(fake_mode.torch_code),
-        **further,
+        **further(),
     }
     for name, replacement in torch_cuda.replacements().items():
         for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
@@ -52,35 +57,32 @@ def patched_torch(
     for name, replacement in torch_cuda.accelerator().items():
         if hasattr(torch.accelerator, name):
             patches[torch.accelerator, name] = replacement
+    applied = AppliedPatches()
+
+    @contextmanager
+    def outside() -> Iterator[None]:
+        with applied.paused(), torch._C.DisableTorchFunction(), no_dispatch():
+            yield
+            added = further()
+        applied.apply(added)
+
     with ExitStack() as stack:
-        stack.enter_context(_patched(patches))
+        stack.callback(applied.undo)
+        applied.apply(patches)
+        stack.enter_context(imported_outside(outside))
         stack.callback(composite_ops.install()._destroy)
         stack.callback(autocast.restore)
         autocast.follow()
         stack.enter_context(fake_mode)
-        stack.enter_context(_patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
+        flags = AppliedPatches()  # undone before the mode, which sets the flag too
+        stack.callback(flags.undo)
+        flags.apply({(_python_dispatch, "_is_in_torch_dispatch_mode"): False})
         stack.enter_context(function_mode)
         fake_mode.running = True
         try:
             yield
         finally:
             fake_mode.running = False
-
-
-@contextmanager
-def _patched(patches: Mapping[tuple[Any, str], Any]) -> Iterator[None]:
-    missing = object()
-    before = [(owner, name, vars(owner).get(name, missing)) for owner, name in patches]
-    try:
-        for (owner, name), replacement in patches.items():
-            setattr(owner, name, replacement)
-        yield
-    finally:
-        for owner, name, original in reversed(before):
-            if original is missing:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
 
 
 def _torch_patches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._dynamo import eval_frame
 
 from ...allocator import AllocatorSettings
 from ...errors import CannotSimulate, StartAgain
@@ -35,6 +35,8 @@ from .torch_cuda import TorchCuda
 from .workspaces import workspaces
 
 _SHOWN = 20
+#: The module that runs compiled functions; PyTorch imports it when something needs the compiler.
+_COMPILED_CALLS = "torch._dynamo.eval_frame"
 _OWN_THREAD = "only the test's own thread is simulated"
 
 
@@ -84,14 +86,13 @@ class Simulation:
                 self._depth -= 1
             return
         self._errors.clear()
-        patches = {**self._noting_compilation(), **self._noting_threads()}
         with patched_torch(
             self._fake_mode,
             self._function_mode,
             self._torch_cuda,
             self._composite_ops,
             self._autocast,
-            patches,
+            lambda: {**self._noting_compilation(), **self._noting_threads()},
         ):
             self._depth = 1
             try:
@@ -251,17 +252,21 @@ class Simulation:
 
     def _noting_compilation(self) -> dict[tuple[Any, str], Any]:
         """Returns patches that run compiled functions eagerly and note that they ran."""
+
+        def compile(model: Any = None, **options: Any) -> Any:
+            if not options.get("disable") and options.get("backend") != "eager":
+                self._compiled = True
+            return (lambda function: function) if model is None else model
+
+        eval_frame = sys.modules.get(_COMPILED_CALLS)
+        if eval_frame is None:  # no function is compiled yet
+            return {(torch, "compile"): compile}
         decide = eval_frame._callback_from_stance
 
         def eager(callback: Any) -> Any:
             if decide(callback) not in (None, False):
                 self._compiled = True
             return None
-
-        def compile(model: Any = None, **options: Any) -> Any:
-            if not options.get("disable") and options.get("backend") != "eager":
-                self._compiled = True
-            return (lambda function: function) if model is None else model
 
         return {(eval_frame, "_callback_from_stance"): eager, (torch, "compile"): compile}
 
