@@ -24,6 +24,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from .fake_maker import FakeMaker
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .imports_outside import without_compiler
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -94,7 +95,7 @@ class DirectOps:
         if kind is _Kind.FACTORY:
             kwargs = {**kwargs, "device": META}
         try:
-            with in_kernel_invocation_manager(self._fake_mode):
+            with without_compiler(), in_kernel_invocation_manager(self._fake_mode):
                 made = func(*args, **kwargs)
         except NotImplementedError:
             return NotImplemented

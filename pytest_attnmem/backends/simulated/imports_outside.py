@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 #: The module whose first import runs outside.
 COMPILER = "torch._dynamo"
@@ -72,9 +73,10 @@ def imported_outside(
 
 @contextmanager
 def without_compiler() -> Iterator[None]:
-    """Runs the body, the constructor of FakeTensorMode, without an import of the compiler.
+    """Runs the body, which is code of PyTorch, without the first import of the compiler.
 
-    It imports the compiler to read two settings of its own cache.
+    FakeTensorMode imports it to read two settings of its own cache, and the kernels of ``meta``
+    that are Python code import it to tell it not to compile them.
     """
     settings = f"{COMPILER}.config"
     if COMPILER in sys.modules:
@@ -82,9 +84,25 @@ def without_compiler() -> Iterator[None]:
         return
     compiler, config = ModuleType(COMPILER), ModuleType(settings)
     vars(config).update(fake_tensor_cache_enabled=False, fake_tensor_cache_crosscheck_enabled=False)
-    vars(compiler).update(config=config)
+    vars(compiler).update(config=config, disable=_disabled_later)
     sys.modules.update({COMPILER: compiler, settings: config})
     try:
         yield
     finally:
         del sys.modules[COMPILER], sys.modules[settings]
+
+
+def _disabled_later(function: Any, recursive: bool = True, **options: Any) -> Any:
+    """Returns the function; it is disabled for the compiler once the compiler is imported.
+
+    ``torch._compile`` keeps what this returns in the attribute ``__dynamo_disable``.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        disable = getattr(sys.modules.get(COMPILER), "disable", _disabled_later)
+        if disable is _disabled_later:
+            return function(*args, **kwargs)
+        function.__dynamo_disable = disable(function, recursive, **options)
+        return function.__dynamo_disable(*args, **kwargs)
+
+    return call
