@@ -18,6 +18,7 @@ class FakeMaker:
     """Makes the simulated tensors of one fake mode, as ``FakeTensor.__new__`` does."""
 
     def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
         with torch._C.DisableTorchFunction(), no_dispatch():
             fake = FakeTensor(fake_mode, torch.empty(0, device="meta"), CPU)
         self._attributes = {**vars(fake)}

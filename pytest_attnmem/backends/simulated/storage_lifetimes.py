@@ -62,7 +62,7 @@ class StorageLifetimes:
         self.lines = LineFinder()
         self._plan = plan
         self._storages: dict[int, _Storage] = {}
-        self._views: dict[Any, bool] = {}
+        self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
         self._has_older_storages = False
 
     def mark_unknown(self, op: str) -> None:
@@ -81,10 +81,10 @@ class StorageLifetimes:
         Raises:
             torch.OutOfMemoryError: the outputs or the scratch do not fit.
         """
-        view = self._views.get(op.func)
+        view = self._views.get(id(op.func))
         if view is None:
-            view = self._views[op.func] = bool(op.func.is_view)
-        if view:
+            view = self._views[id(op.func)] = op.func, bool(op.func.is_view)
+        if view[1]:
             return
         if self._has_older_storages:
             for tensor in _on_device(op.args):
