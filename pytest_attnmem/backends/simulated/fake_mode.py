@@ -34,7 +34,7 @@ from .fake_tensor import (
 from .imports_outside import without_compiler
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
 from .observer import DispatchedOp, Observer
-from .op_cache import OpCache
+from .op_cache import Calls, OpCache
 from .op_facts import KnownOps, OpFacts
 from .op_kinds import is_for_host
 
@@ -51,6 +51,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self,
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
+        calls: Calls,
     ) -> None:
         with without_compiler():
             super().__init__()
@@ -74,7 +75,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self._unshared_counts: Any = None
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
-        self._op_cache = OpCache(maker)
+        self._op_cache = OpCache(maker, calls)
 
     @property
     def avoid_device_init(self) -> bool:

@@ -7,7 +7,7 @@ and is turned off.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -26,12 +26,19 @@ _PLAIN = frozenset(
 )
 
 
+#: Cached calls by key. Simulations of one device may share them.
+Calls = dict[Any, CachedOp]
+
+#: The most calls that are kept: a growth contract makes new ones at each size.
+_MOST: Final = 50_000
+
+
 class OpCache:
     """The cached calls of one fake mode."""
 
-    def __init__(self, maker: FakeMaker) -> None:
+    def __init__(self, maker: FakeMaker, calls: Calls) -> None:
         self._maker = maker
-        self._calls: dict[Any, CachedOp] = {}
+        self._calls = calls
 
     def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.
@@ -40,7 +47,7 @@ class OpCache:
         """
         if not facts.cacheable:
             return None
-        parts: list[Any] = [facts, _default_dtype(), _in_inference_mode(), _is_deterministic()]
+        parts: list[Any] = [facts.name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, mode):
             return None
@@ -86,6 +93,8 @@ class OpCache:
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
+        if len(self._calls) >= _MOST:
+            self._calls.clear()
         self._calls[key] = cached
         return cached
 

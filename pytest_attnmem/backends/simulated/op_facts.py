@@ -40,11 +40,13 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "backward_reads_values", "cacheable", "composite", "factory", "func"),
-        *("lift", "plain"),
+        *("lift", "name", "plain"),
     )
 
     def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
         self.func = func
+        self.name = str(func)
+        """It names the operator in the keys of cached calls."""
         self.composite = replacements.get(func)
         """The function that runs it in terms of other operators; None if it is not composite."""
         if self.composite is None and is_composite(func):
