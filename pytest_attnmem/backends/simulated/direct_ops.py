@@ -44,6 +44,13 @@ _SAME_IN_KERNEL: Final = frozenset(
         *(_aten.gelu_backward.default, _aten.silu_backward.default, _aten.zero_.default),
     }
 )
+#: Factories of random values, whose kernels for ``meta`` are slow Python code.
+_RANDOM: Final = frozenset(
+    {
+        *(_aten.rand.default, _aten.rand.generator),
+        *(_aten.randn.default, _aten.randn.generator),
+    }
+)
 _COPY: Final = _aten._to_copy.default
 _READ: Final = _aten._local_scalar_dense.default
 _NOT_DIRECT: Final = frozenset(
@@ -94,6 +101,9 @@ class DirectOps:
             return NotImplemented
         if kind is _Kind.FACTORY:
             kwargs = {**kwargs, "device": META}
+        if func in _RANDOM:
+            func, args = _aten.empty.memory_format, args[:1]
+            kwargs = {name: value for name, value in kwargs.items() if name != "generator"}
         try:
             with without_compiler(), in_kernel_invocation_manager(self._fake_mode):
                 made = func(*args, **kwargs)
