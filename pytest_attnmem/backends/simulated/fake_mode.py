@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -95,7 +95,7 @@ class SimulatedFakeMode(FakeTensorMode):
             kwargs = {}
         if self._dispatch_depth:
             return self.dispatch(func, types, args, kwargs)
-        if isinstance(func, HigherOrderOperator):
+        if type(func) is not OpOverload and isinstance(func, HigherOrderOperator):
             raise self._unsupported(func)
         facts = self._known_ops.of(func)
         if (

@@ -190,7 +190,7 @@ class StorageLifetimes:
         temporaries: dict[str, DeviceBlock] = {}
         try:
             for step in plan:
-                if isinstance(step, Output):
+                if type(step) is Output:
                     tensor, found = fresh[step.index]
                     nbytes = found.nbytes if step.nbytes is None else step.nbytes
                     describe = partial(
@@ -240,9 +240,10 @@ class StorageLifetimes:
 
 def _on_device(value: Any) -> list[Any]:
     """Returns the tensors in a value that are on the device."""
-    if type(value) is SimulatedTensor:
-        return [value] if value._fake_device.type == "cuda" else []
-    if isinstance(value, (tuple, list)):
+    kind = type(value)
+    if kind is SimulatedTensor:
+        return [value] if value.__dict__["_fake_device"].type == "cuda" else []
+    if issubclass(kind, (tuple, list)):
         return [tensor for item in value for tensor in _on_device(item)]
     return []
 
