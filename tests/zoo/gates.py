@@ -90,6 +90,7 @@ def session(folder: Path, file: str, variant: str, backend: str, *options: str) 
                 "-p", "no:hypothesispytest",
                 "-p", "no:unraisableexception",  # each session would collect all garbage five times
                 "-p", "no:asyncio",
+                "-p", "no:rerunfailures",  # the watch for threads would wait for its server
                 "--import-mode=importlib",
                 f"--attnmem-backend={backend}",
                 "--attnmem-json=rows.json",

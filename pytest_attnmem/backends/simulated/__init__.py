@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -27,17 +27,29 @@ __all__ = ["Simulated", "open_backend", "program_only"]
 
 
 class Simulated:
-    """A simulated CUDA device."""
+    """A simulated CUDA device.
+
+    ``calls`` has the operator calls that earlier simulations computed, by what they depend on
+    besides the call: the device, the version of PyTorch, and the planner.
+    """
 
     device: str = DEVICE
     computes = False
 
-    def __init__(self, profile: DeviceProfile, planner: Planner | None = None) -> None:
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        planner: Planner | None = None,
+        calls: dict[Any, Any] | None = None,
+    ) -> None:
         from .simulation import Simulation
 
         self.profile = profile
         self.name = f"simulated:{profile.name}"
-        self._simulation = Simulation(profile, settings_from(os.environ), planner or plan)
+        planner = planner or plan
+        depends_on = profile, torch.__version__, planner
+        known = {} if calls is None else calls.setdefault(depends_on, {})
+        self._simulation = Simulation(profile, settings_from(os.environ), planner, known)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -137,10 +149,15 @@ class _Tracing:
         return interval
 
 
-def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
+def open_backend(
+    argument: str,
+    profiles: Iterable[DeviceProfile] = (),
+    calls: dict[Any, Any] | None = None,
+) -> Simulated:
     """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.
 
-    It measures nothing on a torch whose rules are unknown.
+    It shares the ``calls`` that other simulations computed. It measures nothing on a torch whose
+    rules are unknown.
 
     Raises:
         BackendUnavailable: there is no such profile, or this torch lacks the private APIs.
@@ -151,7 +168,7 @@ def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simul
             from .without_rules import WithoutRules
 
             return WithoutRules(profile, missing)
-        return Simulated(profile)
+        return Simulated(profile, calls=calls)
     except (ImportError, AttributeError) as error:
         raise BackendUnavailable(
             f"backend 'simulated' does not run on torch {torch.__version__}: {error}"

@@ -17,7 +17,7 @@ class LineFinder:
     """A finder of the program's current line, with a cache of code outside torch."""
 
     def __init__(self) -> None:
-        self._foreign: dict[CodeType, bool] = {}
+        self._foreign: dict[int, tuple[CodeType, bool]] = {}  # by id: the hash is slow
         self._origins: Origins | None = None
 
     def trace(self, traced: bool) -> None:
@@ -37,10 +37,11 @@ class LineFinder:
         foreign = self._foreign
         while frame is not None:
             code = frame.f_code
-            outside = foreign.get(code)
+            outside = foreign.get(id(code))
             if outside is None:
-                outside = foreign[code] = not user_frame([(code.co_filename, 1, code.co_name)])[0]
-            if not outside:
+                found = user_frame([(code.co_filename, 1, code.co_name)])[0]
+                outside = foreign[id(code)] = code, not found
+            if not outside[1]:
                 return code.co_filename, frame.f_lineno, code.co_name
             frame = frame.f_back
         return None

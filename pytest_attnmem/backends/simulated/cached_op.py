@@ -30,11 +30,12 @@ class CachedOp:
 
     def __init__(
         self,
-        outputs: tuple[CachedOutput, ...],
+        outputs: tuple[CachedOutput | int | None, ...],
         container: type | None = None,
         returns_first: bool = False,
     ) -> None:
         self.outputs = outputs
+        """A recipe for each output that is a tensor, and the other outputs themselves."""
         self.container = container
         """``tuple`` or ``list``; None for a single tensor."""
         self.returns_first = returns_first

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from sys import getrefcount
 from types import CodeType
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -21,6 +20,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
+from .direct_ops import DirectOps
+from .fake_maker import FakeMaker
 from .fake_tensor import (
     CUDA,
     DEVICE,
@@ -30,24 +31,16 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
+from .imports_outside import without_compiler
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
 from .observer import DispatchedOp, Observer
-from .op_cache import OpCache
-from .op_kinds import in_cpp, is_composite, is_factory, is_for_host
+from .op_cache import Calls, OpCache
+from .op_facts import KnownOps, OpFacts
+from .op_kinds import is_for_host
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
 _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
-
-_BACKWARD_OPS = frozenset({_ADD, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))})
-
-#: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
-_BACKWARD_READS_VALUES = frozenset(
-    {
-        *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
-        *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
-    }
-)
 
 
 class SimulatedFakeMode(FakeTensorMode):
@@ -59,8 +52,10 @@ class SimulatedFakeMode(FakeTensorMode):
         self,
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
+        calls: Calls,
     ) -> None:
-        super().__init__()
+        with without_compiler():
+            super().__init__()
         self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
         self.observer = observer
         self.running = False
@@ -73,15 +68,15 @@ class SimulatedFakeMode(FakeTensorMode):
         """True if a tensor is on CUDA only because the program named no device."""
         self.factory_depth = 0
         """The nesting depth of factory calls whose device the function mode has chosen."""
-        self.torch_code: dict[CodeType, bool] = {}
+        self.torch_code: dict[int, tuple[CodeType, bool]] = {}
         """Answers of ``asked_by_torch``."""
-        self._replacements = replacements
         self._dispatch_depth = 0
-        self._is_composite: dict[Any, bool] = {}
-        self._is_factory: dict[Any, bool] = {}
+        self._known_ops = KnownOps(replacements)
         self._avoided_ops: tuple[Any, ...] = ()
         self._unshared_counts: Any = None
-        self._op_cache = OpCache()
+        maker = FakeMaker(self)
+        self._direct_ops = DirectOps(self, maker)
+        self._op_cache = OpCache(maker, calls)
 
     @property
     def avoid_device_init(self) -> bool:
@@ -93,47 +88,76 @@ class SimulatedFakeMode(FakeTensorMode):
     ) -> Any:
         if func is DEVICE_OF:
             return seen_by_cpp(args[0])
-        kwargs = kwargs or {}
-        device = kwargs.get("device")
-        if device is not None:
-            if device.type != "cpu":
-                kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
-            elif func is _TO_COPY and self._is_from_data(args[0]):
-                return args[0]
+        if kwargs:
+            device = kwargs.get("device")
+            if device is not None:
+                if device.type != "cpu":
+                    kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
+                elif func is _TO_COPY and self._is_from_data(args[0]):
+                    return args[0]
+        else:
+            kwargs = {}
         if self._dispatch_depth:
             return self.dispatch(func, types, args, kwargs)
-        if not (self.factory_depth or self.device_named) and self._lacks_device(func, args, kwargs):
-            return self._put_on_device(func, types, args, kwargs)
-        composite = self._is_composite.get(func)
-        if composite is None:
-            if isinstance(func, HigherOrderOperator):
-                raise self._unsupported(func)
-            composite = func in self._replacements or is_composite(func)
-            self._is_composite[func] = composite
-        if composite:  # composites reach the mode in inference mode
+        if type(func) is not OpOverload and isinstance(func, HigherOrderOperator):
+            raise self._unsupported(func)
+        facts = self._known_ops.of(func)
+        if (
+            (facts.factory or facts.lift)
+            and not (self.factory_depth or self.device_named)
+            and _lacks_device(facts, args, kwargs)
+        ):
+            return self._put_on_device(facts, types, args, kwargs)
+        if facts.composite is not None:  # composites reach the mode in inference mode
             with self:
-                return self._replacements.get(func, partial(in_cpp, func))(*args, **kwargs)
+                return facts.composite(*args, **kwargs)
         with torch._C.DisableTorchFunction():  # the code below is not the program's
-            return self._run(func, types, args, kwargs)
+            return self._run(facts, types, args, kwargs)
 
-    def _run(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if func not in self.lift_fns:
-            for arg in args:
-                if not self._is_own(arg):
-                    args = tuple(map(self._as_fake, args))
-                    break
-        if func in _BACKWARD_OPS and torch._C._current_graph_task_id() != -1:
-            func, args = self._as_autograd_calls(func, args, kwargs)
-        if func in _BACKWARD_READS_VALUES and torch.is_grad_enabled() and args[0].requires_grad:
-            self.observer.mark_unknown(f"the backward of {func}")
-        cached, key = None, self._op_cache.key(func, args, kwargs)
-        in_place = func in self._avoided_ops
+    def _run(
+        self, facts: OpFacts, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        func, key = facts.func, None
+        if facts.plain:
+            key = self._op_cache.key(facts, args, kwargs)
+        if key is None:
+            facts, args = self._prepared(facts, args, kwargs)
+            func, key = facts.func, self._op_cache.key(facts, args, kwargs)
+        cached, in_place = None, func in self._avoided_ops
         if key is not None:
             cached = self._op_cache.find(key)
             if cached is not None:
                 out = self._op_cache.replay(cached, args)
                 self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
                 return out
+        out = self._direct_ops.run(func, args, kwargs)
+        if out is NotImplemented:
+            out = self._run_in_general(func, types, args, kwargs)
+        if key is not None:
+            cached = self._op_cache.store(key, args, out)
+        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
+        return out
+
+    def _prepared(
+        self, facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[OpFacts, tuple[Any, ...]]:
+        """Returns the operator that a device runs, and its arguments as fakes of this mode."""
+        if not facts.lift:
+            for arg in args:
+                if not self._is_own(arg):
+                    args = tuple(map(self._as_fake, args))
+                    break
+        if facts.backward and torch._C._current_graph_task_id() != -1:
+            func, args = self._as_autograd_calls(facts.func, args, kwargs)
+            facts = self._known_ops.of(func)
+        if facts.backward_reads_values and torch.is_grad_enabled() and args[0].requires_grad:
+            self.observer.mark_unknown(f"the backward of {facts.func}")
+        return facts, args
+
+    def _run_in_general(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs an operator as FakeTensorMode does."""
         self._dispatch_depth += 1
         try:
             out = self.dispatch(func, types, args, kwargs)
@@ -149,35 +173,24 @@ class SimulatedFakeMode(FakeTensorMode):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
                     make_simulated(tensor, (args, kwargs))
-        if key is not None:
-            cached = self._op_cache.store(key, args, out)
-        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
     def _unsupported(self, func: Any) -> CannotSimulate:
         return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")
 
-    def _lacks_device(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Returns True if C++ code makes a tensor, not a single number, without a device."""
-        factory = self._is_factory.get(func)
-        if factory is None:
-            factory = self._is_factory[func] = is_factory(func)
-        if factory:
-            return not is_for_host(args, kwargs)
-        return func in self.lift_fns and bool(args[0].dim())
-
     def _put_on_device(
-        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, facts: OpFacts, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Runs a factory that C++ code called without a device; its tensor goes on the device."""
         self.used_implicit_device = True
-        if func not in self.lift_fns:
+        if not facts.lift:
             kwargs = {**kwargs, "device": IMPLICIT_CUDA}
         with torch._C.DisableTorchFunction():
-            made = self._run(func, types, args, kwargs)
-            if func not in self.lift_fns:
+            made = self._run(facts, types, args, kwargs)
+            if not facts.lift:
                 return made
-            return self._run(_aten._to_copy.default, types, (made,), {"device": IMPLICIT_CUDA})
+            to_copy = self._known_ops.of(_aten._to_copy.default)
+            return self._run(to_copy, types, (made,), {"device": IMPLICIT_CUDA})
 
     def _is_from_data(self, tensor: Any) -> bool:
         """Returns True if the caller is ``torch.Tensor([1.0])`` or another type with data.
@@ -272,6 +285,13 @@ def _reference_counts(tensor: Any, between: int) -> tuple[int, int, int]:
     storage = tensor.untyped_storage()._cdata
     of_storage = torch._C._storage_Use_Count(storage)
     return getrefcount(tensor) - between, tensor._use_count(), of_storage
+
+
+def _lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Returns True if C++ code makes a tensor, not a single number, without a device."""
+    if facts.factory:
+        return not is_for_host(args, kwargs)
+    return facts.lift and bool(args[0].dim())
 
 
 def _is_dense(tensor: Any) -> bool:

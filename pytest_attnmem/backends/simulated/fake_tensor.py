@@ -148,9 +148,11 @@ SimulatedTensor.__name__ = "Tensor"
 
 def seen_by_cpp(tensor: Any) -> torch.device:
     """Returns the device on which PyTorch's C++ code sees the tensor."""
-    if tensor.fake_mode.in_kernel_invocation or tensor._fake_device.type == "cuda":
+    attributes = tensor.__dict__
+    device: torch.device = attributes["_fake_device"]
+    if attributes["fake_mode"].in_kernel_invocation or device.type == "cuda":
         return META
-    return tensor._fake_device  # type: ignore[no-any-return]
+    return device
 
 
 def make_simulated(tensor: Any, inputs: Any) -> None:

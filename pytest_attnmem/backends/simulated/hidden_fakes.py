@@ -20,9 +20,10 @@ from torch.utils import _python_dispatch
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _INSIDE = (os.path.dirname(torch.__file__), _PACKAGE)
 
-#: Functions of torch that check on behalf of their caller.
+#: The code of functions of torch that check on behalf of their caller. Here and below, code is
+#: known by its id, because its hash visits all its constants.
 _ASKS_FOR_CALLER = frozenset(
-    function.__code__
+    id(function.__code__)
     for function in (
         *(fake_tensor.is_fake, fake_tensor.get_plain_tensors),
         torch._guards.detect_fake_mode,
@@ -38,19 +39,21 @@ _MODE_QUERIES = (
 )
 
 
-def asked_by_torch(answers: dict[CodeType, bool]) -> bool:
+def asked_by_torch(answers: dict[int, tuple[CodeType, bool]]) -> bool:
     """Returns True if torch or this package called the caller; ``answers`` caches the results."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code in _ASKS_FOR_CALLER:
+    while frame is not None and id(frame.f_code) in _ASKS_FOR_CALLER:
         frame = frame.f_back
     code = frame.f_code
-    answer = answers.get(code)
+    answer = answers.get(id(code))
     if answer is None:
-        answer = answers[code] = code.co_filename.startswith(_INSIDE)
-    return answer
+        answer = answers[id(code)] = code, code.co_filename.startswith(_INSIDE)
+    return answer[1]
 
 
-def without_modes(answers: dict[CodeType, bool]) -> dict[tuple[Any, str], Any]:
+def without_modes(
+    answers: dict[int, tuple[CodeType, bool]],
+) -> dict[tuple[Any, str], Any]:
     """Returns functions that report modes to torch and none to programs, by owner and name."""
 
     def hidden(original: Callable[..., Any], otherwise: Any) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .patched import patched
+from .applied_patches import patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -65,5 +65,5 @@ class FakeMode(Protocol):
     """True while a program runs in the mode."""
     in_kernel_invocation: bool
     """True while PyTorch computes an operator on ``meta``."""
-    torch_code: dict[CodeType, bool]
+    torch_code: dict[int, tuple[CodeType, bool]]
     """Answers of ``asked_by_torch``."""

@@ -7,56 +7,54 @@ and is turned off.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from .cached_op import CachedOp, CachedOutput
-from .fake_tensor import IMPLICIT_CUDA, SimulatedTensor
+from .fake_maker import FakeMaker
+from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .op_facts import OpFacts
+
+_default_dtype = torch.get_default_dtype
+_in_inference_mode = torch.is_inference_mode_enabled
+_is_deterministic = torch._C._get_deterministic_algorithms
 
 _PLAIN = frozenset(
     {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout}
     | {torch.memory_format}
 )
-_NOT_CACHED = frozenset(
-    {
-        torch.Tag.data_dependent_output,
-        torch.Tag.dynamic_output_shape,
-        torch.Tag.inplace_view,
-    }
-)
+
+
+#: Cached calls by key. Simulations of one device may share them.
+Calls = dict[Any, CachedOp]
+
+#: The most calls that are kept: a growth contract makes new ones at each size.
+_MOST: Final = 50_000
 
 
 class OpCache:
     """The cached calls of one fake mode."""
 
-    def __init__(self) -> None:
-        self._calls: dict[Any, CachedOp] = {}
-        self._cacheable: dict[Any, bool] = {}
-        self._attributes: dict[str, Any] | None = None
+    def __init__(self, maker: FakeMaker, calls: Calls) -> None:
+        self._maker = maker
+        self._calls = calls
 
-    def key(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
+    def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.
 
-        Returns None if the outcome may depend on more.
+        Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
         """
-        cacheable = self._cacheable.get(func)
-        if cacheable is None:
-            cacheable = self._cacheable[func] = _is_cacheable(func)
-        if not cacheable:
+        if not facts.cacheable:
             return None
-        parts: list[Any] = [
-            func,
-            torch.get_default_dtype(),
-            torch.is_inference_mode_enabled(),
-            torch.are_deterministic_algorithms_enabled(),
-        ]
-        if not _add_to_key(args, parts):
+        parts: list[Any] = [facts.name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
+        mode = self._maker.fake_mode
+        if not _add_to_key(args, parts, mode):
             return None
         if kwargs:
             for name, value in kwargs.items():
                 parts.append(name)
-                if not _add_to_key((value,), parts):
+                if not _add_to_key((value,), parts, mode):
                     return None
         return tuple(parts)
 
@@ -68,33 +66,41 @@ class OpCache:
         """Returns new outputs for a cached call."""
         if cached.returns_first:
             return args[0]
-        outputs = [self._make(output, args) for output in cached.outputs]
-        return outputs[0] if cached.container is None else cached.container(outputs)
+        make = self._make
+        if cached.container is None:
+            output = cached.outputs[0]
+            return output if type(output) is not CachedOutput else make(output, args)
+        return cached.container(
+            [
+                output if type(output) is not CachedOutput else make(output, args)
+                for output in cached.outputs
+            ]
+        )
 
     def store(self, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
         """Caches a call; returns None if its outputs cannot be made again from their sizes."""
         if args and out is args[0]:
             cached = CachedOp((), returns_first=True)
         else:
-            container = None if type(out) is SimulatedTensor else type(out)
-            tensors = (out,) if container is None else out
-            if container not in (None, tuple, list):
-                return None
-            outputs = []
-            for tensor in tensors:
+            container = type(out) if type(out) in (tuple, list) else None
+            outputs: list[CachedOutput | int | None] = []
+            for tensor in (out,) if container is None else out:
+                if tensor is None or type(tensor) is int:
+                    outputs.append(tensor)
+                    continue
                 output = self._described(tensor, args)
                 if output is None:
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
+        if len(self._calls) >= _MOST:
+            self._calls.clear()
         self._calls[key] = cached
         return cached
 
     def _described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
         if type(tensor) is not SimulatedTensor or tensor.constant is not None:
             return None
-        if self._attributes is None:
-            self._attributes = {**vars(tensor)}
         storage = tensor.untyped_storage()
         source = -1
         for position, arg in enumerate(args):
@@ -122,56 +128,33 @@ class OpCache:
             elem = torch.empty(0, dtype=output.dtype, device="meta")
             storage = args[output.source].untyped_storage()
             elem.set_(storage, output.offset, output.shape, output.stride)
-        tensor = torch.Tensor._make_subclass(  # as FakeTensor.__new__ does
-            SimulatedTensor,
-            elem,
-            False,
-            dispatch_device=True,
-            device_for_backend_keys=output.device,
-        )
-        torch._C._set_throw_on_mutable_data_ptr(tensor)
-        attributes = vars(tensor)
-        attributes.update(self._attributes or {})
-        attributes["_fake_device"] = output.device
-        return tensor
+        return self._maker.make(elem, output.device)
 
 
-def _is_cacheable(func: Any) -> bool:
-    overload = func._overloadname
-    return (
-        isinstance(func, torch._ops.OpOverload)
-        and func.namespace == "aten"
-        and not _NOT_CACHED.intersection(func.tags)
-        and "out" not in overload.split("_")
-        and "lift" not in str(func)
-        and not func._schema.name.startswith("aten::_foreach")
-    )
-
-
-def _add_to_key(values: Any, parts: list[Any]) -> bool:
+def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
     """Appends the facts that matter of each value; returns False if a value cannot be in a key."""
     for value in values:
-        if type(value) is SimulatedTensor:
-            if value.constant is not None or value.dtype.is_complex:
-                return False
-            parts.append(
-                (
-                    value.shape,
-                    value.stride(),
-                    value.dtype,
-                    value.storage_offset(),
-                    value._fake_device.type,
-                    value._fake_device is IMPLICIT_CUDA,
-                )
-            )
-            continue
         kind = type(value)
-        if kind in _PLAIN:
+        if kind is SimulatedTensor:
+            attributes = value.__dict__
+            dtype = value.dtype
+            if (
+                attributes["constant"] is not None
+                or attributes["fake_mode"] is not mode
+                or dtype.is_complex
+            ):
+                return False
+            device = attributes["_fake_device"]
+            where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
+            parts.append((value.shape, value.stride(), dtype, value.storage_offset(), where))
+        elif kind in _PLAIN:
             parts.append(kind)
             parts.append(value)
+        elif issubclass(kind, torch.Generator):  # it decides the values alone
+            parts.append(torch.Generator)
         elif kind is list or kind is tuple or kind is torch.Size:
             parts.append(len(value))
-            if not _add_to_key(value, parts):
+            if not _add_to_key(value, parts, mode):
                 return False
         else:
             return False

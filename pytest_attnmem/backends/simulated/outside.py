@@ -18,9 +18,9 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import loading
+from .applied_patches import patched
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
-from .patched import patched
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode

@@ -67,7 +67,7 @@ class StorageLifetimes:
         """True while programs run outside windows, in a session whose device they see there."""
         self._plan = plan
         self._storages: dict[int, _Storage] = {}
-        self._views: dict[Any, bool] = {}
+        self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
         self._has_older_storages = False
 
     def mark_unknown(self, op: str) -> None:
@@ -104,10 +104,10 @@ class StorageLifetimes:
         Raises:
             torch.OutOfMemoryError: the outputs or the scratch do not fit.
         """
-        view = self._views.get(op.func)
+        view = self._views.get(id(op.func))
         if view is None:
-            view = self._views[op.func] = bool(op.func.is_view)
-        if view:
+            view = self._views[id(op.func)] = op.func, bool(op.func.is_view)
+        if view[1]:
             return
         if self._has_older_storages:
             for tensor in _on_device(op.args):
@@ -214,7 +214,7 @@ class StorageLifetimes:
         temporaries: dict[str, DeviceBlock] = {}
         try:
             for step in plan:
-                if isinstance(step, Output):
+                if type(step) is Output:
                     tensor, found = fresh[step.index]
                     nbytes = found.nbytes if step.nbytes is None else step.nbytes
                     describe = partial(
@@ -264,9 +264,10 @@ class StorageLifetimes:
 
 def _on_device(value: Any) -> list[Any]:
     """Returns the tensors in a value that are on the device."""
-    if type(value) is SimulatedTensor:
-        return [value] if value._fake_device.type == "cuda" else []
-    if isinstance(value, (tuple, list)):
+    kind = type(value)
+    if kind is SimulatedTensor:
+        return [value] if value.__dict__["_fake_device"].type == "cuda" else []
+    if issubclass(kind, (tuple, list)):
         return [tensor for item in value for tensor in _on_device(item)]
     return []
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
 import torch
-from torch._dynamo import eval_frame
 
 from ..cpu_threads import ThreadWatch
 
+#: The module that runs compiled functions; PyTorch imports it when something needs the compiler.
+_COMPILED_CALLS = "torch._dynamo.eval_frame"
 _OWN_THREAD = "only the test's own thread is simulated"
 
 
@@ -42,12 +44,7 @@ class Unsimulated:
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the patches that note both, by owner and name; compiled code runs eagerly."""
-        decide, original = eval_frame._callback_from_stance, threading.Thread.start
-
-        def eager(callback: Any) -> Any:
-            if decide(callback) not in (None, False):
-                self._compiled = True
-            return None
+        original = threading.Thread.start
 
         def compile(model: Any = None, **options: Any) -> Any:
             if not options.get("disable") and options.get("backend") != "eager":
@@ -58,8 +55,18 @@ class Unsimulated:
             self._thread_started = True
             original(thread)
 
-        return {
-            (eval_frame, "_callback_from_stance"): eager,
+        patches: dict[tuple[Any, str], Any] = {
             (torch, "compile"): compile,
             (threading.Thread, "start"): start,
         }
+        eval_frame = sys.modules.get(_COMPILED_CALLS)
+        if eval_frame is None:  # no function is compiled yet
+            return patches
+        decide = eval_frame._callback_from_stance
+
+        def eager(callback: Any) -> Any:
+            if decide(callback) not in (None, False):
+                self._compiled = True
+            return None
+
+        return {**patches, (eval_frame, "_callback_from_stance"): eager}

@@ -1,0 +1,35 @@
+"""Makes simulated tensors from tensors on ``meta``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._mode_utils import no_dispatch
+
+from .fake_tensor import CPU, SimulatedTensor
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+class FakeMaker:
+    """Makes the simulated tensors of one fake mode, as ``FakeTensor.__new__`` does."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            fake = FakeTensor(fake_mode, torch.empty(0, device="meta"), CPU)
+        self._attributes = {**vars(fake)}
+
+    def make(self, elem: torch.Tensor, device: torch.device) -> Any:
+        """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
+        tensor: Any = torch.Tensor._make_subclass(
+            SimulatedTensor, elem, False, dispatch_device=True, device_for_backend_keys=device
+        )
+        torch._C._set_throw_on_mutable_data_ptr(tensor)
+        attributes = tensor.__dict__
+        attributes.update(self._attributes)
+        attributes["_fake_device"] = device
+        return tensor

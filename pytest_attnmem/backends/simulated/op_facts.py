@@ -1,0 +1,85 @@
+"""The facts of each operator that the fake mode asks for at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import torch
+
+from .in_place_gradients import IF_UNSHARED, ON_FRESH
+from .op_kinds import in_cpp, is_composite, is_factory
+
+_aten = torch.ops.aten
+
+_NOT_CACHED: Final = frozenset(
+    {
+        torch.Tag.data_dependent_output,
+        torch.Tag.dynamic_output_shape,
+        torch.Tag.inplace_view,
+    }
+)
+
+#: Operators that autograd may call in another way on plain tensors.
+_BACKWARD_OPS: Final = frozenset(
+    {_aten.add.Tensor, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))}
+)
+
+#: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
+_BACKWARD_READS_VALUES: Final = frozenset(
+    {
+        *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
+        *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
+    }
+)
+
+
+class OpFacts:
+    """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
+
+    __slots__ = (
+        *("backward", "backward_reads_values", "cacheable", "composite", "factory", "func"),
+        *("lift", "name", "plain"),
+    )
+
+    def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
+        self.func = func
+        self.name = str(func)
+        """It names the operator in the keys of cached calls."""
+        self.composite = replacements.get(func)
+        """The function that runs it in terms of other operators; None if it is not composite."""
+        if self.composite is None and is_composite(func):
+            self.composite = partial(in_cpp, func)
+        self.factory = is_factory(func)
+        self.lift = func in torch._subclasses.FakeTensorMode.lift_fns
+        self.cacheable = _is_cacheable(func)
+        self.backward = func in _BACKWARD_OPS
+        self.backward_reads_values = func in _BACKWARD_READS_VALUES
+        self.plain = not (self.lift or self.backward or self.backward_reads_values)
+        """True if a cached call may be repeated without further questions."""
+
+
+class KnownOps:
+    """The operators that one fake mode has seen."""
+
+    def __init__(self, replacements: Mapping[Any, Callable[..., Any]]) -> None:
+        self._replacements = replacements
+        self._facts: dict[int, OpFacts] = {}
+
+    def of(self, func: Any) -> OpFacts:
+        """Returns the facts of an operator."""
+        found = self._facts.get(id(func))
+        if found is None:
+            found = self._facts[id(func)] = OpFacts(func, self._replacements)
+        return found
+
+
+def _is_cacheable(func: Any) -> bool:
+    return (
+        isinstance(func, torch._ops.OpOverload)
+        and func.namespace == "aten"
+        and not _NOT_CACHED.intersection(func.tags)
+        and "out" not in func._overloadname.split("_")
+        and "lift" not in str(func)
+    )
