@@ -91,7 +91,7 @@ def core(session: nox.Session, torch: str, pytest: str) -> None:
     run(session, pytest, *CORE, *SIMULATED, *(() if torch == TORCHES[0] else RECORDED))
 
 
-@nox.session(python=PYTHONS[0])
+@nox.session(python=PYTHONS[0], tags=["main"])
 def floors(session: nox.Session) -> None:
     """The core on the oldest version that each requirement allows."""
     project = nox.project.load_toml("pyproject.toml")["project"]
