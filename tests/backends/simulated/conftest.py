@@ -7,8 +7,16 @@ import pytest
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.measurement.kept_workspaces import kept_workspaces as keeping
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
+
+
+@pytest.fixture
+def kept_workspaces():
+    """Keeps the workspaces of matrix products on every version, as sessions of the plugin do."""
+    with keeping():
+        yield
 
 
 @pytest.fixture(scope="session")
