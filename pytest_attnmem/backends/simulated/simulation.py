@@ -21,6 +21,7 @@ from ...torch_releases import minor_version
 from ..cpu_threads import ThreadWatch
 from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
+from .blas_settings import BlasSettings
 from .composite_ops import CompositeOps
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
@@ -55,6 +56,7 @@ class Simulation:
         )
         self._torch_cuda = TorchCuda(self.device)
         self._autocast = Autocast()
+        self._blas_settings = BlasSettings(libraries)
         self._depth = 0
         self._errors: list[str] = []
         self._compiled = False
@@ -84,7 +86,11 @@ class Simulation:
                 self._depth -= 1
             return
         self._errors.clear()
-        patches = {**self._noting_compilation(), **self._noting_threads()}
+        patches = {
+            **self._noting_compilation(),
+            **self._noting_threads(),
+            **self._blas_settings.replacements(),
+        }
         with patched_torch(
             self._fake_mode,
             self._function_mode,
@@ -158,6 +164,7 @@ class Simulation:
         self.device.recording = True
         self._storages.unknown.clear()
         self._errors.clear()
+        self._blas_settings.begin()
         self._compiled = self._thread_started = False
         self._thread_watch.start()
 
@@ -181,7 +188,7 @@ class Simulation:
         if unknown:
             more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
             return f"no model of {', '.join(unknown[:_SHOWN])}{more}"
-        return None
+        return self._blas_settings.problem
 
     # The observer of the fake mode
 
