@@ -48,10 +48,12 @@ CORE = (
     "tests/report/test_terminal.py",
 )
 SIMULATED = ("tests/plugin/test_growth.py", "tests/plugin/test_simulated.py")
-#: The recordings of a version of torch, which its rules are held to.
+#: The recordings of a version of torch and published numbers, which its rules are held to.
 RECORDED = (
     "tests/backends/simulated/attention",
     "tests/backends/simulated/scratch",
+    "tests/backends/simulated/test_fake_mode.py",
+    "tests/backends/simulated/test_published.py",
     "tests/backends/simulated/test_whole_programs.py",
     "tests/backends/simulated/test_workloads.py",
 )
@@ -91,7 +93,7 @@ def core(session: nox.Session, torch: str, pytest: str) -> None:
     run(session, pytest, *CORE, *SIMULATED, *(() if torch == TORCHES[0] else RECORDED))
 
 
-@nox.session(python=PYTHONS[0])
+@nox.session(python=PYTHONS[0], tags=["main"])
 def floors(session: nox.Session) -> None:
     """The core on the oldest version that each requirement allows."""
     project = nox.project.load_toml("pyproject.toml")["project"]

@@ -22,6 +22,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 #: The page but for its tables and numbers.
 TEXT = Path(__file__).parent / "data" / "accuracy.md"
 
+#: The devices whose held-out workloads were recorded after the first run.
+RECORDED_LATER = frozenset({"B200"})
 
 Found = dict[str, dict[str, tuple[Peaks, Peaks]]]
 """Workload → device → recorded and simulated."""
@@ -66,7 +68,7 @@ def claimed(name: str, version: str) -> Found:
 
 
 def _compared(told: Versions, held: Versions) -> dict[str, str]:
-    first = held[VERSIONS[0]]
+    first = {name: on.keys() - RECORDED_LATER for name, on in held[VERSIONS[0]].items()}
     total = sum(map(len, first.values()))
     missed = sum(len(on) for name, on in first.items() if name in AT_FIRST)
     releases = [read("workloads", version)["torch"] for version in VERSIONS]

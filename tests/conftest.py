@@ -4,9 +4,11 @@ import functools
 import gc
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import pkgutil
 import shutil
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,6 +98,49 @@ def _one_terminal_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CI", "BUILD_NUMBER", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+
+
+class _UntilClosed:
+    """A connection whose ``recv`` raises once the other side has closed it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def recv(self, size: int) -> bytes:
+        received = self._connection.recv(size)
+        if not received:
+            raise ConnectionError("closed")
+        return received
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def __enter__(self) -> "_UntilClosed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _threads_end_with_their_workers() -> Iterator[None]:
+    """A thread of pytest-rerunfailures 16.1 reads for ever from a worker that has ended.
+
+    Suites run in this process: the thread would run beside all later measurements.
+    """
+    if importlib.util.find_spec("pytest_rerunfailures") is None:
+        yield
+        return
+    server = importlib.import_module("pytest_rerunfailures").ServerStatusDB
+    plain = server.run_connection
+
+    def run_connection(self: object, connection: socket.socket) -> None:
+        with _UntilClosed(connection) as ending:
+            plain(self, ending)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "run_connection", run_connection)
+        yield
 
 
 @functools.cache

@@ -80,6 +80,10 @@ class Baseline:
         object.__setattr__(self, "_environments", known)
         object.__setattr__(self, "_side_by_side", side_by_side(self.entries))
 
+    def has(self, test: str) -> bool:
+        """Returns True if there is an entry for the peak of this test, in any environment."""
+        return (test, "", "peak") in self._environments
+
     def elsewhere(self, key: Key) -> tuple[str, ...]:
         """Returns the other environments that have an entry for this test, region and metric."""
         known = self._environments.get(key[:3], ())

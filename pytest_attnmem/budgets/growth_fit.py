@@ -45,6 +45,8 @@ class Growth:
         default=None, compare=False, repr=False
     )
     """Writes a row with the verdict on a contract, and raises if it fails the test."""
+    first_run: str = field(default="", compare=False)
+    """The line on a first run that needed other memory than the second; empty if it did not."""
 
     @property
     def polynomial(self) -> Polynomial | None:
@@ -98,7 +100,8 @@ class Growth:
         whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
             return whole
-        whole = replace(whole, note=self._note(contract))
+        notes = (self._note(contract), self.first_run)
+        whole = replace(whole, note="; ".join(filter(None, notes)))
         if self.beneath is None:
             return whole
         kept = whole.answer is Answer.KEPT
@@ -134,7 +137,8 @@ class Growth:
         elif judgement.answer is Answer.BROKEN:
             raise BudgetExceeded(f"{judgement.reason}; the contract is {contract}\n{self}")
         if judgement.answer is Answer.UNKNOWN:
-            raise BudgetError(f"{judgement.reason}; the contract is {contract}")
+            first = f"; {self.first_run}" if self.first_run else ""
+            raise BudgetError(f"{judgement.reason}; the contract is {contract}{first}")
 
     def _with_beneath(self) -> Growth:
         """Returns the growth with the tensors beneath the peak, if the function runs again."""
@@ -147,18 +151,36 @@ class Growth:
         return replace(self, beneath=beneath(self.sizes, runs, self.peaks, self.metric))
 
     def __str__(self) -> str:
-        """Returns a line for each point."""
-        return "\n".join(
+        """Returns a line for each point, and one for a first run that differs."""
+        since = self._phase()
+        lines = [
             f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
-            f"   {format_size(peak)}"
+            f"   {format_size(peak)}{'   (another phase)' if at[0] < since else ''}"
             for at, peak in self.peaks.items()
-        )
+        ]
+        return "\n".join([*lines, f"  {self.first_run}"] if self.first_run else lines)
+
+    def _phase(self) -> int:
+        """Returns the size from which on one symbol's points have a fit; 0 if all or none do."""
+        if len(self.sizes) > 1:
+            return 0
+        ((sizes,), settled) = (self.sizes.values(), self.settled)
+        (kept,) = settled.sizes.values()
+        return kept[0] if len(kept) < len(sizes) else 0
 
     def _fit(self) -> Polynomial:
         fit = self.polynomial
-        if fit is None:
-            raise BudgetError(f"no polynomial goes through {self.metric} at {self._listed()}")
-        return fit
+        if fit is not None:
+            return fit
+        since, settled = self._phase(), self.settled.polynomial
+        later = f"; where {next(iter(self.sizes))} >= {since}, it is {settled}" if since else ""
+        points = ", ".join(
+            f"{format_size(peak)} at {' '.join(map(str, at))}" for at, peak in self.peaks.items()
+        )
+        first = f"; {self.first_run}" if self.first_run else ""
+        raise BudgetError(
+            f"no polynomial goes through {self.metric} at {self._listed()}{later}: {points}{first}"
+        )
 
     def _listed(self) -> str:
         return ", ".join(
@@ -204,6 +226,9 @@ def grow(
 ) -> Growth:
     """Measures ``fn(N=…)`` at each point of a grid of sizes, the largest last.
 
+    The function runs twice at the first point, and the second run counts: the first may also fill
+    caches and gradients.
+
     Raises:
         BudgetError: there are too few sizes, the function does not take one, or the metric was
             not measured.
@@ -211,24 +236,54 @@ def grow(
     made = grid(sizes)
     peaks: dict[tuple[int, ...], int] = {}
     largest: Measurement | None = None
+    first_run = ""
     traces: dict[tuple[int, ...], Callable[[], Measurement]] = {}
     for at in product(*made.values()):
         named = dict(zip(made, at, strict=True))
-        listed = " ".join(f"{name}={size}" for name, size in named.items())
-        try:
-            measured = measure(partial(fn, **named))
-        except AttnMemError:
-            raise
-        except Exception as error:
-            raise BudgetError(
-                f"growth: the function raised {shown(error, 160)} at {listed}; vary over sizes"
-                " that it takes"
-            ) from error
-        try:
-            peaks[at] = measured.known(metric)
-        except BudgetError as error:
-            raise BudgetError(f"growth: at {listed} {error}") from None
-        largest = measured
+        call = partial(fn, **named)
+        largest, peaks[at] = _measured(measure, call, named, metric)
+        if len(peaks) == 1:
+            first = peaks[at]
+            largest, peaks[at] = _measured(measure, call, named, metric)
+            first_run = _first_run(first, peaks[at], named, metric)
         if trace is not None:
-            traces[at] = partial(trace, partial(fn, **named))
-    return Growth(made, peaks, metric, largest, traces)
+            traces[at] = partial(trace, call)
+    return Growth(made, peaks, metric, largest, traces, first_run=first_run)
+
+
+def _measured(
+    measure: Callable[[Callable[[], Any]], Measurement],
+    call: Callable[[], Any],
+    named: Mapping[str, int],
+    metric: str,
+) -> tuple[Measurement, int]:
+    """Returns the measurement of a call at *named* sizes, and its bytes."""
+    listed = _sizes(named)
+    try:
+        measured = measure(call)
+    except AttnMemError:
+        raise
+    except Exception as error:
+        raise BudgetError(
+            f"growth: the function raised {shown(error, 160)} at {listed}; vary over sizes"
+            " that it takes"
+        ) from error
+    try:
+        return measured, measured.known(metric)
+    except BudgetError as error:
+        raise BudgetError(f"growth: at {listed} {error}") from None
+
+
+def _first_run(first: int, again: int, named: Mapping[str, int], metric: str) -> str:
+    """Returns the line on a first run whose bytes differ from those of the second; or ""."""
+    if first == again:
+        return ""
+    than = "more" if first > again else "less"
+    return (
+        f"{metric} at {_sizes(named)} was {format_size(abs(first - again))} {than} in the first run"
+        " than in the second, which counts: gradients or a cache, most likely"
+    )
+
+
+def _sizes(named: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={size}" for name, size in named.items())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
 from itertools import product
+from math import prod
 from operator import le
 
-from ..formulas.interpolation import CONFIRMING, confirmed, differences, over_grid, tail
+from ..formulas.interpolation import CONFIRMING, confirmed, differences, line, over_grid, tail
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, PartBelowPeak
 from ..measurement.held import Held
@@ -75,7 +77,7 @@ def judge_grid(
     # few sizes, which bend upward where one phase overtakes another: without a fit, this does not
     # break the contract.
     product_hidden = worst.answer is Answer.KEPT and not contract.allows_all(sizes)
-    bent = worst.answer is Answer.BROKEN and not worst.terms and len(sizes) > 1
+    bent = worst.answer is not Answer.KEPT and not worst.terms and len(sizes) > 1
     if product_hidden or bent:
         together = " and ".join(sizes)
         unclear = f"sizes cannot tell how {what} grows with {together} together"
@@ -109,7 +111,9 @@ def judge_line(
     """Returns the answer for bytes at growing *sizes* of *symbol*.
 
     A fit to the largest sizes decides. Without a fit, divided differences decide: if bytes grow no
-    faster than a power, the differences of the next order are not above 0.
+    faster than a power, the differences of the next order are not above 0. They are above 0 too
+    where a phase of that power takes over from another, so that they break a contract only if more
+    than two such places were needed.
     """
     settled = tail(symbol, sizes, values)
     if settled is not None:
@@ -127,7 +131,8 @@ def judge_line(
     slower = f"no faster than {power}" if degree else f"with no {symbol}"
     if all(value <= 0 for value in bends):
         return Judgement(Answer.KEPT, f"no polynomial fits, and {what} grows {slower}")
-    if all(value > 0 for value in bends):
+    phases = 2 * (degree + 1) if degree else 0  # the differences that two places touch
+    if all(value > 0 for value in bends) and len(bends) > phases:
         return Judgement(Answer.BROKEN, f"no polynomial fits, and {what} grows {faster}")
     points = ", ".join(
         f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
@@ -157,7 +162,37 @@ def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:
 def _judge_part(part: PartBelowPeak, beneath: Beneath, contract: Contract, what: str) -> Judgement:
     points = product(*beneath.sizes.values())
     values = dict(zip(points, part.values, strict=True))
-    return judge_grid(beneath.sizes, values, contract, what)
+    judged = judge_grid(beneath.sizes, values, contract, what)
+    if judged.answer is Answer.KEPT or judged.terms:
+        return judged
+    return _judge_shape(part, beneath, contract, what) or judged
+
+
+def _judge_shape(
+    part: PartBelowPeak, beneath: Beneath, contract: Contract, what: str
+) -> Judgement | None:
+    """Returns the answer if one tensor's shape breaks the contract, along a single symbol.
+
+    Fewer sizes prove a shape than bytes: each dimension is a line, whatever the number of tensors.
+    A shape that keeps the contract proves nothing.
+    """
+    shapes = [held.shape for held in part.largest]
+    if len(beneath.sizes) > 1 or len({*map(len, shapes)}) != 1:
+        return None
+    ((symbol, sizes),) = beneath.sizes.items()
+    nbytes = Polynomial.constant(Fraction(part.held.nbytes, prod(part.held.shape)))
+    for dimension in zip(*shapes, strict=True):
+        fit = line(symbol, sizes, dimension)
+        if fit is None:
+            return None
+        nbytes = nbytes * fit
+    if any(
+        nbytes.value({symbol: size}) != held.nbytes
+        for size, held in zip(sizes, part.largest, strict=True)
+    ):  # a view that repeats its elements
+        return None
+    judged = judge_fit(nbytes, contract, (symbol,), what)
+    return judged if judged.answer is Answer.BROKEN else None
 
 
 def _is_bounded_scratch(

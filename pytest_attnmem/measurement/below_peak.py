@@ -26,6 +26,8 @@ class PartBelowPeak(NamedTuple):
     """The largest of these tensors, in the last run that has one."""
     values: tuple[int, ...]
     """The most bytes of these tensors alive at once, or alive at the end, by run."""
+    largest: tuple[Held, ...] = ()
+    """The largest of these tensors, by run; empty if a run has none."""
 
 
 class Beneath(NamedTuple):
@@ -79,9 +81,11 @@ def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowP
             chosen = [[s for s in run if (s.held.shape in fixed) is apart] for run in tensors]
             values = tuple(_left(run) if at_end else _peak(run) for run in chosen)
             if any(values):
-                last = next(run for run in reversed(chosen) if run)
-                largest = max(last, key=lambda span: span.held.nbytes).held
-                found.append(PartBelowPeak(largest, values))
+                largest = [
+                    max(run, key=lambda span: span.held.nbytes).held for run in chosen if run
+                ]
+                every = tuple(largest) if all(chosen) else ()
+                found.append(PartBelowPeak(largest[-1], values, every))
     return tuple(sorted(found, key=lambda part: part.values[::-1], reverse=True))
 
 

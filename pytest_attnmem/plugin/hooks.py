@@ -16,14 +16,13 @@ from .backend_option import (
     shows_simulated_device,
 )
 from .fixtures import attnmem, qkv
+from .measured_tests import is_measured, wants_measuring
 from .options import (
     MARKER,
     SELECTING,
     add_options,
-    is_measured,
     read_settings,
     wants_baseline,
-    wants_measuring,
 )
 from .plan import PLAN
 from .reporter import Reporter, Worker
@@ -47,7 +46,7 @@ MARKER_LINES = (
     " device=None, warmup=0, **symbols): hold the test's peak memory to limit: a size, a formula,"
     " a model, a callable or a dict.",
     "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"
-    " attnmem fixture or by --attnmem-default; select these tests with -m attnmem.",
+    " attnmem fixture, by --attnmem-default or by a baseline; select these tests with -m attnmem.",
 )
 
 
@@ -120,7 +119,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks every measured test, so that ``-m attnmem`` selects it."""
     session = config.stash[SESSION]
-    measured = [item for item in items if is_measured(item, session.settings)]
+    measured = [item for item in items if is_measured(item, session)]
     for item in measured:
         item.add_marker(SELECTING)
     if measured:
@@ -136,11 +135,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Plans the measurements, before fixtures are made and after skips are decided."""
     session = item.config.stash[SESSION]
-    if not wants_measuring(item, session.settings):
+    if not wants_measuring(item, session):
         return
     session.begin_test()
     plan = _plan(item, session)
-    if plan is not None and hasattr(item.config, "workerinput") and not plan.default:
+    if plan is not None and hasattr(item.config, "workerinput"):
         from .row_writer import RowWriter
 
         RowWriter(item).send_placeholder(spec for spec, _ in plan.budgets)
@@ -221,7 +220,7 @@ def pytest_runtest_teardown(
         if PLAN in item.stash:
             item.stash[PLAN].memory.conclusions.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
-        again = nextitem is not None and wants_measuring(nextitem, session.settings)
+        again = nextitem is not None and wants_measuring(nextitem, session)
         session.collector.unfreeze(unless=nextitem.path if again and nextitem else None)
 
 

@@ -14,7 +14,7 @@ from ..nulldevice import counts
 from ..nulldevice.launch import devices, present, reexec
 from ..profiles import offered_profiles
 from .endings import skipped_if_unknown
-from .options import is_measured
+from .measured_tests import is_measured
 from .session import SESSION
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class NullSession:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Skips a test that reads a value that nobody knows, unless strict fails it."""
-        if self._settings.strict and is_measured(item, self._settings):
+        if self._settings.strict and is_measured(item, self._config.stash[SESSION]):
             return (yield)
         with _skipping():
             return (yield)

@@ -30,8 +30,6 @@ SELECTING = "attnmem"
 
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
-#: Tests that use one of these measure parts of themselves, marked or not.
-FIXTURES = frozenset({"attnmem", "qkv"})
 
 
 class Option(NamedTuple):
@@ -159,29 +157,6 @@ def _options() -> Iterator[Option]:
 
 
 OPTIONS = (*_options(),)
-
-
-def wants_measuring(item: pytest.Item, settings: Settings) -> bool:
-    """Returns True if a part of this test may be measured."""
-    return bool(
-        settings.default
-        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        or item.get_closest_marker(MARKER)
-    )
-
-
-def is_measured(item: pytest.Item, settings: Settings) -> bool:
-    """Returns True if this test has a row: a test that takes only ``qkv`` has none."""
-    return bool(settings.default or _takes_attnmem(item) or item.get_closest_marker(MARKER))
-
-
-def _takes_attnmem(item: pytest.Item) -> bool:
-    """Returns True if the test, or a fixture other than ``qkv``, takes ``attnmem``."""
-    info = getattr(item, "_fixtureinfo", None)
-    if info is None:
-        return False
-    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
-    return any("attnmem" in names for names in (info.argnames, *takers))
 
 
 def wants_baseline(config: pytest.Config, settings: Settings) -> bool:

@@ -22,7 +22,7 @@ class Plan:
     blocked: str = ""
     """The reason why nothing can be measured here, if no backend was named."""
     default: bool = False
-    """True if the budget is from ``--attnmem-default``, not from a marker."""
+    """True if the budget is from ``--attnmem-default`` or the baseline, not from a marker."""
 
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()

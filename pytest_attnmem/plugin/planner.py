@@ -9,13 +9,15 @@ from ..api.attnmem import AttnMem
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
+from ..budgets.parsing import parse
 from ..budgets.tolerance import NONE
 from ..errors import AttnMemError, BackendUnavailable, BudgetError
 from ..symbols.attention_shape import Source, gather
 from ..symbols.names import ALIASES, SYMBOLS
 from .item_arguments import arguments, variable
 from .markers import read_markers
-from .options import FIXTURES, MARKER
+from .measured_tests import FIXTURES, is_recorded
+from .options import MARKER
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -42,9 +44,9 @@ def make_plan(
     """
     settings = session.settings
     specs = () if settings.disable else read_markers(item, settings.backend)
-    default = None if specs or settings.disable else settings.default
+    default = None if specs or settings.disable else _for_unmarked(item, session)
     if default is not None:
-        specs = (replace(default, where="--attnmem-default"),)
+        specs = (default,)
     if not specs and not wanted and not FIXTURES & set(getattr(item, "fixturenames", ())):
         return None
     names = [spec.backend or settings.backend for spec in specs]
@@ -71,6 +73,13 @@ def make_plan(
         for spec, primed in budgets:
             _check(item, spec, primed)
     return Plan(tuple(budgets), memory, "", default is not None)
+
+
+def _for_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None:
+    """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
+    if session.settings.default is not None:
+        return replace(session.settings.default, where="--attnmem-default")
+    return parse((), {}) if is_recorded(item, session) else None
 
 
 def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:

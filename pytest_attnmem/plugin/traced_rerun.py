@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Iterator
-from contextlib import (
-    ExitStack,
-    contextmanager,
-    redirect_stderr,
-    redirect_stdout,
-)
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +14,7 @@ import pytest
 from ..api.attribution import raised
 from ..errors import AttnMemError, StartAgain, stops
 from ..measurement.measurement import Measurement
+from .quiet_run import quiet
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
@@ -50,10 +44,6 @@ def keep_for_unittest(item: pytest.Item, error: BaseException) -> None:
     """Replaces the error that a ``unittest`` test keeps by ``error``."""
     kept = item._excinfo  # type: ignore[attr-defined]
     kept[-1] = pytest.ExceptionInfo.from_exception(error)
-
-
-#: The fixtures through which a test reads its output, also when it runs again.
-_READERS = ("capsys", "capfd", "capteesys")
 
 
 class TracedRerun:
@@ -143,7 +133,7 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
     """
     swallowed: list[BaseException] = []
     properties = [*item.user_properties]
-    with pytest.MonkeyPatch.context() as patch, _quiet(item):
+    with pytest.MonkeyPatch.context() as patch, quiet(item):
         if hasattr(item, "_excinfo"):
             patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
         if hasattr(item, "addSubTest"):  # from pytest 9 on
@@ -154,18 +144,6 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
             yield swallowed
         finally:
             item.user_properties[:] = properties
-
-
-@contextmanager
-def _quiet(item: pytest.Item) -> Iterator[None]:
-    """Swallows warnings, and output unless the test reads its output."""
-    nowhere = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace")  # has a .buffer, as stdout does
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings(record=True))
-        if not any(name.startswith(_READERS) for name in getattr(item, "fixturenames", ())):
-            stack.enter_context(redirect_stdout(nowhere))
-            stack.enter_context(redirect_stderr(nowhere))
-        yield
 
 
 @contextmanager

@@ -46,7 +46,8 @@ def changed(before: Entries, after: Entries, name: str, mode: str) -> list[str]:
         (removed, "taken out"),
         (same - edited, "as before"),
     )
-    listed = ", ".join(f"{count} {what}" for count, what in counts if count) or "no entries"
+    listed = ", ".join(f"{count} {what}" for count, what in counts if count)
+    listed = listed or "no entries, because nothing was measured"
     title = f"{name} (--attnmem-update {mode}): {listed}"
     return [title, *_table(keys, was, after)] if keys else [title]
 

@@ -32,7 +32,7 @@ DECIDING = {
     **{device.compute_capability: device for device in PROFILES.values()},
     (12, 0): replace(find_profile("RTX 4090"), compute_capability=(12, 0)),
 }
-ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100")
+ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100", "B200")
 SCRIPT = """
 import json, os, sys
 import attention_on_device

@@ -23,7 +23,7 @@ from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 FILE = recordings.folder() / "workloads-held-out.json"
-DEVICES = ("A100-80GB", "A10G", "H100", "T4")
+DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
 KINDS = ("requested", "allocated", "reserved")
 SCRIPT = """
 import json, os, sys, warnings

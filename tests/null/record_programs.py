@@ -22,7 +22,7 @@ from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
 FILE = recordings.folder() / "programs.json"
-DEVICES = ("A100-80GB", "H100", "T4")
+DEVICES = ("A100-80GB", "H100", "T4", "B200")
 SCRIPT = """
 import gc, json, os, sys, time, warnings
 warnings.simplefilter("ignore")

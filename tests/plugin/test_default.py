@@ -44,7 +44,7 @@ def test_bare(): memory.use(200)
     assert ran.outcomes == {"passed": 3}
 
 
-def test_tests_that_allocate_nothing_are_left_alone(scripted):
+def test_a_test_that_allocates_nothing_has_a_row_unless_it_is_skipped(scripted):
     scripted.write("""
 import pytest
 
@@ -52,10 +52,15 @@ def test_nothing(): pass
 def test_failing(): raise ValueError
 def test_skipped(): pytest.skip()
 """)
-    ran = scripted.run("--attnmem-default=100 B", "--attnmem-strict")
+    ran = scripted.run("--attnmem-default=100 B")
     assert ran.outcomes == {"passed": 1, "failed": 1, "skipped": 1}
-    assert ran.rows == []
-    assert "attnmem:" not in ran.text
+    assert [(row["nodeid"].partition("::")[2], row["reason"]) for row in ran.rows] == [
+        ("test_failing", "the test failed: ValueError"),
+        ("test_nothing", "nothing was allocated"),
+    ]
+    strict = scripted.run("--attnmem-default=100 B", "--attnmem-strict")
+    assert strict.outcomes == {"failed": 2, "skipped": 1}
+    assert strict.short("test_nothing").startswith("FAILED: Failed: not enforced: nothing was")
 
 
 def test_a_formula_holds_the_tests_that_it_can_be_evaluated_for(scripted):
@@ -79,6 +84,7 @@ def test_nothing(): pass
         "test_within[8]": "within",
         "test_over[8]": "over",
         "test_without_n": "not enforced",
+        "test_nothing": "not enforced",
     }
     assert ran.outcome("test_without_n").startswith("not enforced: symbol 'N' has no value (")
 

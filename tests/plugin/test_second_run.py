@@ -163,3 +163,26 @@ def test_it(attnmem, subtests):
     _, _, section = ran.text.partition("Captured memory budget call")
     assert "held at the peak (1 tensor):" in section
     assert "16.0 KiB  [4096] float32  ones  test_suite.py:10" in section
+
+
+def test_logs_and_kept_streams_of_other_runs_are_in_no_report(suite):
+    suite.write("""
+import logging, sys
+import pytest, torch
+
+stderr = sys.stderr  # as loguru keeps it
+
+@pytest.mark.memory_budget("O(1)")
+@pytest.mark.parametrize("N", [512])
+def test_it(N, caplog):
+    logging.getLogger("model").warning("a log of the body")
+    stderr.write("to a stream of its own\\n")
+    print("printed")
+    assert [record.message for record in caplog.records] == ["a log of the body"]
+    torch.empty(N)
+""")
+    ran = suite.run("-rN")
+    assert ran.outcome("test_it[512]").startswith("over: peak grows as 4*N")
+    lines = ran.report("test_it[512]")
+    for text in ("a log of the body", "to a stream of its own", "printed"):
+        assert sum(text in line for line in lines) == 1

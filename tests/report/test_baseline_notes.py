@@ -64,7 +64,9 @@ def test_where_nothing_changed_there_is_no_table() -> None:
     assert changed(BEFORE, {**BEFORE, **formula}, "b.json", "new") == [
         "b.json (--attnmem-update new): 3 as before"
     ]
-    assert changed({}, {}, "b.json", "new") == ["b.json (--attnmem-update new): no entries"]
+    assert changed({}, {}, "b.json", "new") == [
+        "b.json (--attnmem-update new): no entries, because nothing was measured"
+    ]
 
 
 def test_a_long_table_is_cut() -> None:

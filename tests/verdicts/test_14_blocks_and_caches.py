@@ -1,7 +1,13 @@
 """Block-wise code and code with a cache get a verdict, or a reason that says what to do."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import torch
+
+from pytest_attnmem import BudgetExceeded, growth
+
+LINES = Path(__file__).read_text("utf-8").splitlines()
 HEAD = """
 import pytest, torch
 budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize
@@ -32,6 +38,41 @@ def test_blocks_are_judged_by_what_is_beneath_them(suite, backend):
     line = 1 + next(n for n, text in enumerate(BLOCKS.splitlines()) if "# guilty" in text)
     (held,) = (shown for shown in ran.result.outlines if "[1024, 1024] bool" in shown)
     assert f"test_suite.py:{line}" in held
+
+
+def test_a_shape_shows_what_four_sizes_of_bytes_do_not():
+    def blocks(N):
+        allowed = torch.ones(N, N, dtype=torch.bool)  # guilty
+        for _ in range(0, N, 128):
+            torch.empty(512, 256)
+        return allowed
+
+    grown = growth(blocks, N=[256, 512, 1024, 2048], backend="cpu")
+    with pytest.raises(BudgetExceeded) as error:
+        grown.assert_within("O(N)")
+    line = 1 + next(n for n, text in enumerate(LINES) if "torch.bool)  # guilty" in text)
+    assert str(error.value).startswith(
+        f"growth: ones at {Path(__file__).name}:{line} grows as N^2 on cpu;"
+    )
+
+
+def test_the_second_run_counts_where_the_first_fills_a_cache():
+    cache = {}
+
+    def step(N):
+        if not cache:
+            cache["gradient"] = torch.empty(256)
+        return torch.empty(N)
+
+    grown = growth(step, N=[64, 128, 256, 512], backend="simulated:H100")
+    first = (
+        "peak at N=64 was 1.0 KiB more in the first run than in the second, which counts: gradients"
+        " or a cache, most likely"
+    )
+    assert grown.first_run == first
+    assert str(grown).splitlines()[-1] == f"  {first}"
+    with pytest.raises(BudgetExceeded, match=first):
+        grown.assert_within("O(1)")
 
 
 def test_sizes_that_cannot_tell_are_not_enforced_and_show_the_points(suite):

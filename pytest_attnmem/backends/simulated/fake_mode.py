@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from sys import getrefcount
 from types import CodeType
 from typing import Any
 
@@ -32,7 +31,13 @@ from .fake_tensor import (
     seen_by_cpp,
 )
 from .imports_outside import without_compiler
-from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
+from .in_place_gradients import (
+    IF_UNSHARED,
+    INDEX_PUT,
+    ON_FRESH,
+    is_dense,
+    reference_counts,
+)
 from .observer import DispatchedOp, Observer
 from .op_cache import Calls, OpCache
 from .op_facts import KnownOps, OpFacts
@@ -242,14 +247,14 @@ class SimulatedFakeMode(FakeTensorMode):
         old, new = args[0], args[-1]
         if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
             if self._unshared_counts is None:
-                self._unshared_counts = _reference_counts(old, 0)
-            elif self._is_unshared(old) and _is_dense(old):
+                self._unshared_counts = reference_counts(old, 0)
+            elif self._is_unshared(old) and is_dense(old):
                 return _ADD_, args
         return _ADD, args
 
     def _is_unshared(self, tensor: Any) -> bool:
         """Returns True if only autograd and the caller hold the tensor and its storage."""
-        limits = zip(_reference_counts(tensor, 1), self._unshared_counts, strict=True)
+        limits = zip(reference_counts(tensor, 1), self._unshared_counts, strict=True)
         return all(count <= limit for count, limit in limits)
 
     def warm_up(self) -> None:
@@ -277,31 +282,8 @@ class SimulatedFakeMode(FakeTensorMode):
 SimulatedFakeMode.__torch_dispatch__ = SimulatedFakeMode._dispatched  # type: ignore[assignment,method-assign]
 
 
-def _reference_counts(tensor: Any, between: int) -> tuple[int, int, int]:
-    """Returns the reference counts of a tensor in Python and C++, and that of its storage.
-
-    ``between`` frames between this function and the caller of interest are left out.
-    """
-    storage = tensor.untyped_storage()._cdata
-    of_storage = torch._C._storage_Use_Count(storage)
-    return getrefcount(tensor) - between, tensor._use_count(), of_storage
-
-
 def _lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Returns True if C++ code makes a tensor, not a single number, without a device."""
     if facts.factory:
         return not is_for_host(args, kwargs)
     return facts.lift and bool(args[0].dim())
-
-
-def _is_dense(tensor: Any) -> bool:
-    """Returns True if the elements fill one range of memory, without gaps or overlaps."""
-    if tensor.is_contiguous():
-        return True
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True

@@ -7,6 +7,7 @@ and the operator that its formula calls on a subclass.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import getrefcount
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -47,3 +48,26 @@ _SINCE_2_14: Final = MappingProxyType(
 ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = (
     _SINCE_2_14 if minor_version(torch.__version__) >= (2, 14) else _BEFORE_2_14
 )
+
+
+def reference_counts(tensor: Any, between: int) -> tuple[int, int, int]:
+    """Returns the reference counts of a tensor in Python and C++, and that of its storage.
+
+    ``between`` frames between this function and the caller of interest are left out.
+    """
+    storage = tensor.untyped_storage()._cdata
+    of_storage = torch._C._storage_Use_Count(storage)
+    return getrefcount(tensor) - between, tensor._use_count(), of_storage
+
+
+def is_dense(tensor: Any) -> bool:
+    """Returns True if the elements fill one range of memory, without gaps or overlaps."""
+    if tensor.is_contiguous():
+        return True
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True

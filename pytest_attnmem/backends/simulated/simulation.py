@@ -19,6 +19,7 @@ from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
+from .blas_settings import BlasSettings
 from .composite_ops import CompositeOps
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
@@ -58,6 +59,7 @@ class Simulation:
         )
         self._torch_cuda = TorchCuda(self.device)
         self._autocast = Autocast()
+        self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
         self.placement = Placement(self._fake_mode, self._record_error)
         self._errors: list[str] = []
@@ -100,7 +102,7 @@ class Simulation:
                 self._torch_cuda,
                 self._composite_ops,
                 self._autocast,
-                self._unsimulated.patches,
+                self._patches,
             ),
         ):
             self.placement.enter()
@@ -112,6 +114,10 @@ class Simulation:
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()
+
+    def _patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the patches that note what no simulation follows, by owner and name."""
+        return {**self._unsimulated.patches(), **self._blas_settings.replacements()}
 
     def prime(self) -> int:
         """Allocates the workspaces of both threads' handles; returns their bytes."""
@@ -180,6 +186,7 @@ class Simulation:
         self._storages.unknown.clear()
         self._errors.clear()
         self._unsimulated.start()
+        self._blas_settings.begin()
 
     def stop(self) -> Interval:
         """Ends the window and returns its numbers."""
@@ -196,7 +203,7 @@ class Simulation:
         if unknown:
             more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
             return f"no model of {', '.join(unknown[:_SHOWN])}{more}"
-        return None
+        return self._blas_settings.problem
 
     # The observer of the fake mode
 

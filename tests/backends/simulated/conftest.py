@@ -4,22 +4,34 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.measurement.kept_workspaces import are_kept
+from pytest_attnmem.measurement.kept_workspaces import kept_workspaces as keeping
+from pytest_attnmem.torch_releases import minor_version
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too
 
 
+@pytest.fixture
+def kept_workspaces():
+    """Keeps the workspaces of matrix products on every version, as sessions of the plugin do."""
+    with keeping():
+        yield
+
+
 @pytest.fixture(scope="session")
 def backends():
-    """Returns a function that opens the backend of a profile once."""
+    """Returns a function that opens the backend of a profile once, with workspaces kept or not."""
     opened = {}
 
     def backend(profile="A100-80GB"):
-        if profile not in opened:
-            opened[profile] = open_backend(f"simulated:{profile}")
-        return opened[profile]
+        key = (profile, are_kept(minor_version(torch.__version__)))
+        if key not in opened:
+            opened[key] = open_backend(f"simulated:{profile}")
+        return opened[key]
 
     return backend
 

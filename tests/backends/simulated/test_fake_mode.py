@@ -12,6 +12,8 @@ from torch import nn
 from pytest_attnmem.errors import CannotSimulate
 from pytest_attnmem.measurement.window_stack import window
 
+pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
 CUDA = torch.device("cuda", 0)
 
 

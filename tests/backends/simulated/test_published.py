@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import published
 from published import GIB, MIB
 
+pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
 
 @pytest.mark.parametrize("row", published.FLASH_PAPER)
 def test_the_closed_forms_give_the_flash_papers_table(row):

@@ -1,0 +1,56 @@
+"""Decides which tests are measured: by a marker, a fixture, an option or the baseline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .options import MARKER
+from .row_transport import own_nodeid
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .session import Session
+
+#: Tests that use one of these measure parts of themselves, marked or not.
+FIXTURES = frozenset({"attnmem", "qkv"})
+
+
+def wants_measuring(item: pytest.Item, session: Session) -> bool:
+    """Returns True if a part of this test may be measured."""
+    return bool(
+        session.settings.default
+        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        or item.get_closest_marker(MARKER)
+        or is_recorded(item, session)
+    )
+
+
+def is_measured(item: pytest.Item, session: Session) -> bool:
+    """Returns True if this test has a row: a test that takes only ``qkv`` has none."""
+    return bool(
+        session.settings.default
+        or _takes_attnmem(item)
+        or item.get_closest_marker(MARKER)
+        or is_recorded(item, session)
+    )
+
+
+def is_recorded(item: pytest.Item, session: Session) -> bool:
+    """Returns True if the baseline has an entry for this test as a whole, or is to have one.
+
+    A test without a marker that measures parts of itself has entries for these parts only.
+    """
+    baseline = session.baseline
+    if session.settings.disable or baseline is None or _takes_attnmem(item):
+        return False
+    return session.settings.update in ("all", "new") or baseline.has(own_nodeid(item))
+
+
+def _takes_attnmem(item: pytest.Item) -> bool:
+    """Returns True if the test, or a fixture other than ``qkv``, takes ``attnmem``."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
+    return any("attnmem" in names for names in (info.argnames, *takers))
