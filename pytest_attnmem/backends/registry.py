@@ -128,6 +128,11 @@ def larger_is_free(backend: BackendProtocol) -> bool:
     return free
 
 
+def runs_kernels(backend: BackendProtocol) -> bool:
+    """Returns True if the device runs kernels, so that their times mean something."""
+    return not {"null", "simulated"}.intersection(backend.kinds)
+
+
 def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> BackendProtocol:
     """Returns the backend of this name: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 

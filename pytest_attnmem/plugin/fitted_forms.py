@@ -7,6 +7,7 @@ from itertools import islice, product
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..backends.registry import larger_is_free
 from ..budgets.sizes_to_try import smaller
 from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import CONFIRMING
@@ -45,7 +46,7 @@ class FormFitter:
     def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
         arguments = sized_arguments(item)
         self._sweep = SizeSweep(item, memory, primed, arguments)
-        self._upward = not primed.backend.computes
+        self._upward = larger_is_free(primed.backend)
         self._own = {symbol: self._sweep.size(symbol) for symbol in arguments}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ..backends.registry import larger_is_free
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..measurement.symbolic_shapes import Elsewhere, proved
@@ -102,6 +103,6 @@ def _other(own: int, primed: PrimedBackend) -> int | None:
     """
     if own > 3:
         return own // 2
-    if not primed.backend.computes:
+    if larger_is_free(primed.backend):
         return own + 1
     return own - 1 if own > 1 else None

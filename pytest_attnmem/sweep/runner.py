@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend
+from ..backends.registry import runs_kernels
 from ..errors import AttnMemError, BudgetError
 from ..measurement.installed_torch import missing_rules
 from ..measurement.peak_components import Component, decompose
@@ -158,7 +159,7 @@ class SweepRunner:
         )
 
     def _timed(self, row: Row, case: SweepCase) -> Row:
-        if not self.primed.backend.computes or case.attention.attend is None:
+        if not runs_kernels(self.primed.backend) or case.attention.attend is None:
             return row
         device = self.primed.backend.device
         forward_ms, backward_ms = mean_times(case, device, self._passes, self._warmup)

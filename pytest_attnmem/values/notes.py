@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Buffer:
     """The contents of a storage on the host, made when the first note that writes them is run."""
 
-    __slots__ = ("contents", "nbytes", "readers", "room", "unknown")
+    __slots__ = ("contents", "nbytes", "readers", "room", "shared", "unknown")
 
     def __init__(self, nbytes: int, unknown: str = "") -> None:
         self.nbytes = nbytes
@@ -26,6 +26,8 @@ class Buffer:
         """The reason why nobody knows the contents; empty if they are known."""
         self.contents: torch.Tensor | None = None
         """``[nbytes]`` uint8 on the host."""
+        self.shared = False
+        """True while the contents are memory of the program, which no note may change."""
         self.readers: list[weakref.ref[Note]] = []
         """The notes that read these contents; a writer runs after them."""
         self.room = 16

@@ -49,6 +49,9 @@ class Replay:
 
     def _run(self, note: Note) -> None:
         self.notes_run += 1
+        for buffer in note.written:
+            if buffer.shared and buffer.contents is not None:
+                buffer.contents, buffer.shared = buffer.contents.clone(), False
         try:
             args, kwargs = _filled(note.args), {k: _filled(v) for k, v in note.kwargs.items()}
             outputs = [*leaves(_with_random(note, args, kwargs))]

@@ -34,7 +34,8 @@ class Simulated:
     """
 
     device: str = DEVICE
-    computes = False
+    computes = True
+    larger_is_free = True
 
     def __init__(
         self,

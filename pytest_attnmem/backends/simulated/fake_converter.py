@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 class FakeConverter:
     """The fakes of real tensors, kept as long as the real tensors are alive."""
 
-    def __init__(self, fake_mode: SimulatedFakeMode, add_input: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        fake_mode: SimulatedFakeMode,
+        add_input: Callable[[Any], None],
+        adopt: Callable[[Any, torch.Tensor], None],
+    ) -> None:
         self.in_session = False
         """True if programs see the device outside windows too, and may put tensors there."""
         self._fake_mode = fake_mode
         self._add_input = add_input
+        self._adopt = adopt
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._storages: dict[int, tuple[weakref.ref[Any], torch.UntypedStorage]] = {}
 
@@ -101,6 +107,7 @@ class FakeConverter:
             self._fake_mode.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):
             fake._is_param = True
+        self._adopt(fake, real)
         return fake.requires_grad_(real.requires_grad)
 
     def _storage(self, real: torch.Tensor) -> torch.UntypedStorage:

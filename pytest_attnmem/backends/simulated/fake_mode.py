@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
-from ...errors import CannotSimulate
+from ...errors import CannotSimulate, UnknownValue
 from .direct_ops import DirectOps
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -42,6 +42,7 @@ from .observer import DispatchedOp, Observer
 from .op_cache import Calls, OpCache
 from .op_facts import KnownOps, OpFacts
 from .op_kinds import is_for_host
+from .values import Values
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
@@ -82,6 +83,7 @@ class SimulatedFakeMode(FakeTensorMode):
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self._op_cache = OpCache(maker, calls)
+        self.values = Values(maker.make)
 
     @property
     def avoid_device_init(self) -> bool:
@@ -131,15 +133,17 @@ class SimulatedFakeMode(FakeTensorMode):
         cached, in_place = None, func in self._avoided_ops
         if key is not None:
             cached = self._op_cache.find(key)
-            if cached is not None:
-                out = self._op_cache.replay(cached, args)
-                self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
-                return out
-        out = self._direct_ops.run(func, args, kwargs)
-        if out is NotImplemented:
-            out = self._run_in_general(func, types, args, kwargs)
-        if key is not None:
-            cached = self._op_cache.store(key, args, out)
+        noted = None if facts.view else self.values.tape.begin(func, args, kwargs)
+        if cached is not None:
+            out = self._op_cache.replay(cached, args)
+        else:
+            out = self._direct_ops.run(func, args, kwargs)
+            if out is NotImplemented:
+                out = self._run_in_general(func, types, args, kwargs)
+            if key is not None:
+                cached = self._op_cache.store(key, args, out)
+        if noted is not None:
+            self.values.tape.end(noted, out)
         self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
@@ -167,7 +171,7 @@ class SimulatedFakeMode(FakeTensorMode):
         try:
             out = self.dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
-            raise self.observer.no_data_error() from None
+            return self._computed(func, args, kwargs)
         except FakeTensorDeviceMismatchError:
             raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
@@ -179,6 +183,13 @@ class SimulatedFakeMode(FakeTensorMode):
                 if type(tensor) is FakeTensor:
                     make_simulated(tensor, (args, kwargs))
         return out
+
+    def _computed(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Runs an operator whose result depends on values."""
+        try:
+            return self.values.result(func, args, kwargs)
+        except UnknownValue as error:
+            raise self.observer.no_data_error(why=str(error)) from None
 
     def _unsupported(self, func: Any) -> CannotSimulate:
         return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._mode_utils import no_dispatch
 
+from ...errors import CannotSimulate
 from .hidden_fakes import asked_by_torch
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .observer import FakeMode
 
 
@@ -114,36 +118,61 @@ class SimulatedTensor(torch.Tensor):
         kinds = [FakeTensor if issubclass(kind, SimulatedTensor) else kind for kind in types]
         return dispatch(FakeTensor, func, kinds, args, kwargs or {})
 
-    def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises CannotSimulate: the tensor has no values."""
-        raise _fake_mode(self).observer.no_data_error("Tensor.numpy")
+    def numpy(self, *, force: bool = False) -> Any:
+        """Returns the values of a host tensor as an array; ``force`` moves it to the host first."""
+        if not force and self.is_cuda:
+            raise TypeError(
+                f"can't convert {self._fake_device} device type tensor to numpy. Use Tensor.cpu()"
+                " to copy the tensor to host memory first."
+            )
+        if not force and self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy()"
+                " instead."
+            )
+        return _on_host(self, "Tensor.numpy", lambda values: values.clone().numpy())
 
     def tolist(self) -> Any:
-        """Returns the values of a host tensor whose values are known."""
-        if self.constant is None:
-            raise _fake_mode(self).observer.no_data_error("Tensor.tolist")
-        return self.constant.tolist()
+        """Returns the values as nested lists."""
+        return _on_host(self, "Tensor.tolist", torch.Tensor.tolist)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise _fake_mode(self).observer.no_data_error("numpy")
+        return self.numpy().__array__(*args, **kwargs)
 
     def data_ptr(self) -> int:
-        """Raises CannotSimulate: the tensor has no memory."""
-        raise _fake_mode(self).observer.no_data_error("Tensor.data_ptr")
+        """Returns the address of the first element, as the allocator places it."""
+        return _fake_mode(self).observer.address(self)
 
     def __repr__(self, **kwargs: Any) -> str:  # type: ignore[override]
-        if _fake_mode(self).running:
-            raise _fake_mode(self).observer.no_data_error(PRINTING)
-        where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
-        return f"tensor(simulated, {where})"
+        try:
+            text = _on_host(self, PRINTING, repr)
+        except CannotSimulate:
+            if _fake_mode(self).running:
+                raise
+            where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
+            return f"tensor(simulated, {where})"
+        more = f", device='{self._fake_device}'" if self.is_cuda else ""
+        if self.grad_fn is not None:
+            more += f", grad_fn=<{type(self.grad_fn).__name__}>"
+        elif self.requires_grad:
+            more += ", requires_grad=True"
+        shown = f"{text[:-1]}{more})"
+        return f"Parameter containing:\n{shown}" if getattr(self, "_is_param", False) else shown
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
+        return format(repr(self) if self.dim() else self.item(), spec)
 
 
 SimulatedTensor.__name__ = "Tensor"
+
+
+def _on_host(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
+    """Returns what ``read`` makes of the values of a tensor; ``call`` names it in an error."""
+    values = _fake_mode(tensor).observer.value(tensor, call)
+    with torch._C.DisableTorchFunction(), no_dispatch():
+        return read(values)
 
 
 def seen_by_cpp(tensor: Any) -> torch.device:

@@ -44,8 +44,14 @@ class Observer(Protocol):
     def mark_unknown(self, op: str) -> None:
         """Records that no model knows what ``op`` allocates."""
 
-    def no_data_error(self, call: str = "") -> CannotSimulate:
-        """Returns the error for a call that reads the values of a tensor."""
+    def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
+        """Returns the error for a call that reads values which are not known."""
+
+    def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
+        """Returns the values of a tensor that the program reads by ``call``, on the host."""
+
+    def address(self, tensor: torch.Tensor) -> int:
+        """Returns the address of a tensor's first element."""
 
     def mixed_devices_error(self, func: Any) -> Exception:
         """Returns the error for an operator that got tensors of the host and of the device."""

@@ -40,7 +40,7 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "backward_reads_values", "cacheable", "composite", "factory", "func"),
-        *("lift", "name", "plain"),
+        *("lift", "name", "plain", "view"),
     )
 
     def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
@@ -53,6 +53,8 @@ class OpFacts:
             self.composite = partial(in_cpp, func)
         self.factory = is_factory(func)
         self.lift = func in torch._subclasses.FakeTensorMode.lift_fns
+        self.view = bool(getattr(func, "is_view", False)) and not self.lift
+        """True if it writes no values."""
         self.cacheable = _is_cacheable(func)
         self.backward = func in _BACKWARD_OPS
         self.backward_reads_values = func in _BACKWARD_READS_VALUES

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate, StartAgain
+from ...errors import CannotSimulate, StartAgain, UnknownValue
 from ...measurement.held import Held
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
@@ -53,7 +53,9 @@ class Simulation:
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements(), calls)
         self._composite_ops.fake_mode = self._fake_mode
-        self._converter = FakeConverter(self._fake_mode, self._storages.add_input)
+        self._converter = FakeConverter(
+            self._fake_mode, self._storages.add_input, self._fake_mode.values.adopt
+        )
         self._function_mode = SimulatedFunctionMode(
             self._fake_mode, self._converter, self._storages.storage_resized
         )
@@ -238,14 +240,31 @@ class Simulation:
         fake: torch.Tensor = self._converter.to_fake(tensor)
         return fake
 
-    def no_data_error(self, call: str = "") -> CannotSimulate:
-        """Returns the error for a program that reads values."""
+    def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
+        """Returns the values of a tensor that the program reads by ``call``, on the host.
+
+        Raises:
+            CannotSimulate: nobody can know them.
+        """
+        try:
+            return self._fake_mode.values.value(tensor)
+        except UnknownValue as error:
+            raise self.no_data_error(call, str(error)) from None
+
+    def address(self, tensor: torch.Tensor) -> int:
+        """Returns the address of a tensor's first element: that of its block on the device."""
+        block = self._storages.block(tensor)
+        start = block.address if block is not None else tensor.untyped_storage()._cdata
+        return int(start + tensor.storage_offset() * tensor.element_size())
+
+    def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
+        """Returns the error for a program that reads values which are not known."""
         if call == PRINTING and self._errors:  # an error report prints the tensors of its error
             return CannotSimulate(self._errors[0])
         call = call or _named(self._function_mode.current_call)
         return self._record_error(
-            f"{call} needs the values of a tensor{_at()}, and a simulated tensor has none; use"
-            " backend='cpu' for this test"
+            f"{call} needs the values of a tensor{_at()}, which are not known"
+            f"{f': {why}' if why else ''}; use backend='cpu' for this test"
         )
 
     def mixed_devices_error(self, func: Any) -> Exception:

@@ -1,0 +1,124 @@
+"""The values of simulated tensors: noted on a tape, and computed when the program reads one."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._pytree import tree_map_only
+
+from ...errors import CannotCompute, UnknownValue
+from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ...values.compute import compute
+from ...values.notes import Buffer, Random, Slot, leaves
+from ...values.tape import Tape
+from .fake_tensor import SimulatedTensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_FROM_OUTSIDE = "it was made where no operator is followed"
+_NONZERO = torch.ops.aten.nonzero.default
+
+
+class SimulatedStorages:
+    """The slots of storages, of the device and of the host, for as long as the storages live."""
+
+    def __init__(self) -> None:
+        self.generator = Random(0, 0)
+        """The state of the device's generator."""
+        self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
+
+    def find(self, tensor: torch.Tensor) -> Slot | None:
+        """Returns the slot of a simulated tensor's storage; None for another tensor."""
+        if type(tensor) is not SimulatedTensor:
+            return None
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        found = self._slots.get(key)
+        if found is not None:
+            return found[0]
+        slot = Slot(Buffer(0, _FROM_OUTSIDE))
+        self._slots[key] = slot, weakref.ref(storage, partial(self._forget, key))
+        constant = tensor.__dict__.get("constant")
+        if constant is not None:
+            adopt(slot, constant)
+        return slot
+
+    def all(self) -> Iterator[Slot]:
+        """Yields each slot."""
+        for slot, _ in [*self._slots.values()]:
+            yield slot
+
+    def random(self, generator: Any) -> Random:
+        """Returns the state of the generator, and moves it on."""
+        if generator is not None:
+            with no_dispatch():
+                drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
+            return Random(int(drawn), 0)
+        state = self.generator
+        self.generator = state._replace(offset=state.offset + 4)
+        return state
+
+    def _forget(self, key: int, _: object) -> None:
+        self._slots.pop(key, None)
+
+
+class Values:
+    """The tape of one simulation, and the answers to reads."""
+
+    def __init__(self, make: Callable[[torch.Tensor, torch.device], Any]) -> None:
+        self.storages = SimulatedStorages()
+        self.tape = Tape(self.storages, parse_values_limit(VALUES_LIMIT))
+        self._make = make
+
+    def adopt(self, fake: torch.Tensor, real: torch.Tensor) -> None:
+        """Gives a fake the values of the real tensor that it stands for."""
+        slot = self.storages.find(fake)
+        if slot is not None and type(real) is not SimulatedTensor and real.device.type == "cpu":
+            adopt(slot, real)
+
+    def value(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the values of a simulated tensor as a tensor of the host.
+
+        Raises:
+            UnknownValue: nobody can know them.
+        """
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            return self.tape.value(tensor)
+
+    def result(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Returns the result of an operator whose sizes or numbers depend on values.
+
+        Raises:
+            UnknownValue: nobody can know the values, or the host cannot compute the operator.
+        """
+        device = next(leaf._fake_device for leaf in leaves(args) if type(leaf) is SimulatedTensor)
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            known = tree_map_only(SimulatedTensor, self.tape.value, args)
+            try:
+                computed = compute(func, known, kwargs)
+            except CannotCompute as error:
+                raise UnknownValue(str(error)) from None
+            return tree_map_only(
+                torch.Tensor, lambda real: self._fake(func, real, device), computed
+            )
+
+    def _fake(self, func: Any, real: torch.Tensor, device: torch.device) -> Any:
+        """Returns a fake of the same shape, laid out as CUDA's kernel does."""
+        stride = (1, max(real.shape[0], 1)) if func is _NONZERO else real.stride()
+        elem = torch.empty_strided(real.shape, stride, dtype=real.dtype, device="meta")
+        return self._make(elem, device)
+
+
+def adopt(slot: Slot, real: torch.Tensor) -> None:
+    """Makes a slot share the memory of a real tensor, until a note changes it."""
+    with no_dispatch():
+        storage = real.untyped_storage()
+        slot.buffer, slot.writer = Buffer(storage.nbytes()), None
+        slot.buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
+        slot.buffer.shared = True
