@@ -59,7 +59,7 @@ class Simulation:
         self._function_mode = SimulatedFunctionMode(
             self._fake_mode, self._converter, self._storages.storage_resized
         )
-        self._torch_cuda = TorchCuda(self.device)
+        self._torch_cuda = TorchCuda(self.device, self._fake_mode.values.storages.generator)
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0

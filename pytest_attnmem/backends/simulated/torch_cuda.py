@@ -7,15 +7,13 @@ from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import CUDA
 from .streams import Event, Stream, stream_type
 
 if TYPE_CHECKING:
-    from .simulated_device import Device
-
-_RNG_BYTES = 16  # the state of CUDA's generator: a seed and an offset
+    from .random_state import RandomState
+from .simulated_device import Device
 
 
 class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
@@ -42,8 +40,9 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
 class TorchCuda:
     """The functions of ``torch.cuda`` for one device, with its current stream."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, random: RandomState) -> None:
         self._device = device
+        self._random = random
         self._stream_type = stream_type(self)
         self._stream = self._default_stream = self._stream_type(number=0)
 
@@ -75,9 +74,14 @@ class TorchCuda:
                 "Stream": self._stream_type,
                 "ExternalStream": self._stream_type,
                 "Event": Event,
-                "get_rng_state": _rng_state,
-                "get_rng_state_all": lambda: [_rng_state()],
-                "initial_seed": lambda: 0,
+                "manual_seed": self._random.manual_seed,
+                "manual_seed_all": self._random.manual_seed,
+                "get_rng_state": self._random.get,
+                "get_rng_state_all": lambda: [self._random.get()],
+                "set_rng_state": self._random.set,
+                "set_rng_state_all": lambda states: self._random.set(states[0]),
+                "initial_seed": lambda: self._random.seed,
+                "_initialized": True,  # a checkpoint then keeps the state of the generator
             }
         )
 
@@ -203,11 +207,6 @@ def _no_op(*_: Any, **__: Any) -> None:
     return None
 
 
-def _rng_state(device: Any = None) -> torch.Tensor:
-    with torch._C.DisableTorchFunction(), no_dispatch():
-        return torch.zeros(_RNG_BYTES, dtype=torch.uint8)
-
-
 #: Functions that ``torch.accelerator`` has too.
 _ACCELERATOR_FUNCTIONS = (
     *("is_available", "device_count", "current_stream", "set_stream", "synchronize"),
@@ -222,12 +221,8 @@ _NO_OPS = (
     "synchronize",
     "set_device",
     "ipc_collect",
-    "manual_seed",
-    "manual_seed_all",
     "seed",
     "seed_all",
-    "set_rng_state",
-    "set_rng_state_all",
     "reset_accumulated_memory_stats",
     "set_per_process_memory_fraction",
 )

@@ -17,6 +17,7 @@ from ...values.compute import compute
 from ...values.notes import Buffer, Random, Slot, leaves
 from ...values.tape import Tape
 from .fake_tensor import SimulatedTensor
+from .random_state import RandomState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,8 +30,7 @@ class SimulatedStorages:
     """The slots of storages, of the device and of the host, for as long as the storages live."""
 
     def __init__(self) -> None:
-        self.generator = Random(0, 0)
-        """The state of the device's generator."""
+        self.generator = RandomState()
         self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
@@ -60,9 +60,7 @@ class SimulatedStorages:
             with no_dispatch():
                 drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
             return Random(int(drawn), 0)
-        state = self.generator
-        self.generator = state._replace(offset=state.offset + 4)
-        return state
+        return self.generator.draw()
 
     def _forget(self, key: int, _: object) -> None:
         self._slots.pop(key, None)
