@@ -30,6 +30,7 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
+from .formula_sums import FormulaSums
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH
 from .observer import DispatchedOp, Observer
 from .op_cache import OpCache
@@ -46,6 +47,11 @@ _BACKWARD_READS_VALUES = frozenset(
         *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
         *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
     }
+)
+
+#: Losses whose gradients of input and target share a node, which works in place on one of them.
+_TARGETS = frozenset(
+    {_aten.binary_cross_entropy.default, _aten.binary_cross_entropy_with_logits.default}
 )
 
 
@@ -81,6 +87,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self._avoided_ops: tuple[Any, ...] = ()
         self._unshared_counts: Any = None
         self._op_cache = OpCache()
+        self._formula_sums = FormulaSums()
 
     @property
     def avoid_device_init(self) -> bool:
@@ -122,12 +129,16 @@ class SimulatedFakeMode(FakeTensorMode):
             func, args = self._as_autograd_calls(func, args, kwargs)
         if func in _BACKWARD_READS_VALUES and torch.is_grad_enabled() and args[0].requires_grad:
             self.observer.mark_unknown(f"the backward of {func}")
+        if func in _TARGETS and torch.is_grad_enabled() and args[1].requires_grad:
+            self.observer.mark_unknown(f"the gradient of the target of {func}")
         cached, key = None, self._op_cache.key(func, args, kwargs)
         in_place = func in self._avoided_ops
         if key is not None:
             cached = self._op_cache.find(key)
             if cached is not None:
                 out = self._op_cache.replay(cached, args)
+                if torch._C._current_graph_task_id() != -1:
+                    self._formula_sums.note(out)
                 self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
                 return out
         self._dispatch_depth += 1
@@ -139,6 +150,10 @@ class SimulatedFakeMode(FakeTensorMode):
             raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
             raise self._unsupported(func) from None
+        except NotImplementedError as error:
+            if "aten::empty_strided" not in str(error):
+                raise
+            raise self._unsupported(func) from None  # PyTorch has no shape rule for it
         finally:
             self._dispatch_depth -= 1
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
@@ -147,6 +162,8 @@ class SimulatedFakeMode(FakeTensorMode):
                     make_simulated(tensor, (args, kwargs))
         if key is not None:
             cached = self._op_cache.store(key, args, out)
+        if torch._C._current_graph_task_id() != -1:
+            self._formula_sums.note(out)
         self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
@@ -198,7 +215,8 @@ class SimulatedFakeMode(FakeTensorMode):
         if kwargs or self.function_depth or torch.is_grad_enabled():
             return func, args
         if func is _ADD:
-            return self._gradient_sum(args)
+            formula = self._formula_sums.includes(args[0], args[-1])
+            return (func, args) if formula else self._gradient_sum(args)
         node = torch._C._current_autograd_node()
         call = (node.name() if node is not None else "", func)
         instead = IF_UNSHARED.get(call)

@@ -26,10 +26,6 @@ UNKNOWN = {
     "prod": "the backward of aten.prod.dim_int",
     "cumprod": "the backward of aten.cumprod.default",
     "minmax": "the backward of aten.max.default",
-    "unfold": "aten.unfold_backward.default",
-    "groupnorm": "aten.native_group_norm.default, aten.native_group_norm_backward.default",
-    "weight_norm": "aten._weight_norm_interface.default,"
-    " aten._weight_norm_interface_backward.default",
 }
 
 
