@@ -42,12 +42,7 @@ _ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
 _BACKWARD_OPS = frozenset({_ADD, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))})
 
 #: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
-_BACKWARD_READS_VALUES = frozenset(
-    {
-        *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
-        *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
-    }
-)
+_BACKWARD_READS_VALUES = frozenset({_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default})
 
 #: Losses whose gradients of input and target share a node, which works in place on one of them.
 _TARGETS = frozenset(
@@ -150,10 +145,10 @@ class SimulatedFakeMode(FakeTensorMode):
             raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
             raise self._unsupported(func) from None
-        except NotImplementedError as error:
-            if "aten::empty_strided" not in str(error):
+        except (NotImplementedError, TypeError) as error:  # of PyTorch's own shape rules
+            if not str(error).startswith(("Could not run 'aten::empty_strided'", "meta_")):
                 raise
-            raise self._unsupported(func) from None  # PyTorch has no shape rule for it
+            raise self._unsupported(func) from None
         finally:
             self._dispatch_depth -= 1
         for leaf in out if isinstance(out, (tuple, list)) else (out,):

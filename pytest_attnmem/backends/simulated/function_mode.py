@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,6 +48,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._factories = frozenset(_device_constructors())
         self._special: dict[Any, Callable[..., Any]] = {
             torch.Tensor.to: self._tensor_to,
+            torch.Tensor.__getitem__: partial(self._indexed, torch.Tensor.__getitem__),
+            torch.Tensor.__setitem__: partial(self._indexed, torch.Tensor.__setitem__),
             torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._move(
                 tensor, self.device(CUDA if device is None else device)
             ),
@@ -193,12 +196,28 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs["copy"] = rest[-1]
         return self._move(tensor, None if device is None else self.device(device), **kwargs)
 
+    def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
+        """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
+        if tensor.fake_device.type == "cuda":
+            if _is_index(index):
+                index = self._index_tensor(index)
+            elif type(index) is tuple and any(map(_is_index, index)):
+                index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
+        return func(tensor, index, *value)
+
+    def _index_tensor(self, index: list[int]) -> Any:
+        return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})
+
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         if device is None or tensor.fake_device == device:
             if device == CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return torch.Tensor.to(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return torch.Tensor.to(tensor, device=device, **kwargs)
+
+
+def _is_index(index: Any) -> bool:
+    return type(index) is list and bool(index) and all(type(item) is int for item in index)
 
 
 def _is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
 from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import accumulate_type, dense_bytes
+from .tensor_bytes import accumulate_type, copy_bytes, dense_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -66,12 +67,20 @@ def _weight_norm(call: OpCall) -> AllocationPlan:
     return (Output(0), Output(1, g.numel() * accumulate_type(g.dtype).itemsize))
 
 
+def _random_slopes(call: OpCall) -> AllocationPlan:
+    """Plans ``rrelu_with_noise``; to train it reads a contiguous copy (RreluWithNoise.cu)."""
+    copy = copy_bytes(call.args[0]) if argument(call, "training") else 0
+    return (*allocate_outputs(call), *temporary("contiguous", copy))
+
+
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_only for name in OUTPUTS_ONLY},
         "aten.roll.default": _roll,
         "aten._weight_norm_interface.default": _weight_norm,
+        "aten.rrelu_with_noise.default": _random_slopes,
+        "aten.rrelu_with_noise_backward.default": outputs_only,
         "aten.log_sigmoid_forward.default": _log_sigmoid,
     }
 )

@@ -85,15 +85,11 @@ def _in_blocks(call: OpCall) -> AllocationPlan | None:
     return (Temporary("first result", made), *copied, Output(0), Free("first result"), *freed)
 
 
-def _interleaving(call: OpCall) -> AllocationPlan | None:
-    """Plans ``pixel_shuffle`` and its likes, which copy once, unless the result is a view."""
-    x: torch.Tensor = call.args[0]
-    shapes = (x.shape[-2:], call.outputs[0].shape[-2:]) if call.outputs else ()
-    if int(call.args[1]) == 1 or x.numel() == 0 or any(1 in shape for shape in shapes):
-        return None
-    if "channel" in call.op and x.shape[1] == call.args[1]:
-        return None
-    return outputs_only(call)
+def _shuffling(call: OpCall) -> AllocationPlan | None:
+    """Plans ``channel_shuffle``, which copies once, unless the result is a view."""
+    x, groups = call.args
+    trivial = 1 in (groups, *x.shape[2:]) or x.shape[1] == groups
+    return None if trivial or not x.numel() else outputs_only(call)
 
 
 def _unfold_backward(call: OpCall) -> AllocationPlan | None:
@@ -124,7 +120,7 @@ _ANY_LAYOUT: Final = (
     *("fractional_max_pool2d", "fractional_max_pool3d", "fractional_max_pool3d_backward"),
     *("grid_sampler_2d", "grid_sampler_2d_backward"),
     *("grid_sampler_3d", "grid_sampler_3d_backward"),
-    "rot90",
+    *("rot90", "pixel_shuffle", "pixel_unshuffle"),
 )
 
 
@@ -172,9 +168,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._adaptive_avg_pool2d_backward.default": _by_format,
         "aten.im2col.default": _in_blocks,
         "aten.col2im.default": _in_blocks,
-        "aten.pixel_shuffle.default": _interleaving,
-        "aten.pixel_unshuffle.default": _interleaving,
-        "aten.channel_shuffle.default": _interleaving,
+        "aten.channel_shuffle.default": _shuffling,
         "aten.unfold_backward.default": _unfold_backward,
     }
 )
