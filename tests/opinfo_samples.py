@@ -22,8 +22,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 COUNTS = {torch.float32: 6, torch.bfloat16: 2}
 #: Left out: convolutions, which cuDNN computes; recurrent layers are not in ``op_db``.
 CUDNN = ("conv", "cudnn", "miopen")
-#: Left out: a result without values, of CUDA's own compiler, or with billions of elements.
-OTHER = ("jiterator_", "empty_strided", "logspace.tensor_overload")
+#: Left out: no samples to run, more than a thousand, or samples that depend on the device.
+OTHER = (
+    *("empty_strided", "logspace.tensor_overload"),
+    "nn.functional.scaled_dot_product_attention",
+)
 
 
 @dataclass(frozen=True)

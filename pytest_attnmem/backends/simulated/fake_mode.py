@@ -44,6 +44,9 @@ _BACKWARD_OPS = frozenset({_ADD, *(func for _, func in (*IF_UNSHARED, *ON_FRESH)
 #: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
 _BACKWARD_READS_VALUES = frozenset({_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default})
 
+#: Errors of operators whose shapes PyTorch finds by running them, or finds with a faulty rule.
+_NO_SHAPE_RULE = ("Could not run 'aten::empty_strided'", "Found no NVIDIA driver", "meta_")
+
 #: Losses whose gradients of input and target share a node, which works in place on one of them.
 _TARGETS = frozenset(
     {_aten.binary_cross_entropy.default, _aten.binary_cross_entropy_with_logits.default}
@@ -145,8 +148,8 @@ class SimulatedFakeMode(FakeTensorMode):
             raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
             raise self._unsupported(func) from None
-        except (NotImplementedError, TypeError) as error:  # of PyTorch's own shape rules
-            if not str(error).startswith(("Could not run 'aten::empty_strided'", "meta_")):
+        except (NotImplementedError, TypeError, RuntimeError) as error:
+            if not str(error).startswith(_NO_SHAPE_RULE):
                 raise
             raise self._unsupported(func) from None
         finally:
