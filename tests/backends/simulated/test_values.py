@@ -74,8 +74,8 @@ def test_printing_a_tensor_in_a_handler_does_not_hide_the_first_error(run):
             "aten.lstm.input",
         ),
         (
-            lambda: torch.nn.BatchNorm1d(4, device="cuda")(torch.ones(3, 4, device="cuda")),
-            "aten.batch_norm.default",
+            lambda: torch.nn.BatchNorm1d(4, device="cuda")(torch.ones(3, 4, 8, device="cuda")),
+            "aten.batch_norm.default by cuDNN",
         ),
     ],
     ids=["convolution", "lstm", "batch_norm"],
