@@ -25,7 +25,6 @@ UNKNOWN = {
     "encoder_eval": "aten._transformer_encoder_layer_fwd.default",
     "prod": "the backward of aten.prod.dim_int",
     "cumprod": "the backward of aten.cumprod.default",
-    "minmax": "the backward of aten.max.default",
 }
 
 
