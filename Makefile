@@ -59,12 +59,13 @@ matrix:
 
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed
-	for name in operators attention allocator programs held_out; do \
+	for name in operators attention allocator programs held_out opinfo; do \
 		$(NULL)/bin/python tests/null/record_$$name.py || exit 1; done
 	$(NULL)/bin/python tests/null/record.py
 
 # What the simulation makes of it, side by side with what was recorded and published.
 accuracy: $(VENV)/installed
+	$(BIN)/python tests/opinfo.py
 	$(BIN)/python tests/accuracy.py
 	for python in $(wildcard .venv-null-*/bin/python); do $$python tests/accuracy.py || exit 1; done
 

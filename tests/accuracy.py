@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
 sys.path.insert(0, str(Path(__file__).parent))  # for a test that imports this
 
@@ -42,6 +43,7 @@ def page(compared: Callable[[str, str], Found]) -> str:
             ),
             **_published(),
             **_counted(),
+            **_op_db(),
         )
 
 
@@ -148,7 +150,8 @@ def _counted() -> dict[str, str]:
             "test_whole_programs.py",
         )
     ]
-    for name in ("operators", "operators-held-out"):
+    sets = ("operators", "operators-layers", "operators-norms", "operators-others")
+    for name in (*sets, "operators-held-out"):
         calls, devices = read(name, VERSIONS[0])["calls"], read(name, VERSIONS[0])["devices"]
         names = len({row["op"] for row in calls})
         counts = [
@@ -173,6 +176,29 @@ def _counted() -> dict[str, str]:
     lines = [_row("recordings", "content", *VERSIONS, "test"), _row(*["---"] * (3 + len(VERSIONS)))]
     lines += [_row(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
     return {"operators": "\n".join(lines)}
+
+
+def _op_db() -> dict[str, str]:
+    """Returns the outcomes of the samples of ``op_db``, which ``tests/opinfo.py`` writes."""
+    of_all = {version: read("opinfo-outcomes", version) for version in VERSIONS}
+    kinds = [*of_all[VERSIONS[0]]["counts"]]
+    lines = [_row("torch", "samples", *kinds), _row(*["---"] * (2 + len(kinds)))]
+    for version, found in of_all.items():
+        counts = found["counts"].values()
+        lines.append(_row(version, sum(counts), *counts))
+    missing = of_all[VERSIONS[0]]["operators"]
+    refused = {name: kinds["refused"] for name, kinds in missing.items() if "refused" in kinds}
+    wrong = {name: kinds["wrong"] for name, kinds in missing.items() if "wrong" in kinds}
+    return {
+        "op_db": "\n".join(lines),
+        "op_db_wrong": _listed(wrong) or "none",
+        "op_db_refused": _listed(refused),
+    }
+
+
+def _listed(counts: dict[str, int]) -> str:
+    text = ", ".join(f"`{name}`\xa0({count})" for name, count in counts.items())
+    return fill(text, 100, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
 
 
 def _published() -> dict[str, str]:

@@ -24,14 +24,6 @@ class Gap(NamedTuple):
 
 GAPS = MappingProxyType(
     {
-        "top_k_attention": Gap(
-            "no model of aten.topk.default",
-            "no model of `topk` over several blocks; `not enforced`, with this reason",
-        ),
-        "local_attention": Gap(
-            "no model of aten.unfold_backward.default",
-            "no model of `aten.unfold_backward`; `not enforced`, with this reason",
-        ),
         "encoder_decoder": Gap(
             "Tensor.__bool__ needs the values of a tensor",
             "`nn.Transformer` compares the values of its mask with the causal mask; refused",

@@ -13,13 +13,14 @@ from .row_writer import STOPS, stopped
 def skipped_if_unknown(error: BaseException) -> BaseException:
     """Returns the skip of a body that asked for what nobody can know here, or ``error``.
 
-    That is a number that no rule gives on this torch, or a value that the device did not compute.
+    That is a number that no rule gives on this torch, a value that nobody computed, or code that
+    cannot be simulated.
     """
     refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
     if refused and NO_RULES in str(error):
         return pytest.skip.Exception(str(error), _use_item_location=True)
     for cause in causes(error):
-        if isinstance(cause, UnknownValue):
+        if isinstance(cause, (CannotSimulate, UnknownValue)):
             return pytest.skip.Exception(str(cause), _use_item_location=True)
     return error
 

@@ -14,6 +14,7 @@ import pytest
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.garbage import GarbageFreezer
 from ..measurement.kept_workspaces import kept_workspaces
+from ..measurement.values_limit import parse_values_limit
 from ..report import render, write
 from .row_transport import RowTexts
 
@@ -137,7 +138,10 @@ class Session:
                 openers: Mapping[str, Opener] = {**BACKENDS, **simulated, **self.openers}
                 if self.simulated is not None:
                     openers = self.simulated.openers(openers)
-                self._backends[name] = open_primed(name, openers, evidence=self.settings.evidence)
+                opened = open_primed(name, openers, evidence=self.settings.evidence)
+                if limit := getattr(opened.backend, "limit_values", None):
+                    limit(parse_values_limit(self.settings.values_limit))
+                self._backends[name] = opened
             except BackendUnavailable as error:
                 self._backends[name] = BackendUnavailable(str(error))  # without the frames
         primed = self._backends[name]

@@ -23,7 +23,13 @@ from pytest_attnmem.profiles import find_profile
 TESTS = Path(__file__).parents[1]
 SCRATCH = TESTS / "backends" / "simulated" / "scratch"
 DEVICES = ("A100-80GB", "H100", "T4", "A10G", "B200")
-SETS = {"operators": "operator_calls", "operators-held-out": "random_calls"}
+SETS = {
+    "operators": "operator_calls",
+    "operators-layers": "layer_calls",
+    "operators-norms": "norm_calls",
+    "operators-others": "other_calls",
+    "operators-held-out": "random_calls",
+}
 
 
 def main():

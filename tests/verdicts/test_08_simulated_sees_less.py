@@ -38,7 +38,6 @@ def test_threads_of_a_fixture_and_uncompiled_flex_attention_are_not_enforced(sui
     )
     text = (
         "flex_attention, which PyTorch cannot run without data, needs the values of a tensor at"
-        " test_suite.py:19, and a simulated tensor has none; use backend='cpu' for this test"
+        " test_suite.py:19, which are not known; use backend='cpu' for this test"
     )
-    assert ran.outcome("test_flex") == f"not enforced: {text}"
-    assert ran.report("test_flex") == [text]
+    assert ran.outcome("test_flex") == f"not enforced: skipped: {text}"

@@ -123,6 +123,10 @@ class Simulated:
         """Returns a recorder that also finds the modules and roles of tensors."""
         return _Tracing(self._simulation)
 
+    def limit_values(self, limit: int) -> None:
+        """Limits the floating-point operations of one read of values."""
+        self._simulation.values.limit(limit)
+
     def empty_cache(self) -> None:
         """Releases unused segments."""
         self._simulation.device.allocator.empty_cache()

@@ -36,6 +36,10 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.index_select_backward.default, (_aten.index_add.default,)),
 )
 
+#: The largest batches that cuDNN normalizes.
+_CUDNN_TRAINS = 880_801
+_CUDNN_EVALUATES = 65_535
+
 #: Composites that cuDNN computes on a device, with a workspace whose size only cuDNN knows.
 _CUDNN_OPS = (
     _aten.lstm.input,
@@ -44,7 +48,6 @@ _CUDNN_OPS = (
     _aten.gru.data,
     _aten.rnn_tanh.input,
     _aten.rnn_relu.input,
-    _aten.batch_norm.default,
 )
 
 
@@ -90,6 +93,7 @@ class CompositeOps:
             _aten.log_softmax.int: _log_softmax,
             _aten.rms_norm.default: _rms_norm,
             _aten.one_hot.default: _one_hot,
+            _aten.batch_norm.default: self._batch_norm,
             _aten.scaled_dot_product_attention.default: self._attention,
         }
         for op, avoided in _AVOIDED_OPS:
@@ -126,6 +130,11 @@ class CompositeOps:
 
         return run
 
+    def _batch_norm(self, *args: Any) -> Any:
+        if _cudnn_normalizes(*args):
+            self._mark_unknown("aten.batch_norm.default by cuDNN")
+        return in_cpp(_aten.batch_norm.default, *args)
+
     def _attention(
         self,
         query: Any,
@@ -142,6 +151,33 @@ class CompositeOps:
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
             profile=self._profile,
         )  # fmt: skip
+
+
+def _cudnn_normalizes(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    training: bool,
+    _momentum: float,
+    _eps: float,
+    cudnn_enabled: bool,
+) -> bool:
+    """Returns True if cuDNN normalizes the batch (``_batch_norm_impl_index``, Normalization.cpp).
+
+    It then takes a workspace whose size only cuDNN knows.
+    """
+    if weight is None or bias is None or not cudnn_enabled or not torch.backends.cudnn.enabled:
+        return False
+    statistics = (mean is not None) + (variance is not None)
+    images = input.dim() >= 3 and input.numel() > 0
+    most = _CUDNN_TRAINS if training else _CUDNN_EVALUATES
+    halves = torch.bfloat16 in (input.dtype, weight.dtype) or (
+        input.dtype is torch.float16 and weight.dtype is not torch.float32
+    )
+    known = statistics == 2 or (statistics == 0 and training)
+    return images and known and not halves and input.shape[0] <= most
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:

@@ -58,6 +58,7 @@ def program(
         try:
             with torch.set_grad_enabled(backward):
                 made = [_input(argument, sizes, floating, backward) for argument in arguments]
+                simulation.values.lose(made, "derive gives its inputs no values")
                 events, problem = simulation.record(partial(call, made))
         except (AttnMemError, KeyboardInterrupt):
             raise

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate, UnknownValue
+from .autograd_calls import AutogradCalls
 from .direct_ops import DirectOps
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -31,13 +32,6 @@ from .fake_tensor import (
     seen_by_cpp,
 )
 from .imports_outside import without_compiler
-from .in_place_gradients import (
-    IF_UNSHARED,
-    INDEX_PUT,
-    ON_FRESH,
-    is_dense,
-    reference_counts,
-)
 from .observer import DispatchedOp, Observer
 from .op_cache import Calls, OpCache
 from .op_facts import KnownOps, OpFacts
@@ -46,7 +40,9 @@ from .values import Values
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
-_ADD, _ADD_ = _aten.add.Tensor, _aten.add_.Tensor
+
+#: Errors of operators whose shapes PyTorch finds by running them, or finds with a faulty rule.
+_NO_SHAPE_RULE = ("Could not run 'aten::empty_strided'", "Found no NVIDIA driver", "meta_")
 
 
 class SimulatedFakeMode(FakeTensorMode):
@@ -79,11 +75,11 @@ class SimulatedFakeMode(FakeTensorMode):
         self._dispatch_depth = 0
         self._known_ops = KnownOps(replacements)
         self._avoided_ops: tuple[Any, ...] = ()
-        self._unshared_counts: Any = None
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self._op_cache = OpCache(maker, calls)
         self.values = Values(maker.make)
+        self._autograd_calls = AutogradCalls()
 
     @property
     def avoid_device_init(self) -> bool:
@@ -144,6 +140,8 @@ class SimulatedFakeMode(FakeTensorMode):
                 cached = self._op_cache.store(key, args, out)
         if noted is not None:
             self.values.tape.end(noted, out)
+        if torch._C._current_graph_task_id() != -1:
+            self._autograd_calls.note(out)
         self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
         return out
 
@@ -156,11 +154,14 @@ class SimulatedFakeMode(FakeTensorMode):
                 if not self._is_own(arg):
                     args = tuple(map(self._as_fake, args))
                     break
-        if facts.backward and torch._C._current_graph_task_id() != -1:
-            func, args = self._as_autograd_calls(facts.func, args, kwargs)
+        in_backward = facts.backward and torch._C._current_graph_task_id() != -1
+        if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
+            func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
             facts = self._known_ops.of(func)
         if facts.backward_reads_values and torch.is_grad_enabled() and args[0].requires_grad:
             self.observer.mark_unknown(f"the backward of {facts.func}")
+        if facts.target and torch.is_grad_enabled() and args[1].requires_grad:
+            self.observer.mark_unknown(f"the gradient of the target of {facts.func}")
         return facts, args
 
     def _run_in_general(
@@ -175,6 +176,10 @@ class SimulatedFakeMode(FakeTensorMode):
         except FakeTensorDeviceMismatchError:
             raise self.observer.mixed_devices_error(func) from None
         except UnsupportedOperatorException:
+            raise self._unsupported(func) from None
+        except (NotImplementedError, TypeError, RuntimeError) as error:
+            if not str(error).startswith(_NO_SHAPE_RULE):
+                raise
             raise self._unsupported(func) from None
         finally:
             self._dispatch_depth -= 1
@@ -233,48 +238,13 @@ class SimulatedFakeMode(FakeTensorMode):
             return type(arg)(map(self._as_fake, arg))
         return arg
 
-    def _as_autograd_calls(
-        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Returns the operator that autograd calls on plain tensors, and its arguments."""
-        if kwargs or self.function_depth or torch.is_grad_enabled():
-            return func, args
-        if func is _ADD:
-            return self._gradient_sum(args)
-        node = torch._C._current_autograd_node()
-        call = (node.name() if node is not None else "", func)
-        instead = IF_UNSHARED.get(call)
-        if instead is None:
-            return ON_FRESH.get(call, func), args
-        if func is INDEX_PUT:
-            return instead, (*args, True)  # unsafe=True, as autograd passes it
-        return (instead if self._is_unshared(args[0]) else func), args
-
-    def _gradient_sum(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Returns the addition that autograd uses to sum two gradients: in place where it can.
-
-        See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
-        """
-        old, new = args[0], args[-1]
-        if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
-            if self._unshared_counts is None:
-                self._unshared_counts = reference_counts(old, 0)
-            elif self._is_unshared(old) and is_dense(old):
-                return _ADD_, args
-        return _ADD, args
-
-    def _is_unshared(self, tensor: Any) -> bool:
-        """Returns True if only autograd and the caller hold the tensor and its storage."""
-        limits = zip(reference_counts(tensor, 1), self._unshared_counts, strict=True)
-        return all(count <= limit for count, limit in limits)
-
     def warm_up(self) -> None:
         """Runs a small program once, so that later programs find imports and caches ready.
 
         It adds two gradients that only autograd holds. Their reference counts, in Python and in
         C++, become the counts of an unshared tensor.
         """
-        self._unshared_counts = None
+        self._autograd_calls.restart()
         with torch.inference_mode(False), torch.enable_grad():
             leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 #: Attributes of a tensor from outside that are read from its fake.
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
+#: Methods of tensors that read values in C++, and on simulated tensors here.
+_READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
 #: Factories that put a single number on the host, as in a program for CUDA.
 _FROM_A_NUMBER = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
 _FROM_A_SIZE = frozenset(
@@ -48,6 +51,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._factories = frozenset(_device_constructors())
         self._special: dict[Any, Callable[..., Any]] = {
             torch.Tensor.to: self.tensor_to,
+            torch.Tensor.__getitem__: partial(self._indexed, torch.Tensor.__getitem__),
+            torch.Tensor.__setitem__: partial(self._indexed, torch.Tensor.__setitem__),
             torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._move(
                 tensor, self.device(CUDA if device is None else device)
             ),
@@ -55,6 +60,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
+            **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: lambda tensor: tensor.get_device(),
         }
 
@@ -204,12 +210,28 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if isinstance(given, (str, torch.device, int)) and not isinstance(given, bool):
             self.device(given)
 
+    def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
+        """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
+        if type(tensor) is SimulatedTensor and tensor.device.type == "cuda":
+            if _is_index(index):
+                index = self._index_tensor(index)
+            elif type(index) is tuple and any(map(_is_index, index)):
+                index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
+        return func(tensor, index, *value)
+
+    def _index_tensor(self, index: list[int]) -> Any:
+        return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})
+
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         if device is None or tensor.device == device:
             if device == CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return _TO(tensor, device=device, **kwargs)
+
+
+def _is_index(index: Any) -> bool:
+    return type(index) is list and bool(index) and all(type(item) is int for item in index)
 
 
 def _is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -44,9 +44,23 @@ _SINCE_2_14: Final = MappingProxyType(
         )
     }
 )
+_ALWAYS: Final = MappingProxyType(
+    {
+        ("CummaxBackward0", _aten.scatter_add.default): _aten.scatter_add_.default,
+        ("CumminBackward0", _aten.scatter_add.default): _aten.scatter_add_.default,
+        ("TakeBackward0", _aten.put.default): _aten.put_.default,
+        **{
+            (f"{node}Backward{overload}", _aten.logical_and.default): _aten.logical_and_.default
+            for node, overload in (("Max", 1), ("Min", 1), ("Median", 0), ("Nanmedian", 0))
+        },
+    }
+)
 #: Called on a tensor that the formula has just made: always in place.
-ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = (
-    _SINCE_2_14 if minor_version(torch.__version__) >= (2, 14) else _BEFORE_2_14
+ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
+    {
+        **_ALWAYS,
+        **(_SINCE_2_14 if minor_version(torch.__version__) >= (2, 14) else _BEFORE_2_14),
+    }
 )
 
 

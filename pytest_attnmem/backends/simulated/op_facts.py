@@ -28,10 +28,12 @@ _BACKWARD_OPS: Final = frozenset(
 
 #: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
 _BACKWARD_READS_VALUES: Final = frozenset(
-    {
-        *(_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default),
-        *(_aten.max.default, _aten.min.default, _aten.median.default, _aten.nanmedian.default),
-    }
+    {_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default}
+)
+
+#: Losses whose gradients of input and target share a node, which works in place on one of them.
+_TARGETS: Final = frozenset(
+    {_aten.binary_cross_entropy.default, _aten.binary_cross_entropy_with_logits.default}
 )
 
 
@@ -40,7 +42,7 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "backward_reads_values", "cacheable", "composite", "factory", "func"),
-        *("lift", "name", "plain", "view"),
+        *("lift", "name", "plain", "target", "view"),
     )
 
     def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
@@ -58,7 +60,8 @@ class OpFacts:
         self.cacheable = _is_cacheable(func)
         self.backward = func in _BACKWARD_OPS
         self.backward_reads_values = func in _BACKWARD_READS_VALUES
-        self.plain = not (self.lift or self.backward or self.backward_reads_values)
+        self.target = func in _TARGETS
+        self.plain = not (self.lift or self.backward or self.backward_reads_values or self.target)
         """True if a cached call may be repeated without further questions."""
 
 

@@ -38,4 +38,5 @@ class RandomState:
 
     def set(self, state: torch.Tensor, device: Any = None) -> None:
         """Restores a state that ``get`` returned."""
-        self.seed, self._offset = struct.unpack(_LAYOUT, bytes(state.tolist()))
+        with torch._C.DisableTorchFunction():
+            self.seed, self._offset = struct.unpack(_LAYOUT, bytes(state.tolist()))

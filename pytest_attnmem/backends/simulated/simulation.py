@@ -17,13 +17,12 @@ from ...measurement.held import Held
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
-from ..tracing.dispatch_tracker import caller
 from .autocast import Autocast
 from .blas_settings import BlasSettings
 from .composite_ops import CompositeOps
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
-from .fake_tensor import DEVICE, PRINTING
+from .fake_tensor import DEVICE
 from .function_mode import SimulatedFunctionMode
 from .observer import DispatchedOp
 from .op_cache import Calls
@@ -31,6 +30,7 @@ from .op_plan import Planner
 from .outside import Outside
 from .patches import patched_torch
 from .placement import Placement
+from .program_errors import ProgramErrors, at
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
@@ -52,19 +52,20 @@ class Simulation:
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements(), calls)
+        self.values = self._fake_mode.values
         self._composite_ops.fake_mode = self._fake_mode
         self._converter = FakeConverter(
-            self._fake_mode, self._storages.add_input, self._fake_mode.values.adopt
+            self._fake_mode, self._storages.add_input, self.values.adopt
         )
         self._function_mode = SimulatedFunctionMode(
             self._fake_mode, self._converter, self._storages.storage_resized
         )
-        self._torch_cuda = TorchCuda(self.device, self._fake_mode.values.storages.generator)
+        self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
-        self.placement = Placement(self._fake_mode, self._record_error)
-        self._errors: list[str] = []
+        self._errors = ProgramErrors()
+        self.placement = Placement(self._fake_mode, self._errors.record)
         self._unsimulated = Unsimulated()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
@@ -199,8 +200,8 @@ class Simulation:
     def _problem(self) -> str | None:
         if problem := self._unsimulated.problem():
             return problem
-        if self._errors:
-            return self._errors[0]
+        if self._errors.first:
+            return self._errors.first
         unknown = [*self._storages.unknown]
         if unknown:
             more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
@@ -233,9 +234,9 @@ class Simulation:
             return self._converter.to_host_fake(tensor)  # type: ignore[no-any-return]
         if tensor.requires_grad:
             named = f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-            raise self._record_error(
+            raise self._errors.record(
                 f"a tensor {named} from outside the window, which requires a gradient, reached an"
-                f" operator of C++ code{_at()}; make it inside"
+                f" operator of C++ code{at()}; make it inside"
             )
         fake: torch.Tensor = self._converter.to_fake(tensor)
         return fake
@@ -247,7 +248,7 @@ class Simulation:
             CannotSimulate: nobody can know them.
         """
         try:
-            return self._fake_mode.values.value(tensor)
+            return self.values.value(tensor)
         except UnknownValue as error:
             raise self.no_data_error(call, str(error)) from None
 
@@ -259,13 +260,7 @@ class Simulation:
 
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
-        if call == PRINTING and self._errors:  # an error report prints the tensors of its error
-            return CannotSimulate(self._errors[0])
-        call = call or _named(self._function_mode.current_call)
-        return self._record_error(
-            f"{call} needs the values of a tensor{_at()}, which are not known"
-            f"{f': {why}' if why else ''}; use backend='cpu' for this test"
-        )
+        return self._errors.unknown_values(call, self._function_mode.current_call, why)
 
     def mixed_devices_error(self, func: Any) -> Exception:
         """Returns PyTorch's error for an operator that got tensors of the host and of the device.
@@ -274,10 +269,10 @@ class Simulation:
             StartAgain: the one on the device was made without a device, and belongs on the host.
         """
         if self._depth and self.placement.may_start_again:
-            self.placement.start_again(f"a tensor made without a device met one of the CPU{_at()}")
+            self.placement.start_again(f"a tensor made without a device met one of the CPU{at()}")
         return CannotSimulate(
             "Expected all tensors to be on the same device, but found at least two devices,"
-            f" {DEVICE} and cpu! ({func}{_at()})"
+            f" {DEVICE} and cpu! ({func}{at()})"
         )
 
     def _check_written(self, op: DispatchedOp) -> None:
@@ -287,8 +282,8 @@ class Simulation:
             CannotSimulate: the operator does so.
         """
         if self._converter.is_host_data(op.args[0]):
-            raise self._record_error(
-                f"{op.func} copies from {DEVICE} into a tensor of the CPU{_at()}, and a simulated"
+            raise self._errors.record(
+                f"{op.func} copies from {DEVICE} into a tensor of the CPU{at()}, and a simulated"
                 " tensor has no values; make both in the test's body"
             )
 
@@ -298,21 +293,4 @@ class Simulation:
         Raises:
             StartAgain: tensors without a named device are on the device already.
         """
-        self.placement.device_named(_at())
-
-    def _record_error(self, text: str) -> CannotSimulate:
-        self._errors.append(text)
-        return CannotSimulate(text)
-
-
-def _named(function: Any) -> str:
-    name = getattr(function, "__name__", None)
-    if name is None:
-        return "this"
-    owner = getattr(function, "__objclass__", None)
-    return f"Tensor.{name}" if owner is not None or name.startswith("__") else f"torch.{name}"
-
-
-def _at() -> str:
-    where = caller()
-    return f" at {where}" if where else ""
+        self.placement.device_named(at())

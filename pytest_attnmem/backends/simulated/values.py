@@ -20,7 +20,7 @@ from .fake_tensor import SimulatedTensor
 from .random_state import RandomState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _FROM_OUTSIDE = "it was made where no operator is followed"
 _NONZERO = torch.ops.aten.nonzero.default
@@ -79,6 +79,16 @@ class Values:
         slot = self.storages.find(fake)
         if slot is not None and type(real) is not SimulatedTensor and real.device.type == "cpu":
             adopt(slot, real)
+
+    def limit(self, operations: int) -> None:
+        """Limits the floating-point operations of one read."""
+        self.tape.replay.limit = operations
+
+    def lose(self, tensors: Iterable[Any], reason: str) -> None:
+        """Makes the values of tensors unknown; other arguments are left alone."""
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor):
+                self.tape.lose(tensor, reason)
 
     def value(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the values of a simulated tensor as a tensor of the host.

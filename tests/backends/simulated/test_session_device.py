@@ -151,8 +151,8 @@ def test_a_file_is_loaded_where_it_says(session, tmp_path, map_location, device,
         ),
         (
             lambda: torch.save(torch.ones(2, device="cuda"), "/dev/null"),
-            "pickling a tensor, as torch.save does, needs the values of a tensor at {}, and a"
-            " simulated tensor has none; use backend='cpu' for this test",
+            "pickling a tensor, as torch.save does, needs the values of a tensor at {}, which are"
+            " not known; use backend='cpu' for this test",
         ),
     ],
     ids=["written", "mixed", "second", "saved"],

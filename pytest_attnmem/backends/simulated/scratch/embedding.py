@@ -8,16 +8,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .cub import radix_sort_storage, scan_storages, unique_storage
-from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import HALVES, copy_bytes
+from .plan_steps import allocate_outputs, outputs_only, temporary
+from .tensor_bytes import HALVES, copy_bytes, dense_bytes
 
 if TYPE_CHECKING:
     import torch
 
 _ROWS: Final = 10  # rows of an index that a warp adds up (NROWS_PER_THREAD)
 _SCALAR: Final = 8
+_MAX: Final = 2  # the mode of a bag
 _UNSORTED: Final = 3072  # up to so many indices are added unsorted
 
 
@@ -101,9 +103,41 @@ def _sums(
     return temporary("segments by partials", partial * index, inner)
 
 
+def _bag(call: OpCall) -> AllocationPlan | None:
+    """Plans the sizes of bags, the bag of each index, the results, and where the largest are."""
+    indices, offsets = call.args[1:3]
+    if not (indices.is_contiguous() and offsets.is_contiguous() and len(call.outputs) >= 3):
+        return None
+    plan: AllocationPlan = (
+        Output(2, dense_bytes(offsets)),
+        Output(1, dense_bytes(indices)),
+        Output(0),
+    )
+    if len(call.outputs) < 4:
+        return plan
+    bags = call.outputs[0].numel() * offsets.dtype.itemsize
+    return (*plan, Output(3, bags if argument(call, "mode") == _MAX else 0))
+
+
+def _bag_backward(call: OpCall) -> AllocationPlan | None:
+    """Plans the gradient of the weight: of sums and means, all indices are sorted."""
+    grad, indices, weights = call.args[0], call.args[1], argument(call, "num_weights")
+    scaled, sparse = argument(call, "scale_grad_by_freq"), argument(call, "sparse")
+    if scaled or sparse or not (indices.numel() and grad.is_contiguous()):
+        return None
+    if argument(call, "mode") == _MAX:
+        return allocate_outputs(call)
+    return _sorted(call, grad, indices, weights)
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.embedding.default": _forward,
         "aten.embedding_dense_backward.default": _backward,
+        "aten._embedding_bag.default": _bag,
+        "aten._embedding_bag_forward_only.default": _bag,
+        "aten._embedding_bag_backward.default": _bag_backward,
+        "aten._embedding_bag_dense_backward.default": _bag_backward,
+        "aten._embedding_bag_per_sample_weights_backward.default": outputs_only,
     }
 )

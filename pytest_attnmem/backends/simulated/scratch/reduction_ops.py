@@ -152,8 +152,11 @@ def _moments(call: OpCall) -> AllocationPlan:
 
 
 def _any_or_all(call: OpCall) -> AllocationPlan:
-    """Plans ``any`` and ``all``: a byte for each result."""
+    """Plans ``any`` and ``all``: a byte for each result; one element is cast to bool."""
     x: torch.Tensor = call.args[0]
+    if x.numel() == 1:
+        cast = int(x.dtype is not torch.bool)
+        return (*allocate_outputs(call), *temporary("cast", cast))
     dims = dims_or_all(x, argument(call, "dim"))
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [1])
     return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(1), call.profile))

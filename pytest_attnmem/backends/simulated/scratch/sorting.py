@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .cub import radix_sort_storage
+from .cub import LOWEST_CAPABILITY, radix_sort_storage
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import copy_bytes, wrap_dim
+from .tensor_bytes import copy_bytes, dense_bytes, wrap_dim
+from .tensor_iterator import contiguous_strides
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +24,16 @@ _SHARED: Final = (
     (2**63, 400),
 )
 _LARGEST: Final = 2**31 - 1
+_LONGEST_MODE: Final = 2048
+#: Blocks that share a row of ``topk``: threads, elements of a thread, and how many a
+#: multiprocessor runs, whose 65 536 registers 40 of each thread share.
+_THREADS: Final = 256
+_FEWEST_ITEMS, _MOST_ITEMS = 4, 64
+_BLOCKS_PER_PROCESSOR: Final = 65_536 // (40 * _THREADS)
+_DIGITS: Final = 256
+#: The storage of CUB's scan of up to so many counts.
+_SCAN: Final = 1279
+_ONE_STORAGE: Final = 28_000
 
 
 def _sort(call: OpCall) -> AllocationPlan | None:
@@ -37,11 +48,11 @@ def _sort(call: OpCall) -> AllocationPlan | None:
         return (*allocate_outputs(call), *temporary("numbers", length * _INDEX))
     if x.numel() > _LARGEST or not (x.is_contiguous() and dim == x.dim() - 1):
         return None
-    sorts = _rows(call, x, rows)
+    sorts = _rows_of(call, x, rows)
     return None if sorts is None else (*allocate_outputs(call), *sorts)
 
 
-def _rows(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
+def _rows_of(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
     count, size = x.numel(), x.dtype.itemsize
     if rows >= _SEGMENTED:
         return None
@@ -64,22 +75,104 @@ def _rows(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
 
 
 def _top(call: OpCall) -> AllocationPlan | None:
-    """Plans ``topk`` by one block for each row.
+    """Plans ``topk``: one block for each row, or several for rows that are long for their number.
 
-    If rows are long for their number, several blocks share a row, with counts that depend on
-    occupancy, which is not modelled (TensorTopK.cu).
+    Up to 4096 values are sorted in place (TensorTopK.cu).
     """
     x: torch.Tensor = call.args[0]
-    if x.dim() == 0 or x.numel() == 0 or call.args[1] > _SMALL // 2:
+    if x.numel() == 0 or call.args[1] > _SMALL:
         return None
+    if x.dim() == 0 or call.args[1] == 0:
+        return allocate_outputs(call)
     length = x.shape[wrap_dim(argument(call, "dim"), x.dim())]
     rows = x.numel() // length
     longest = next(limit for most, limit in _SHARED if rows <= most)
+    counts: AllocationPlan | None = ()
     if length >= longest:
+        counts = _counts(call, x.dtype.itemsize, rows, length)
+    if counts is None:
         return None
-    return (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x)))
+    return (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x), counts))
+
+
+def _counts(call: OpCall, size: int, rows: int, length: int) -> AllocationPlan | None:
+    """Plans the counts of digits by block and by row (``mbtopk::launch``)."""
+    blocks_at_once = call.profile.multiprocessors * _BLOCKS_PER_PROCESSOR
+    items = -(-rows * length // (blocks_at_once * _THREADS))
+    per_block = max(_FEWEST_ITEMS, min(items, _MOST_ITEMS)) * _THREADS
+    blocks = -(-length // per_block) * rows
+    if blocks > _ONE_STORAGE or call.profile.compute_capability < LOWEST_CAPABILITY:
+        return None
+    held = {
+        "k-th values": rows * size,
+        "semaphores": rows * 8,
+        "digits wanted": rows * (16 if size == 8 else 8),
+        "counts": blocks * _DIGITS * 2,
+        "sums of digits": rows * _DIGITS * 4,
+        "within k": blocks * 4,
+        "equal to k-th": blocks * 4,
+    }
+    plan = (*temporary("scan", _SCAN), *temporary("second scan", _SCAN))
+    for name, nbytes in reversed(held.items()):
+        plan = temporary(name, nbytes, plan)
+    return plan
+
+
+def _selected(call: OpCall) -> AllocationPlan | None:
+    """Plans ``kthvalue``, and ``median`` along a dimension (Sorting.cpp of ATen's cuda folder)."""
+    x: torch.Tensor = call.args[0]
+    return temporary("contiguous", copy_bytes(x), allocate_outputs(call)) if x.numel() else None
+
+
+def _mode(call: OpCall) -> AllocationPlan | None:
+    """Plans ``mode`` of short rows, made contiguous; longer ones are read by the host."""
+    x: torch.Tensor = call.args[0]
+    if not x.numel():
+        return None
+    if x.dim() == 0:
+        return allocate_outputs(call)
+    dim = wrap_dim(argument(call, "dim"), x.dim())
+    if x.shape[dim] > _LONGEST_MODE:
+        return None
+    copy = 0 if _is_last(x, dim) else dense_bytes(x)
+    return (*allocate_outputs(call), *temporary("contiguous", copy))
+
+
+def _is_last(x: torch.Tensor, dim: int) -> bool:
+    """Returns True if the tensor is contiguous once the dimension is the last."""
+    shape, strides = list(x.shape), list(x.stride())
+    for values in (shape, strides):
+        values[dim], values[-1] = values[-1], values[dim]
+    plain = contiguous_strides(shape)
+    return all(n == 1 or a == b for n, a, b in zip(shape, strides, plain, strict=True))
+
+
+def _median(call: OpCall) -> AllocationPlan | None:
+    """Plans the median of all elements, which are sorted."""
+    x: torch.Tensor = call.args[0]
+    count = x.numel()
+    if not count or not x.is_contiguous() or count > _LARGEST:
+        return None
+    sort: AllocationPlan | None = temporary("numbers", count * _INDEX)
+    if count > _SMALL:
+        sort = _rows_of(call, x, 1)
+    if sort is None:
+        return None
+    indices = temporary("indices", count * _INDEX, sort)
+    return temporary(
+        "sorted", dense_bytes(x), indices, temporary("is nan", 1, allocate_outputs(call))
+    )
 
 
 RULES: Final = MappingProxyType[str, Rule](
-    {"aten.sort.default": _sort, "aten.sort.stable": _sort, "aten.topk.default": _top}
+    {
+        "aten.sort.default": _sort,
+        "aten.sort.stable": _sort,
+        "aten.topk.default": _top,
+        "aten.kthvalue.default": _selected,
+        "aten.median.default": _median,
+        "aten.median.dim": _selected,
+        "aten.nanmedian.dim": _selected,
+        "aten.mode.default": _mode,
+    }
 )

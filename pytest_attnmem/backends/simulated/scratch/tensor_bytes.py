@@ -20,6 +20,34 @@ def copy_bytes(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_contiguous() else dense_bytes(tensor)
 
 
+def suggested_format(tensor: torch.Tensor) -> torch.memory_format:
+    """Returns the format that a kernel for images takes from the strides of its input.
+
+    See ``is_channels_last_strides_2d_s4`` in c10/core/MemoryFormat.h: strides with gaps count too.
+    """
+    shape, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
+    if rank not in (4, 5) or strides[1] == 0:
+        return torch.contiguous_format
+    least = 0
+    for dim in (1, *range(rank - 1, 1, -1), 0):
+        batch_as_channel = dim == 0 and least == strides[1]
+        if shape[dim] == 0 or strides[dim] < least or batch_as_channel:
+            return torch.contiguous_format
+        least = strides[dim] * max(shape[dim], 1)
+    return torch.channels_last if rank == 4 else torch.channels_last_3d
+
+
+def format_copy_bytes(tensor: torch.Tensor, memory_format: torch.memory_format) -> int:
+    """Returns the bytes of the copy that ``contiguous(memory_format=…)`` makes; 0 if none.
+
+    A tensor whose rank the format does not have is made contiguous.
+    """
+    ranks = {torch.channels_last: 4, torch.channels_last_3d: 5}
+    fits = ranks.get(memory_format, tensor.dim()) == tensor.dim()
+    wanted = memory_format if fits else torch.contiguous_format
+    return 0 if tensor.is_contiguous(memory_format=wanted) else dense_bytes(tensor)
+
+
 def accumulate_type(dtype: torch.dtype) -> torch.dtype:
     """Returns the dtype in which CUDA accumulates sums (ATen/AccumulateType.h)."""
     return torch.float32 if dtype in HALVES else dtype

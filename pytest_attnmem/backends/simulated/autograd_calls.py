@@ -1,0 +1,61 @@
+"""The operators that autograd calls on plain tensors, in the place of those it calls on fakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .fake_tensor import SimulatedTensor
+from .formula_sums import FormulaSums
+from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH, is_dense, reference_counts
+
+_ADD, _ADD_ = torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor
+
+
+class AutogradCalls:
+    """Translates the calls of backward passes."""
+
+    def __init__(self) -> None:
+        self._formula_sums = FormulaSums()
+        self._unshared_counts: Any = None
+
+    def restart(self) -> None:
+        """Takes the next gradient that autograd sums for one that only autograd holds."""
+        self._unshared_counts = None
+
+    def note(self, out: Any) -> None:
+        """Notes the result of an operator in a backward pass."""
+        self._formula_sums.note(out)
+
+    def on_plain_tensors(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns the operator that autograd calls on plain tensors, and its arguments."""
+        if func is _ADD:
+            formula = self._formula_sums.includes(args[0], args[-1])
+            return (func, args) if formula else self._gradient_sum(args)
+        node = torch._C._current_autograd_node()
+        call = (node.name() if node is not None else "", func)
+        instead = IF_UNSHARED.get(call)
+        if instead is None:
+            return ON_FRESH.get(call, func), args
+        if func is INDEX_PUT:
+            return instead, (*args, True)  # unsafe=True, as autograd passes it
+        return (instead if self._is_unshared(args[0]) else func), args
+
+    def _gradient_sum(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Returns the addition that autograd uses to sum two gradients: in place where it can.
+
+        See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
+        """
+        old, new = args[0], args[-1]
+        if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
+            if self._unshared_counts is None:
+                self._unshared_counts = reference_counts(old, 0)
+            elif self._is_unshared(old) and is_dense(old):
+                return _ADD_, args
+        return _ADD, args
+
+    def _is_unshared(self, tensor: Any) -> bool:
+        """Returns True if only autograd and the caller hold the tensor and its storage."""
+        limits = zip(reference_counts(tensor, 1), self._unshared_counts, strict=True)
+        return all(count <= limit for count, limit in limits)

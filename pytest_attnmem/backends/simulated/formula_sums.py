@@ -1,0 +1,50 @@
+"""The additions that autograd's formulas make, apart from sums of gradients.
+
+Autograd sums two gradients in place where it can, in the same node as its formula. A formula adds
+tensors that it has made itself, and returns one gradient for each input (FunctionsManual.cpp).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+#: Nodes whose formulas add two tensors.
+_NODES: Final = frozenset(
+    {
+        *("VarMeanBackward0", "StdMeanBackward0", "SpecialI1EBackward0", "SpecialI1Backward0"),
+        *("NativeGroupNormBackward0", "SpecialModifiedBesselK1Backward0"),
+    }
+)
+
+
+class FormulaSums:
+    """Knows which tensors the formula of the present node has made."""
+
+    def __init__(self) -> None:
+        self._node: tuple[str, int] | None = None
+        self._made: set[int] = set()
+
+    def note(self, out: Any) -> None:
+        """Notes the result of an operator that a formula may have called."""
+        node = _adding_node()
+        if node != self._node:
+            self._node = node
+            self._made.clear()
+        if node is not None and isinstance(out, torch.Tensor):
+            self._made.add(out.untyped_storage()._cdata)
+
+    def includes(self, first: Any, second: Any) -> bool:
+        """Returns True if the sum of both tensors is part of a formula."""
+        node = _adding_node()
+        if node is None or node != self._node or not isinstance(second, torch.Tensor):
+            return False
+        return {t.untyped_storage()._cdata for t in (first, second)} <= self._made
+
+
+def _adding_node() -> tuple[str, int] | None:
+    node = torch._C._current_autograd_node()
+    if node is None or node.name() not in _NODES:
+        return None
+    return node.name(), node._sequence_nr()

@@ -1,0 +1,53 @@
+"""The errors of a simulated program: one line, with the call and its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import CannotSimulate
+from ..tracing.dispatch_tracker import caller
+from .fake_tensor import PRINTING
+
+
+class ProgramErrors:
+    """The errors of one window; the first of them is why its numbers are not enforced."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    @property
+    def first(self) -> str | None:
+        """Returns the text of the first error, or None."""
+        return self._texts[0] if self._texts else None
+
+    def clear(self) -> None:
+        """Begins a window."""
+        self._texts.clear()
+
+    def record(self, text: str) -> CannotSimulate:
+        """Keeps an error and returns it."""
+        self._texts.append(text)
+        return CannotSimulate(text)
+
+    def unknown_values(self, call: str, function: Any, why: str) -> CannotSimulate:
+        """Returns the error for ``call``, or ``function``, which reads values that nobody knows."""
+        if call == PRINTING and self._texts:  # an error report prints the tensors of its error
+            return CannotSimulate(self._texts[0])
+        return self.record(
+            f"{call or _named(function)} needs the values of a tensor{at()}, which are not known"
+            f"{f': {why}' if why else ''}; use backend='cpu' for this test"
+        )
+
+
+def at() -> str:
+    """Returns `` at attn.py:5``, the line of the program, or an empty text."""
+    where = caller()
+    return f" at {where}" if where else ""
+
+
+def _named(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if name is None:
+        return "this"
+    owner = getattr(function, "__objclass__", None)
+    return f"Tensor.{name}" if owner is not None or name.startswith("__") else f"torch.{name}"

@@ -1,0 +1,91 @@
+"""Rules for operators that C++ code composes of others below autograd.
+
+Source: ATen's BinaryOps.cpp (``ldexp``), UnaryOps.cpp (``mvlgamma``), LinearAlgebra.cpp
+(``dist``), SummaryOps.cpp and TensorAdvancedIndexing.cpp (``count_nonzero``).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from types import MappingProxyType
+from typing import Final
+
+import torch
+
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
+from .plan_steps import allocate_outputs, temporary
+from .reduction_launch import ReductionKernel, blocks_plan
+from .reduction_ops import dims_or_all, loop_over
+from .tensor_bytes import HALVES, accumulate_type, dense_bytes
+from .tensor_iterator import reduction
+
+_COUNT: Final = 8
+_BASE: Final = 8
+
+
+def _ldexp(call: OpCall) -> AllocationPlan | None:
+    """Plans the power of two that the first argument is multiplied by, unless a kernel does both.
+
+    The base is a tensor of half precision if the first argument is one.
+    """
+    x, exponent = call.args[:2]
+    if not isinstance(exponent, torch.Tensor) or x.is_complex() or exponent.is_complex():
+        return None
+    integer = not exponent.dtype.is_floating_point
+    if integer and x.dtype.is_floating_point:
+        same = x.dim() >= exponent.dim() and call.outputs[0].shape == x.shape
+        return allocate_outputs(call) if same else None
+    if integer:
+        return None
+    power = dense_bytes(exponent)
+    if x.dtype in HALVES:
+        size = x.dtype.itemsize
+        steps = (Temporary("base", size), Temporary("power", power), Free("base"))
+        return (*steps, *allocate_outputs(call), Free("power"))
+    return temporary("power", power, temporary("base", _BASE), allocate_outputs(call))
+
+
+def _mvlgamma(call: OpCall) -> AllocationPlan:
+    """Plans the sum of ``lgamma`` at p places of each element."""
+    x, count = call.args
+    size = x.dtype.itemsize
+    loop = reduction((x.numel(), count), (count, 1), size, [size], (1,), False)
+    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    return (
+        *(Temporary("places", count * size), Temporary("terms", dense_bytes(x) * count)),
+        Free("places"),
+        *allocate_outputs(call),
+        *blocks_plan(loop, kernel, call.profile),
+        Free("terms"),
+    )
+
+
+def _dist(call: OpCall) -> AllocationPlan:
+    """Plans the differences and their norm."""
+    x, other = call.args[:2]
+    dtype = torch.result_type(x, other)
+    count, size = prod(torch.broadcast_shapes(x.shape, other.shape)), dtype.itemsize
+    kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
+    loop = reduction((count,), (1,), size, [size], (0,), False)
+    norm = blocks_plan(loop, kernel, call.profile)
+    return temporary("differences", count * size, allocate_outputs(call), norm)
+
+
+def _count_nonzero(call: OpCall) -> AllocationPlan:
+    """Plans the sum of a mask, which is cast to integers first."""
+    x: torch.Tensor = call.args[0]
+    loop = loop_over(x, dims_or_all(x, argument(call, "dim")), False, [_COUNT], torch.int64)
+    steps = blocks_plan(loop, ReductionKernel(_COUNT), call.profile)
+    cast = temporary("cast", x.numel() * _COUNT, steps)
+    return temporary("nonzero", x.numel(), allocate_outputs(call), cast)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        "aten.ldexp.Tensor": _ldexp,
+        "aten.mvlgamma.default": _mvlgamma,
+        "aten.dist.default": _dist,
+        "aten.count_nonzero": _count_nonzero,
+    }
+)

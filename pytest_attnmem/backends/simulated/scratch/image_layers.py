@@ -1,0 +1,174 @@
+"""Rules for pooling, upsampling and padding (AveragePool2d.cu, UpSample*.cu and others of ATen).
+
+A kernel for images allocates its outputs, and reads its inputs from copies of one memory format.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import torch
+
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
+from .plan_steps import allocate_outputs, outputs_only, temporary
+from .tensor_bytes import dense_bytes, format_copy_bytes, suggested_format, wrap_dim
+
+#: The results, in a plan's order of steps: they are allocated, or written by way of a copy.
+_OUTPUTS: Final = "outputs"
+_RESULTS: Final = "contiguous results"
+_PLAIN: Final = torch.contiguous_format
+
+
+class _Steps(NamedTuple):
+    """What a kernel allocates, in order: names of inputs that it copies, and its outputs."""
+
+    order: tuple[str, ...]
+    like: str = ""  # the input whose memory format the copies have; contiguous ones if empty
+    batch: int = 4  # the rank of a batch of images; others are read contiguous
+    rank: int = 0  # the rank of an input from which on it is copied
+
+
+def _copying(kernel: _Steps) -> Rule:
+    def rule(call: OpCall) -> AllocationPlan | None:
+        if not all(output.numel() for output in call.outputs):
+            empty = not any(output.numel() for output in call.outputs) and not call.args[0].numel()
+            return allocate_outputs(call) if empty else None
+        memory_format = _PLAIN
+        if kernel.like and argument(call, kernel.like).dim() == kernel.batch:
+            memory_format = suggested_format(argument(call, kernel.like))
+        plan: AllocationPlan = ()
+        for name in reversed(kernel.order):
+            if name == _OUTPUTS:
+                plan = (*allocate_outputs(call), *plan)
+            elif name == _RESULTS:
+                plan = _contiguous_results(call, plan)
+            else:
+                tensor = argument(call, name)
+                read_as_is = tensor.dim() < kernel.rank
+                nbytes = 0 if read_as_is else format_copy_bytes(tensor, memory_format)
+                plan = temporary(f"contiguous {name}", nbytes, plan)
+        return plan
+
+    return rule
+
+
+def _contiguous_results(call: OpCall, inner: AllocationPlan) -> AllocationPlan:
+    for index, output in reversed(list(enumerate(call.outputs))):
+        nbytes = 0 if output.is_contiguous() else dense_bytes(output)
+        inner = temporary(f"contiguous result {index}", nbytes, inner)
+    return inner
+
+
+def _by_format(call: OpCall) -> AllocationPlan | None:
+    """Plans a backward that reads the gradient of an image in channels-last format as it is."""
+    if suggested_format(argument(call, "self")) is not _PLAIN:
+        return outputs_only(call)
+    return _copying(_Steps((_OUTPUTS, "grad_output")))(call)
+
+
+def _in_blocks(call: OpCall) -> AllocationPlan | None:
+    """Plans ``im2col`` and ``col2im``: the result begins with the size of the input.
+
+    It keeps that storage if the storage is large enough (Im2Col.cu, Col2Im.cu).
+    """
+    x: torch.Tensor = call.args[0]
+    made, wanted = dense_bytes(x), dense_bytes(call.outputs[0])
+    if not made or not wanted:
+        return None if made or wanted else allocate_outputs(call)
+    copy = format_copy_bytes(x, _PLAIN)
+    if wanted <= made:
+        return (Output(0, made), *temporary("contiguous input", copy))
+    copied = (Temporary("contiguous input", copy),) if copy else ()
+    freed = (Free("contiguous input"),) if copy else ()
+    return (Temporary("first result", made), *copied, Output(0), Free("first result"), *freed)
+
+
+def _shuffling(call: OpCall) -> AllocationPlan | None:
+    """Plans ``channel_shuffle``, which copies once, unless the result is a view."""
+    x, groups = call.args
+    trivial = 1 in (groups, *x.shape[2:]) or x.shape[1] == groups
+    return None if trivial or not x.numel() else outputs_only(call)
+
+
+def _unfold_backward(call: OpCall) -> AllocationPlan | None:
+    """Plans the places in the dimension, if the windows overlap (UnfoldBackward.cpp)."""
+    grad, sizes, dim, size, step = call.args
+    if not grad.numel():
+        return allocate_outputs(call)
+    covered = (grad.shape[wrap_dim(dim, len(sizes))] - 1) * step + size if sizes else 0
+    places = 0 if step >= size else covered * 8
+    return (*allocate_outputs(call), *temporary("places", places))
+
+
+_NEAREST_2D: Final = ("upsample_nearest2d", "_upsample_nearest_exact2d")
+_ANTIALIASED: Final = ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+_NEAREST: Final = tuple(
+    f"{kind}{rank}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for rank in (1, 3)
+)
+_CONTIGUOUS_RESULT: Final = (*_NEAREST, *_ANTIALIASED)
+_CONTIGUOUS_GRADIENT: Final = (
+    *(*_NEAREST, *_ANTIALIASED),
+    *("upsample_linear1d", "upsample_bicubic2d"),
+)
+#: Kernels that read any layout and write to the outputs.
+_ANY_LAYOUT: Final = (
+    *("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d"),
+    *("replication_pad1d", "replication_pad2d", "replication_pad3d", "reflection_pad3d_backward"),
+    *(f"replication_pad{rank}d_backward" for rank in (1, 2, 3)),
+    *("fractional_max_pool2d", "fractional_max_pool3d", "fractional_max_pool3d_backward"),
+    *("grid_sampler_2d", "grid_sampler_2d_backward"),
+    *("grid_sampler_3d", "grid_sampler_3d_backward"),
+    *("rot90", "pixel_shuffle", "pixel_unshuffle"),
+)
+
+
+def _table() -> dict[str, Rule]:
+    grad, outputs = "grad_output", _OUTPUTS
+    images: dict[str, _Steps] = {
+        **{f"reflection_pad{rank}d": _Steps((outputs, "self")) for rank in (1, 2, 3)},
+        **{f"reflection_pad{rank}d_backward": _Steps((outputs, grad)) for rank in (1, 2)},
+        "avg_pool2d": _Steps((outputs, "self"), like="self"),
+        "avg_pool2d_backward": _Steps((outputs, "self", grad), like="self"),
+        "_adaptive_avg_pool2d": _Steps(("self", outputs), like="self", rank=4),
+        "avg_pool3d": _Steps((outputs, "self")),
+        "avg_pool3d_backward": _Steps((outputs, grad)),
+        "_adaptive_avg_pool3d": _Steps(("self", outputs), rank=5),
+        "_adaptive_avg_pool3d_backward": _Steps((outputs, grad)),
+        "max_pool2d_with_indices": _Steps((outputs, "self"), like="self"),
+        "max_pool2d_with_indices_backward": _Steps((outputs, "self", grad, "indices"), like="self"),
+        "adaptive_max_pool2d": _Steps((outputs, _RESULTS, "self"), rank=4),
+        "adaptive_max_pool2d_backward": _Steps((outputs, grad, "indices", _RESULTS)),
+        "adaptive_max_pool3d": _Steps((outputs, "self"), rank=5),
+        "adaptive_max_pool3d_backward": _Steps((outputs, grad)),
+        "fractional_max_pool2d_backward": _Steps((grad, outputs)),
+        "max_unpool2d": _Steps(("self", "indices", outputs)),
+        "max_unpool3d": _Steps(("self", "indices", outputs)),
+        "max_pool3d_with_indices": _Steps((outputs, "self"), like="self", batch=5),
+        "max_pool3d_with_indices_backward": _Steps(
+            (outputs, grad, "indices"), like="self", batch=5
+        ),
+        **{f"{kind}_backward": _Steps((outputs, grad)) for kind in _CONTIGUOUS_GRADIENT},
+        **{f"{kind}": _Steps((outputs, _RESULTS, "self")) for kind in _CONTIGUOUS_RESULT},
+        **{f"{kind}": _Steps((outputs, "self"), like="self") for kind in _NEAREST_2D},
+        **{
+            f"{kind}_backward": _Steps((outputs, grad), like=grad)
+            for kind in (*_NEAREST_2D, "upsample_bilinear2d")
+        },
+        "upsample_trilinear3d_backward": _Steps((outputs, grad, _RESULTS)),
+    }
+    return {f"aten.{name}.default": _copying(kernel) for name, kernel in images.items()}
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        **_table(),
+        **{f"aten.{name}.default": outputs_only for name in _ANY_LAYOUT},
+        "aten._adaptive_avg_pool2d_backward.default": _by_format,
+        "aten.im2col.default": _in_blocks,
+        "aten.col2im.default": _in_blocks,
+        "aten.channel_shuffle.default": _shuffling,
+        "aten.unfold_backward.default": _unfold_backward,
+    }
+)

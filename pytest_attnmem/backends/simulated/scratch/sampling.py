@@ -1,0 +1,62 @@
+"""Rules for random samples (ATen's cuda/MultinomialKernel.cu, Distributions.cpp).
+
+``multinomial`` without replacement, or of one sample, reads its probabilities on the host first.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, OpCall, Rule
+from .cub import LOWEST_CAPABILITY, scan_storages
+from .plan_steps import allocate_outputs, temporary
+from .scan import SCANNED
+from .tensor_bytes import HALVES, dense_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+_FLOAT: Final = 4
+
+
+def _multinomial(call: OpCall) -> AllocationPlan | None:
+    """Plans samples with replacement: a copy of the probabilities, normalized, and its sums."""
+    x: torch.Tensor = call.args[0]
+    known = x.dtype in SCANNED and call.profile.compute_capability >= LOWEST_CAPABILITY
+    if call.args[1] == 1 or not argument(call, "replacement") or not known or not x.numel():
+        return None
+    nbytes = dense_bytes(x)
+    scans: AllocationPlan = ()
+    if x.dim() == 1 or x.shape[0] == 1:
+        storages = list(scan_storages(x.numel(), x.dtype.itemsize, whole=x.dtype not in HALVES))
+        if len(storages) > 1:
+            return None
+        scans = temporary("scan", storages[0])
+    copies = temporary("normalized", nbytes, temporary("sums", nbytes, scans))
+    if call.version < (2, 15):
+        copies = temporary("probabilities", nbytes, copies)
+    return (*allocate_outputs(call), *copies)
+
+
+def _bernoulli(call: OpCall) -> AllocationPlan:
+    """Plans probabilities in half precision, as floats."""
+    p: torch.Tensor = call.args[0]
+    floats = p.numel() * _FLOAT if p.dtype in HALVES else 0
+    return (*allocate_outputs(call), *temporary("probabilities", floats))
+
+
+def _normal_around(call: OpCall) -> AllocationPlan:
+    """Plans ``normal`` around a tensor, whose samples are made apart (``normal_out_impl``)."""
+    samples = temporary("samples", dense_bytes(call.args[0]))
+    return (*allocate_outputs(call), *samples)
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {
+        "aten.multinomial.default": _multinomial,
+        "aten.bernoulli.default": _bernoulli,
+        "aten.normal.Tensor_float": _normal_around,
+    }
+)

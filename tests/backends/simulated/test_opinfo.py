@@ -1,0 +1,31 @@
+"""Samples of PyTorch's own database of operators against their recordings on the null device."""
+
+import json
+from pathlib import Path
+
+import pytest
+from opinfo import OUTCOMES, outcomes
+from recordings import DATA, INSTALLED, read
+
+TOLD = DATA / INSTALLED / "opinfo-outcomes.json"
+EVERY = 20
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_of_operators_is_as_told():
+    names = [*read("opinfo")["peaks"]][::EVERY]
+    told = json.loads(TOLD.read_text("utf-8"))["operators"]
+    found = {}
+    for name, outcome in outcomes(set(names)).items():
+        kinds = found.setdefault(name.split()[0], dict.fromkeys(OUTCOMES, 0))
+        kinds[outcome.kind] += 1
+    assert {name: {k: n for k, n in kinds.items() if n} for name, kinds in found.items()} == {
+        name: told.get(name, {"answered": sum(found[name].values())}) for name in found
+    }
+
+
+def test_few_samples_are_refused_and_none_is_wrong_without_a_word():
+    counts = json.loads(TOLD.read_text("utf-8"))["counts"]
+    assert counts["crashed"] == 0
+    assert counts["refused"] < sum(counts.values()) // 14
+    assert Path(TOLD).stat().st_size < 100_000

@@ -1,0 +1,154 @@
+"""Record PyTorch's database of operators: ``python tests/null/record_opinfo.py``, CUDA build.
+
+The samples of ``tests/opinfo_samples.py`` run on the null device, with their inputs and cuBLAS's
+workspaces there before. A row of ``tests/data/cuda/<version>/opinfo.json`` has the peaks above
+that, ``[requested, allocated]`` of the forward pass, then of forward and backward together. A
+sample that reads values of the device has the row ``"reads"``; one that the null runtime cannot
+run, or that fails, has no row.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+TESTS = Path(__file__).parents[1]
+FILE = recordings.folder() / "opinfo.json"
+DEVICE = "A100-80GB"
+PARTS = 8
+CODE = "import record_opinfo, sys; record_opinfo.record(int(sys.argv[1]), sys.argv[2:])"
+
+
+def main():
+    """Runs the samples in processes of their own: some operators end the process."""
+    found, started = {}, set()
+    for part in range(PARTS):
+        while True:
+            rows, last = part_of(part, sorted(started))
+            found.update(rows)
+            if last is None:
+                break
+            started.add(last)
+            print("ended the process:", last, file=sys.stderr)
+    by_op = {}
+    for name, row in found.items():
+        op, dtype, number = name.split()
+        by_op.setdefault(op, {})[f"{dtype} {number}"] = row
+    head = {
+        "what": f"peaks in bytes of samples of torch's op_db on the null device {DEVICE}",
+        "torch": version("torch"),
+        "device": DEVICE,
+    }
+    lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(by_op[op])}" for op in sorted(by_op))
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    FILE.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
+    print(FILE, len(found))
+
+
+def part_of(part, without):
+    """Returns the rows of a part, and the sample in which the process ended, or None."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CODE, str(part), *without],
+        env={
+            **os.environ,
+            **environment(find_profile(DEVICE)),
+            "PYTHONPATH": os.pathsep.join(
+                [str(TESTS), str(TESTS.parent), str(Path(__file__).parent), *sys.path[1:]]
+            ),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    rows, last = {}, None
+    for line in done.stdout.splitlines():
+        said = json.loads(line)
+        if isinstance(said, str):
+            last = said or None
+        else:
+            rows.update(said)
+    return rows, last
+
+
+def record(part, without):
+    """Prints the name of each sample before it runs, then its row; an empty name at the end."""
+    import opinfo_samples
+    import torch
+
+    from pytest_attnmem.nulldevice import program
+
+    program.prepare()
+    warm()
+    for index, (name, op) in enumerate(opinfo_samples.operators().items()):
+        if index % PARTS != part:
+            continue
+        for sample in opinfo_samples.samples(name, op):
+            if sample.name in without:
+                continue
+            print(json.dumps(sample.name), flush=True)
+            try:
+                row = peaks(sample, opinfo_samples.backward)
+            except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError) as error:
+                print(sample.name, str(error).partition("\n")[0][:90], file=sys.stderr)
+                row = None
+            torch.cuda.empty_cache()
+            if row is not None:
+                print(json.dumps({sample.name: row}), flush=True)
+    print('""', flush=True)
+    os._exit(0)
+
+
+def warm():
+    """Makes the allocations that happen once in a process, on autograd's thread too."""
+    import torch
+
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        x = torch.empty(8, 8, dtype=dtype, device="cuda", requires_grad=True)
+        (x @ x).sum().backward()
+    torch.cuda.manual_seed(0)
+
+
+def peaks(sample, backward):
+    import torch
+
+    from pytest_attnmem.nulldevice import counts
+
+    input, args, kwargs = sample.on("cuda")
+    calls, reads = counts.unknown_calls(), counts.device_reads()
+    torch.cuda.reset_peak_memory_stats()
+    before = stats()
+    torch.manual_seed(0)
+    result = sample.op(input, *args, **kwargs)
+    row = above(before)
+    if backward(result):
+        row += above(before)
+    if counts.unknown_calls() != calls:
+        raise RuntimeError("unknown calls: " + str(counts.unknown_calls()))
+    return "reads" if counts.device_reads() != reads else row
+
+
+def stats():
+    import torch
+
+    found = torch.cuda.memory_stats()
+    return [found[f"{kind}_bytes.all.current"] for kind in ("requested", "allocated")]
+
+
+def above(before):
+    import torch
+
+    found = torch.cuda.memory_stats()
+    kinds = ("requested", "allocated")
+    return [found[f"{kind}_bytes.all.peak"] - was for kind, was in zip(kinds, before, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The samples of ``op_db`` on the simulated device, against their recordings."""
+
+import json
+import random
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+from opinfo_samples import Sample, backward, operators, samples
+from recordings import DATA, INSTALLED, read
+from replays import device
+
+from pytest_attnmem.errors import AttnMemError, CannotSimulate
+
+ON = "A100-80GB"
+#: What can become of a sample, in the order of the table.
+OUTCOMES = ("answered", "refused", "needs values", "wrong", "crashed")
+
+
+class Outcome(NamedTuple):
+    """What became of a sample: one of ``OUTCOMES``, and why it is not answered."""
+
+    kind: str
+    why: str = ""
+
+
+def outcomes(
+    names: Iterable[str] | None = None, each: Callable[[str], bool] = bool
+) -> dict[str, Outcome]:
+    """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
+    recorded, found = read("opinfo")["peaks"], {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, op in operators().items():
+            if name not in recorded or (names is not None and name not in names):
+                continue
+            for sample in samples(name, op):
+                row = recorded[name].get(sample.name.removeprefix(f"{name} "))
+                if row is not None and each(sample.name):
+                    found[sample.name] = outcome(sample, row)
+    return found
+
+
+def outcome(sample: Sample, recorded: Any) -> Outcome:
+    """Returns what becomes of a sample, whose row of ``opinfo.json`` is given."""
+    simulated = device(ON)
+    simulated.forget()
+    state = random.getstate()
+    try:
+        with simulated.world():
+            peaks, problem = _peaks(simulated, sample)
+    except CannotSimulate as error:
+        peaks, problem = [], str(error)
+    except AttnMemError as error:
+        return Outcome("refused", str(error))
+    except Exception as error:
+        return Outcome("crashed", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    finally:
+        random.setstate(state)
+    if recorded == "reads":
+        return Outcome("needs values", problem)
+    if problem:
+        values = "needs the values" in problem and "cannot run without data" not in problem
+        return Outcome("needs values" if values else "refused", problem)
+    if peaks == recorded:
+        return Outcome("answered")
+    return Outcome("wrong", f"{peaks}, recorded {recorded}")
+
+
+def _peaks(simulated: Any, sample: Sample) -> tuple[list[int], str]:
+    """Returns the peaks of the forward pass and of both, and why they are not to be trusted."""
+    gauge = simulated.gauge()
+    input, args, kwargs = sample.on("cuda")
+    gauge.start()
+    try:
+        torch.manual_seed(0)
+        result = sample.op(input, *args, **kwargs)
+        peaks = _so_far(simulated)
+        if backward(result):
+            peaks += _so_far(simulated)
+    finally:
+        problem = gauge.stop().problem
+    return peaks, problem or ""
+
+
+def _so_far(simulated: Any) -> list[int]:
+    interval = simulated._simulation.device.interval(None)
+    return [interval.requested.peak, interval.allocated.peak]
+
+
+def by_operator(found: dict[str, Outcome]) -> dict[str, Counter[str]]:
+    """Returns the counts of outcomes by operator."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, outcome in found.items():
+        counts[name.split()[0]][outcome.kind] += 1
+    return counts
+
+
+def told(found: dict[str, Outcome]) -> dict[str, Any]:
+    """Returns the counts of all outcomes, and those of operators not answered as a whole."""
+    total = Counter(outcome.kind for outcome in found.values())
+    return {
+        "counts": {kind: total[kind] for kind in OUTCOMES},
+        "operators": {
+            name: {kind: counts[kind] for kind in OUTCOMES if counts[kind]}
+            for name, counts in by_operator(found).items()
+            if set(counts) != {"answered"}
+        },
+        "why": dict(
+            Counter(
+                outcome.why for outcome in found.values() if outcome.kind == "refused"
+            ).most_common()
+        ),
+    }
+
+
+def main() -> None:
+    """Writes the outcomes on the installed version, for the page of accuracy and the tests."""
+    made = told(outcomes())
+    file = DATA / INSTALLED / "opinfo-outcomes.json"
+    lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    print(made["counts"])
+
+
+def _lines(table: dict[str, Any]) -> str:
+    rows = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table.items())
+    return "{\n" + ",\n".join(rows) + "\n }"
+
+
+if __name__ == "__main__":
+    main()

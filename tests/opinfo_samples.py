@@ -1,0 +1,131 @@
+"""Samples of PyTorch's own database of operators, the same on every build of one version.
+
+An operator of ``op_db`` makes its samples on the CPU from fixed seeds. A sample runs on a device
+with copies of its tensors: forward, and backward if a result requires a gradient.
+"""
+
+import random
+import sys
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+#: The most samples of an operator, spread evenly over all that it has, by dtype.
+COUNTS = {torch.float32: 6, torch.bfloat16: 2}
+#: Left out: convolutions, which cuDNN computes; recurrent layers are not in ``op_db``.
+CUDNN = ("conv", "cudnn", "miopen")
+#: Left out: no samples to run, more than a thousand, or samples that depend on the device.
+OTHER = (
+    *("empty_strided", "logspace.tensor_overload"),
+    "nn.functional.scaled_dot_product_attention",
+)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A tensor of a sample; the simulation takes tensors from outside without a gradient."""
+
+    tensor: torch.Tensor
+    requires_grad: bool
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an operator, with its tensors on the CPU."""
+
+    name: str  # "linalg.qr float32 0"
+    op: Callable[..., Any]
+    input: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def on(self, device: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """Returns the arguments with new tensors on the device."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, _Input):
+                return value.tensor.to(device).requires_grad_(value.requires_grad)
+            if value == "cpu" or (isinstance(value, torch.device) and value.type == "cpu"):
+                return device
+            return value
+
+        return tree_map(moved, (self.input, self.args, self.kwargs))
+
+
+def _database() -> list[Any]:
+    """Returns ``op_db``; its module imports ``expecttest``, which no sample needs."""
+    absent = ModuleType("expecttest")
+    absent.TestCase = unittest.TestCase  # type: ignore[attr-defined]
+    used = sys.modules.setdefault("expecttest", absent)
+    from torch.testing._internal import common_methods_invocations
+
+    if used is absent:
+        del sys.modules["expecttest"]
+    return list(common_methods_invocations.op_db)
+
+
+def operators() -> dict[str, Any]:
+    """Returns the operators by name, ``nn.functional.gelu`` or ``std_mean.unbiased``."""
+    found = {}
+    for op in _database():
+        name = f"{op.name}.{op.variant_test_name}".rstrip(".")
+        left_out = name in OTHER or name.startswith("jiterator_")
+        if not left_out and not any(word in name for word in CUDNN):
+            found[name] = op
+    return found
+
+
+def samples(name: str, op: Any) -> Iterator[Sample]:
+    """Yields the samples of an operator; those that the CPU cannot make are left out."""
+    offered = set(op.dtypes) or set(COUNTS)
+    wanted = {dtype: count for dtype, count in COUNTS.items() if dtype in offered}
+    if not wanted:
+        wanted = {min(offered, key=str): COUNTS[torch.float32]}
+    for dtype, count in wanted.items():
+        for number, made in enumerate(_spread(_made(op, dtype), count)):
+            text = f"{name} {str(dtype).removeprefix('torch.')} {number}"
+            input, args, kwargs = tree_map(
+                _apart, (made.input, tuple(made.args), dict(made.kwargs))
+            )
+            yield Sample(text, op.op, input, args, kwargs)
+
+
+def _apart(value: Any) -> Any:
+    return _Input(value.detach(), value.requires_grad) if isinstance(value, torch.Tensor) else value
+
+
+def _made(op: Any, dtype: torch.dtype) -> list[Any]:
+    for seed in (random.seed, np.random.seed, torch.manual_seed):
+        seed(0)
+    differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    with warnings.catch_warnings(), patch("torch.cuda.is_available", lambda: False):
+        warnings.simplefilter("ignore")  # and with a device, some operators have more samples
+        try:
+            return list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))
+        except RuntimeError:
+            return []
+
+
+def _spread(given: list[Any], count: int) -> list[Any]:
+    step = max(len(given) / count, 1)
+    return [given[int(index * step)] for index in range(min(count, len(given)))]
+
+
+def backward(result: Any) -> bool:
+    """Runs the backward of a result; returns False if nothing of it requires a gradient."""
+    outputs = [
+        leaf
+        for leaf in tree_leaves(result)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+    if outputs:
+        torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs])
+    return bool(outputs)
