@@ -41,6 +41,10 @@ class CannotSimulate(AttnMemError, RuntimeError):
     """A program that read the values of a tensor without data."""
 
 
+class MixedDevices(CannotSimulate):
+    """An operator that got tensors of two devices, which fails on a device too."""
+
+
 class CannotCompute(AttnMemError, RuntimeError):
     """An operator that the CPU cannot compute in the device's place."""
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ..api.conclusion import Ending
-from ..errors import AttnMemError, BudgetExceeded, CannotSimulate, UnknownValue, causes
+from ..errors import (
+    AttnMemError,
+    BudgetExceeded,
+    CannotSimulate,
+    MixedDevices,
+    UnknownValue,
+    causes,
+)
 from ..torch_releases import NO_RULES
 from .row_writer import STOPS, stopped
 
@@ -20,7 +27,8 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
     if refused and NO_RULES in str(error):
         return pytest.skip.Exception(str(error), _use_item_location=True)
     for cause in causes(error):
-        if isinstance(cause, (CannotSimulate, UnknownValue)):
+        unknown = isinstance(cause, (CannotSimulate, UnknownValue))
+        if unknown and not isinstance(cause, MixedDevices):
             return pytest.skip.Exception(str(cause), _use_item_location=True)
     return error
 

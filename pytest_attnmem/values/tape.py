@@ -56,8 +56,12 @@ class Call:
 class Tape:
     """Notes each operator, and runs the notes that a value depends on when the value is read."""
 
-    def __init__(self, storages: Storages, limit: int, most: int = MOST) -> None:
+    def __init__(
+        self, storages: Storages, limit: int, most: int = MOST, *, by_address: bool = False
+    ) -> None:
         self.replay = Replay(limit)
+        self._by_address = by_address
+        """True if a storage is known by its address, so that a missed free can be noticed."""
         self._storages = storages
         self._find = storages.find
         self._most = most
@@ -106,7 +110,7 @@ class Tape:
                 continue
             if slot not in made:
                 made.append(slot)
-                if not slot.buffer.unknown and slot.buffer.nbytes:
+                if self._by_address and not slot.buffer.unknown and slot.buffer.nbytes:
                     self._fault = f"{call.note.func} returned a storage that it does not take"
                 slot.buffer, slot.writer = Buffer(0), note
             ref = Ref(tensor, slot.buffer)

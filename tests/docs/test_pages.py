@@ -100,8 +100,8 @@ def test_the_signature_shown_is_the_markers():
 
 def test_every_option_is_listed():
     section = README.partition("## Options")[2].partition("## Baselines")[0]
-    listed = re.findall(r"^\| `(\w+)[^`]*` \| ", section, re.MULTILINE)
-    assert sorted(listed) == sorted(option.name for option in OPTIONS)
+    listed = re.findall(r"^\| `([\w-]+)[^`]*` \| ", section, re.MULTILINE)
+    assert sorted(f"--attnmem-{name}" for name in listed) == sorted(o.flag for o in OPTIONS)
 
 
 def test_every_command_is_listed():

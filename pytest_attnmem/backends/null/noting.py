@@ -30,7 +30,7 @@ class Noting:
 
     def __init__(self, limit: int, *, must_know: bool = True) -> None:
         self.storages = DeviceStorages()
-        self.tape = Tape(self.storages, limit)
+        self.tape = Tape(self.storages, limit, by_address=True)
         self.reads = Reads(self.tape, must_know)
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value

@@ -24,7 +24,6 @@ from torch.utils._mode_utils import no_dispatch
 
 from .fake_maker import FakeMaker
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
-from .imports_outside import without_compiler
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -105,9 +104,9 @@ class DirectOps:
             func, args = _aten.empty.memory_format, args[:1]
             kwargs = {name: value for name, value in kwargs.items() if name != "generator"}
         try:
-            with without_compiler(), in_kernel_invocation_manager(self._fake_mode):
+            with in_kernel_invocation_manager(self._fake_mode):
                 made = func(*args, **kwargs)
-        except NotImplementedError:
+        except (NotImplementedError, TypeError):  # the general path knows what to make of it
             return NotImplemented
         return self._wrapped(made, device)
 

@@ -31,7 +31,6 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
-from .imports_outside import without_compiler
 from .observer import DispatchedOp, Observer
 from .op_cache import Calls, OpCache
 from .op_facts import KnownOps, OpFacts
@@ -56,8 +55,7 @@ class SimulatedFakeMode(FakeTensorMode):
         replacements: Mapping[Any, Callable[..., Any]],
         calls: Calls,
     ) -> None:
-        with without_compiler():
-            super().__init__()
+        super().__init__()
         self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
         self.observer = observer
         self.running = False

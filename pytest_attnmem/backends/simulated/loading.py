@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .applied_patches import patched
+from .patched import patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,13 +16,11 @@ import torch
 from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
-from torch.utils._mode_utils import no_dispatch
 
 from . import loading
-from .applied_patches import patched
 from .fake_tensor import CUDA, SimulatedTensor
-from .imports_outside import imported_outside
 from .move_in_place import apply_in_place
+from .patched import patched
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -84,14 +82,7 @@ class Outside:
             if self.entered and not self._times_left:
                 self._patch()
 
-    @contextmanager
-    def _importing(self) -> Iterator[None]:
-        """Runs the body, an import of the compiler, in PyTorch as it is installed."""
-        with self.left(), torch._C.DisableTorchFunction(), no_dispatch():
-            yield
-
     def _patch(self) -> None:
-        self._patches.enter_context(imported_outside(self._importing))
         load = loading.outside_windows(self._function_mode)
         self._patches.enter_context(
             patched(

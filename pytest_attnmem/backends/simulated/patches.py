@@ -19,10 +19,9 @@ from torch.utils import _foreach_utils, _python_dispatch
 from torch.utils._mode_utils import no_dispatch
 
 from . import loading
-from .applied_patches import AppliedPatches, Patches
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
-from .imports_outside import imported_outside
+from .patched import Patches, patched
 
 if TYPE_CHECKING:
     from .autocast import Autocast
@@ -39,12 +38,9 @@ def patched_torch(
     torch_cuda: TorchCuda,
     composite_ops: CompositeOps,
     autocast: Autocast,
-    further: Callable[[], Patches],
+    further: Patches,
 ) -> Iterator[None]:
-    """Runs the body on the simulated device.
-
-    ``further`` returns more patches; those of the compiler once the program has imported it.
-    """
+    """Runs the body on the simulated device; ``further`` has more patches."""
     patches = {
         **torch_cuda.patches(),
         **dict.fromkeys(
@@ -53,28 +49,15 @@ def patched_torch(
         ),
         **_torch_patches(function_mode, autocast),
         **without_modes(fake_mode.torch_code),
-        **further(),
+        **further,
     }
-    applied = AppliedPatches()
-
-    @contextmanager
-    def outside() -> Iterator[None]:
-        with applied.paused(), torch._C.DisableTorchFunction(), no_dispatch():
-            yield
-            added = further()
-        applied.apply(added)
-
     with ExitStack() as stack:
-        stack.callback(applied.undo)
-        applied.apply(patches)
-        stack.enter_context(imported_outside(outside))
+        stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
         stack.callback(autocast.restore)
         autocast.follow()
         stack.enter_context(fake_mode)
-        flags = AppliedPatches()  # undone before the mode, which sets the flag too
-        stack.callback(flags.undo)
-        flags.apply({(_python_dispatch, "_is_in_torch_dispatch_mode"): False})
+        stack.enter_context(patched({(_python_dispatch, "_is_in_torch_dispatch_mode"): False}))
         stack.enter_context(function_mode)
         fake_mode.running = True
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate, StartAgain, UnknownValue
+from ...errors import CannotSimulate, MixedDevices, StartAgain, UnknownValue
 from ...measurement.held import Held
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
@@ -105,7 +105,7 @@ class Simulation:
                 self._torch_cuda,
                 self._composite_ops,
                 self._autocast,
-                self._patches,
+                self._patches(),
             ),
         ):
             self.placement.enter()
@@ -270,7 +270,7 @@ class Simulation:
         """
         if self._depth and self.placement.may_start_again:
             self.placement.start_again(f"a tensor made without a device met one of the CPU{at()}")
-        return CannotSimulate(
+        return MixedDevices(
             "Expected all tensors to be on the same device, but found at least two devices,"
             f" {DEVICE} and cpu! ({func}{at()})"
         )

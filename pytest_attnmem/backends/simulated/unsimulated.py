@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
 import torch
+from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
 from ..cpu_threads import ThreadWatch
 
-#: The module that runs compiled functions; PyTorch imports it when something needs the compiler.
-_COMPILED_CALLS = "torch._dynamo.eval_frame"
 _OWN_THREAD = "only the test's own thread is simulated"
 
 
@@ -55,13 +53,6 @@ class Unsimulated:
             self._thread_started = True
             original(thread)
 
-        patches: dict[tuple[Any, str], Any] = {
-            (torch, "compile"): compile,
-            (threading.Thread, "start"): start,
-        }
-        eval_frame = sys.modules.get(_COMPILED_CALLS)
-        if eval_frame is None:  # no function is compiled yet
-            return patches
         decide = eval_frame._callback_from_stance
 
         def eager(callback: Any) -> Any:
@@ -69,4 +60,8 @@ class Unsimulated:
                 self._compiled = True
             return None
 
-        return {**patches, (eval_frame, "_callback_from_stance"): eager}
+        return {
+            (torch, "compile"): compile,
+            (threading.Thread, "start"): start,
+            (eval_frame, "_callback_from_stance"): eager,
+        }
