@@ -34,6 +34,16 @@ _SORT_TILES: Final = MappingProxyType(
     }
 )
 
+#: Elements of a tile of a sum of int32 (tuning_reduce.cuh).
+_SUM_THREADS: Final = 256
+_SUM_TILE: Final = 16 * _SUM_THREADS
+_SUM_WAVES: Final = 5
+
+#: Elements that a block selects from, by compute capability.
+_SELECT_TILES: Final = MappingProxyType(
+    {(7, 5): 640, (8, 0): 2304, (8, 6): 640, (8, 9): 640, (9, 0): 4224, (10, 0): 3520}
+)
+
 
 def _storage(*arrays: int) -> int:
     return sum(_rounded(nbytes) for nbytes in arrays) + _ALIGNMENT - 1
@@ -103,3 +113,27 @@ def unique_storage(count: int, profile: DeviceProfile) -> int:
     capability = profile.compute_capability
     tile = 4928 if capability >= (9, 0) else 1344 if capability == (8, 0) else 320
     return _storage((_PADDING - (-count // tile)) * 16 + _ALIGNMENT - 1)
+
+
+def sum_storage(count: int, profile: DeviceProfile) -> int:
+    """Returns the storage bytes of a sum of int32 numbers, made from elements of a real dtype.
+
+    From the second tile on, each block that the device can hold at once writes a number for each
+    of five waves (dispatch_reduce.cuh). A kernel has 256 threads, and few enough registers that
+    only the number of threads limits how many blocks a multiprocessor holds.
+    """
+    if count <= _SUM_TILE:
+        return 1
+    blocks = profile.architecture.threads_per_multiprocessor // _SUM_THREADS
+    return _storage(profile.multiprocessors * blocks * _SUM_WAVES * 4)
+
+
+def select_storage(count: int, profile: DeviceProfile) -> int | None:
+    """Returns the storage bytes of a selection of int64 places by flags (tuning_select_if.cuh).
+
+    Returns None for a compute capability whose tile is not known.
+    """
+    tile = _SELECT_TILES.get(profile.compute_capability)
+    if tile is None:
+        return None
+    return _storage((_PADDING - (-count // tile)) * 8 + _ALIGNMENT - 1)

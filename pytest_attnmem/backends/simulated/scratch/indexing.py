@@ -11,6 +11,7 @@ import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
 from .cub import radix_sort_storage
+from .nonzero import PLACES, places_of_mask
 from .plan_steps import allocate_outputs, temporary
 from .reduction_ops import extrema_of_all
 from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap
@@ -60,8 +61,26 @@ def _copies(indices: Sequence[IndexTensor]) -> list[int]:
 def _get(call: OpCall) -> AllocationPlan | None:
     indices = _index_tensors(call.args[1])
     if indices is None:
-        return None
+        return _get_by_mask(call)
     return _with_copies(indices, allocate_outputs(call))
+
+
+def _get_by_mask(call: OpCall) -> AllocationPlan | None:
+    found = _only_mask(call)
+    if found is None:
+        return None
+    mask, dim = found
+    places = places_of_mask(mask, call.outputs[0].shape[dim], call.profile)
+    return None if places is None else (*places, *allocate_outputs(call), Free(PLACES))
+
+
+def _only_mask(call: OpCall) -> tuple[Any, int] | None:
+    """Returns the mask that is the only index, and the dimension that it starts at."""
+    given = [(index, dim) for dim, index in enumerate(call.args[1]) if index is not None]
+    if len(given) != 1 or given[0][0].dtype not in (torch.bool, torch.uint8):
+        return None
+    mask, dim = given[0]
+    return (mask, dim) if mask.dim() and mask.device == call.args[0].device else None
 
 
 def _with_copies(indices: Sequence[IndexTensor], inner: AllocationPlan) -> AllocationPlan:
@@ -79,17 +98,45 @@ def _put(call: OpCall) -> AllocationPlan | None:
     accumulate = bool(call.args[3]) if len(call.args) > 3 else False
     accumulate = bool(call.kwargs.get("accumulate", accumulate))
     if indices is None:
-        return None
+        return _put_by_mask(call, accumulate)
     if accumulate or call.deterministic:
-        added = _sorted_put(call, indices)
+        added = _sorted_put(call, indices, call.args[1])
         return None if added is None else (*allocate_outputs(call), *added)
     held = [step for step in _with_copies(indices, ()) if isinstance(step, Temporary)]
     return (*allocate_outputs(call), *held, *(Free(step.name) for step in held))
 
 
-def _sorted_put(call: OpCall, places: Sequence[IndexTensor]) -> AllocationPlan | None:
-    """Plans ``index_put_with_sort_kernel``."""
-    target, indices, values = call.args[:3]
+def _put_by_mask(call: OpCall, accumulate: bool) -> AllocationPlan | None:
+    """Plans a write by a mask; a number of the host is filled in instead.
+
+    The values tell how many elements the mask has; None if they are expanded.
+    """
+    found, (target, _, values) = _only_mask(call), call.args[:3]
+    if found is None:
+        return None
+    mask, dim = found
+    if values.device != mask.device:
+        return None if accumulate or values.numel() != 1 else allocate_outputs(call)
+    behind = target.dim() - dim - mask.dim()
+    count = values.shape[-behind - 1] if values.dim() > behind else 1
+    places = None if count == 1 else places_of_mask(mask, count, call.profile)
+    if places is None:
+        return None
+    inner: AllocationPlan | None = (*places, Free(PLACES))
+    if accumulate or call.deterministic:
+        rows = [IndexTensor((count,), (1,), False)] * mask.dim()
+        inner = _sorted_put(call, rows, [None] * dim + [mask] * mask.dim(), places)
+    return None if inner is None else (*allocate_outputs(call), *inner)
+
+
+def _sorted_put(
+    call: OpCall,
+    places: Sequence[IndexTensor],
+    indices: Sequence[Any],
+    expanded: AllocationPlan = (),
+) -> AllocationPlan | None:
+    """Plans ``index_put_with_sort_kernel``; ``expanded`` makes the indices from a mask."""
+    target, _, values = call.args[:3]
     apart = _are_apart(indices)
     if any(place.cast for place in places) or not values.numel():
         return None
@@ -115,7 +162,9 @@ def _sorted_put(call: OpCall, places: Sequence[IndexTensor]) -> AllocationPlan |
     every = count * _INDEX
     sort = temporary("indices", every, temporary("sort", storage, ()))
     steps: list[Step] = [
+        *expanded,
         *_linear_index(call, places),
+        Free(PLACES),
         *(source for source in sources if source.nbytes),
         Temporary("sorted indices", every),
         Temporary("original indices", every),

@@ -6,6 +6,7 @@ storage of the first output, ``t1:512`` scratch, ``-t1`` its free, and ``kept1:5
 alive when the operator has ended.
 """
 
+import math
 import re
 
 import torch
@@ -57,6 +58,28 @@ def arguments(row, device):
     kwargs = {name: built(value, make) for name, value in row.get("kwargs", {}).items()}
     if "device" in kwargs:
         kwargs["device"] = device
+    return [built(value, make) for value in row["args"]], kwargs
+
+
+def filled_arguments(row, device):
+    """Returns the arguments of a call, with data, on the device.
+
+    With ``"period": 3``, tensors of int32 and int64 count 0, 1, 2, 0, ..., and each third element
+    of others is 1, the rest 0.
+    """
+
+    def make(dtype, shape, strides, offset):
+        assert not offset
+        extent = (
+            0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        )
+        whole = torch.zeros(extent, dtype=dtype)
+        places = torch.arange(math.prod(shape)) % row["period"]
+        data = places if dtype in (torch.int32, torch.int64) else places == 0
+        torch.as_strided(whole, shape, strides).copy_(data.view(shape))
+        return torch.as_strided(whole.to(device), shape, strides)
+
+    kwargs = {name: built(value, make) for name, value in row.get("kwargs", {}).items()}
     return [built(value, make) for value in row["args"]], kwargs
 
 

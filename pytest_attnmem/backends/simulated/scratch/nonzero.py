@@ -1,0 +1,88 @@
+"""Rules for the places of elements that are not zero (aten/src/ATen/native/cuda/Nonzero.cu)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from ....profiles import DeviceProfile
+from ..op_plan import AllocationPlan, OpCall, Output, Rule, Temporary
+from .cub import select_storage, sum_storage
+from .plan_steps import allocate_outputs, temporary
+
+_INDEX: Final = 8
+_COUNT: Final = 4
+_LARGEST: Final = 2**31 - 1
+PLACES: Final = "places"
+
+
+def places_of(
+    tensor: Any, shape: Sequence[int], made: AllocationPlan, profile: DeviceProfile
+) -> AllocationPlan | None:
+    """Plans a count of the elements, the steps ``made`` for the result, and a selection.
+
+    Returns None for more elements than one kernel takes, or for an unknown device.
+
+    Args:
+        tensor: the elements.
+        shape: the shape that the tensor is expanded to.
+        made: the steps that allocate the result.
+        profile: the device.
+    """
+    count = prod(shape)
+    storage = select_storage(count, profile)
+    if count > _LARGEST or storage is None:
+        return None
+    read_in_place = tensor.numel() == count and tensor.is_contiguous()
+    return temporary(
+        "contiguous elements",
+        0 if read_in_place else count * tensor.dtype.itemsize,
+        temporary(
+            "count",
+            _COUNT,
+            temporary("sum", sum_storage(count, profile)),
+            made,
+            temporary("selection", storage) if shape else (),
+        ),
+    )
+
+
+def places_of_mask(mask: Any, count: int, profile: DeviceProfile) -> AllocationPlan | None:
+    """Plans the temporary ``PLACES``, which stays alive: an int64 row for each of the mask's dims.
+
+    Args:
+        mask: a bool or uint8 tensor.
+        count: its elements that are true.
+        profile: the device.
+    """
+    return _places(mask, tuple(mask.shape), count, profile)
+
+
+def _places(
+    mask: Any, shape: tuple[int, ...], count: int, profile: DeviceProfile
+) -> AllocationPlan | None:
+    nbytes = count * len(shape) * _INDEX
+    made = (Temporary(PLACES, nbytes),) if nbytes else ()
+    return places_of(mask, shape, made, profile)
+
+
+def _nonzero(call: OpCall) -> AllocationPlan | None:
+    x: torch.Tensor = call.args[0]
+    return places_of(x, tuple(x.shape), (Output(0),), call.profile)
+
+
+def _masked_select(call: OpCall) -> AllocationPlan | None:
+    """Plans the places of the expanded mask, by which the elements are indexed."""
+    x, mask = call.args[:2]
+    shape = tuple(torch.broadcast_shapes(x.shape, mask.shape)) or (1,)
+    found = _places(mask, shape, call.outputs[0].numel(), call.profile)
+    return None if found is None else (*found, *allocate_outputs(call))
+
+
+RULES: Final = MappingProxyType[str, Rule](
+    {"aten.nonzero.default": _nonzero, "aten.masked_select.default": _masked_select}
+)
