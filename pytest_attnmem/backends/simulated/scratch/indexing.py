@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
 from .cub import radix_sort_storage
 from .nonzero import PLACES, places_of_mask
@@ -182,30 +183,29 @@ def _are_apart(indices: Sequence[Any]) -> bool:
 
 
 def _linear_index(call: OpCall, indices: Sequence[IndexTensor]) -> AllocationPlan:
-    """Plans the checks of each index, and its product with its stride, added to the first."""
+    """Plans the checks of each index, and its product with its stride, added to the first.
+
+    Autograd asks for no checks, by ``unsafe``.
+    """
     plan: AllocationPlan = ()
     for number, index in enumerate(indices):
-        extrema = extrema_of_all(index.shape, index.strides, torch.int64, call.profile)
-        check = temporary(
-            "largest index",
-            _SCALAR,
-            (
-                Temporary("smallest index", _SCALAR),
-                *extrema,
-                *temporary("too large", 1),
-                *temporary("too small", 1),
-            ),
-        )
+        check = () if argument(call, "unsafe") else _range_check(index, call)
         name = f"index {number} by stride" if number else "linear index"
         plan += (
             *check,
-            Free("smallest index"),
             Temporary("wrapped index", index.nbytes),
             Temporary(name, index.nbytes),
             Free("wrapped index"),
             *((Free(name),) if number else ()),
         )
     return plan
+
+
+def _range_check(index: IndexTensor, call: OpCall) -> AllocationPlan:
+    extrema = extrema_of_all(index.shape, index.strides, torch.int64, call.profile)
+    smallest = (Temporary("smallest index", _SCALAR), *extrema)
+    compared = (*temporary("too large", 1), *temporary("too small", 1))
+    return (*temporary("largest index", _SCALAR, smallest, compared), Free("smallest index"))
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -47,6 +47,8 @@ def by_masks():
     for op in ("index_put_", "index_put", "_index_put_impl_"):
         for added in (False, True):
             yield call(f"{op}.default", y, [x(1000, dtype="bool")], x(334, 64), added)
+    for index in (x(1000, dtype="bool"), x(334, dtype="int64")):  # as autograd calls it
+        yield call("_index_put_impl_.default", y, [index], x(334, 64), True, True)
     for target, indices, values in (
         (y, [x(1000, 64, dtype="bool")], x(21334)),
         (y, [None, x(64, dtype="bool")], x(1000, 22)),
