@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import BackendUnavailable
 from ..measurement.installed_torch import require_rules
@@ -63,32 +62,22 @@ def _in_module(module: str, **options: object) -> Opener:
     return opener
 
 
-@dataclass(frozen=True, slots=True)
-class _Simulations:
-    """Opens simulated devices, which share the operator calls that they computed.
+def _simulated(profiles: Sequence[DeviceProfile], without_rules: bool) -> Opener:
+    opener = _in_module(".simulated", profiles=profiles)
 
-    A call's outputs and its allocations depend on nothing but the call, its sizes and the device,
-    so that it makes no difference to a simulation which others ran before it.
-    """
-
-    calls: dict[Any, Any] = field(default_factory=dict)
-    profiles: Sequence[DeviceProfile] = ()
-    without_rules: bool = False
-
-    def __call__(self, argument: str) -> BackendProtocol:
+    def ruled(argument: str) -> BackendProtocol:
         # Before the import: another torch may lack the private APIs that the simulation imports.
-        if not self.without_rules:
+        if not without_rules:
             instead = "'cpu', 'cuda' and 'null' measure on every torch"
             require_rules("backend 'simulated' cannot measure", instead)
-        opener = _in_module(".simulated", profiles=self.profiles, calls=self.calls)
         return opener(argument)
 
+    return ruled
 
-_SIMULATIONS = _Simulations()
 
 BACKENDS: Mapping[str, Opener] = MappingProxyType(
     {built_in.name: _in_module(f".{built_in.name}") for built_in in BUILT_IN}
-    | {"simulated": _SIMULATIONS}
+    | {"simulated": _simulated((), without_rules=False)}
 )
 
 
@@ -100,7 +89,7 @@ def with_profiles(
     On a torch whose rules are unknown it refuses to open; ``without_rules``, it opens and runs
     programs, and measures nothing.
     """
-    return {"simulated": _Simulations(_SIMULATIONS.calls, profiles, without_rules)}
+    return {"simulated": _simulated(profiles, without_rules)}
 
 
 def starts_again(backend: BackendProtocol) -> str:

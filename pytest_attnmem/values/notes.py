@@ -103,13 +103,19 @@ class Shape:
 class HostTensor:
     """A tensor of the host, as it was when an operator read it."""
 
-    __slots__ = ("__weakref__", "shape", "tensor", "version")
+    __slots__ = ("_origin", "_version", "shape", "tensor")
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
+        # A tensor of its own: the move of a module gives the program's tensor another storage.
+        self.tensor = tensor.detach()
         self.shape = tensor.shape
-        self.version = tensor._version
-        """The version of the contents; later contents are not the ones that were read."""
+        self._origin = tensor
+        self._version = tensor._version
+
+    @property
+    def has_changed(self) -> bool:
+        """Returns True if the program has written to the contents since."""
+        return self._origin.is_cpu and self._origin._version != self._version
 
 
 class Random(NamedTuple):

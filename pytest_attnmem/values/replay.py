@@ -97,7 +97,7 @@ def _filled(arg: Any) -> Any:
     if type(arg) is Shape:
         return torch.empty_strided(arg.shape, arg.stride, dtype=arg.dtype)
     if type(arg) is HostTensor:
-        if arg.tensor._version != arg.version:
+        if arg.has_changed:
             raise UnknownValue("a tensor of the host has changed since the device read it")
         return arg.tensor
     if type(arg) in (tuple, list):

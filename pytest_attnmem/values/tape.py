@@ -251,4 +251,4 @@ def _make_unknown(slot: Slot, reason: str) -> None:
 def _host_tensor(tensor: torch.Tensor) -> HostTensor:
     if tensor.nbytes <= _COPIED or not tensor.untyped_storage().resizable():  # numpy's memory
         tensor = tensor.detach().clone()
-    return HostTensor(tensor)  # not detached: below autograd, that has a version of its own
+    return HostTensor(tensor)

@@ -43,6 +43,9 @@ def from_the_host(device):
     layer = nn.Linear(2, 2, device=device)
     layer.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     yield layer(torch.ones(1, 2, device=device)).detach()
+    torch.manual_seed(1)
+    large = nn.Linear(300, 300).to(device)  # so large that the host's weights are not copied
+    yield large.weight.detach().double().sum().item(), large.weight[7, :5].tolist()
     layer.weight.data = layer.weight.data * 3; yield layer.weight.detach()
     if device == "cuda": yield torch.ones(3).pin_memory().to(device, non_blocking=True)
     else: yield torch.ones(3)
@@ -68,7 +71,7 @@ def listed(value):
 different = []
 for program in (sizes, from_the_host, trained):
     for number, (host, device) in enumerate(zip(*both(program), strict=True)):
-            if listed(host) != listed(device):
+        if listed(host) != listed(device):
             different.append([program.__name__, number, listed(host), listed(device)])
 torch.manual_seed(5); first = torch.rand(3, device="cuda").tolist()
 torch.manual_seed(5); again = torch.rand(3, device="cuda").tolist()
@@ -78,10 +81,19 @@ optimizer = torch.optim.SGD([w], lr=1.0)
 scaler.scale(w.sum()).backward()
 scaler.step(optimizer)
 scaler.update()
+import threading
+found = []
+read = lambda: found.append(torch.ones(3, device="cuda").sum().item())
+thread = threading.Thread(target=read)
+thread.start()
+thread.join()
+with torch.inference_mode():
+    found.append((torch.ones(3, device="cuda").max() == 1).item())
 unknown = noting().reads.unknown
-answer(different, first == again, w.tolist(), scaler.get_scale(), unknown, counts.device_reads())
+zeros = counts.device_reads()
+answer(found, different, first == again, w.tolist(), scaler.get_scale(), unknown, zeros)
 """
-    assert under(NOTED + script) == ([], True, [0, 0], 4.0, [], 0)
+    assert under(NOTED + script) == ([3, True], [], True, [0, 0], 4.0, [], 0)
 
 
 def test_what_nobody_knows_is_an_error_and_never_zero(under):

@@ -8,7 +8,8 @@ passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ class Noting:
         self.reads = Reads(self.tape, must_know)
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value
+        self._composites: dict[int, bool] = {}
         key = torch._C._dispatch_key_parse(_KEY)
         self._keys = torch._C.DispatchKeySet(key)
         self._guard = torch._C._IncludeDispatchKeyGuard(key)
@@ -49,6 +51,22 @@ class Noting:
         self._library.fallback(self._dispatched, _KEY, with_keyset=True)
         exclude(self._keys)
         self._guard.__enter__()
+        threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
+
+    def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
+        """Returns ``Thread.start`` for threads whose operators are noted too."""
+
+        def start(thread: threading.Thread) -> None:
+            run = thread.run
+
+            def noted() -> None:
+                with torch._C._IncludeDispatchKeyGuard(torch._C._dispatch_key_parse(_KEY)):
+                    run()
+
+            thread.run = noted  # type: ignore[method-assign]
+            original(thread)
+
+        return start
 
     def find_foreign_launches(self) -> None:
         """Forgets all values if a kernel ran that is unknown and wrote nobody knows where."""
@@ -64,7 +82,7 @@ class Noting:
         self._noted_launches = self._launches.value
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
-        if func.namespace != "aten":  # its operators come here by themselves
+        if self._is_made_of_others(func):
             return func.redispatch(keys - self._keys, *args, **kwargs)
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             if not _is_on_device(args, kwargs):
@@ -81,6 +99,19 @@ class Noting:
             self.tape.end(call, out)
             self._noted_launches = self._launches.value
             return out
+
+    def _is_made_of_others(self, func: Any) -> bool:
+        """Returns True if the operators that it calls come here by themselves.
+
+        A composite comes here in inference mode; elsewhere autograd takes it apart before.
+        """
+        found = self._composites.get(id(func))
+        if found is None:
+            name = func._schema.name
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            composite = has(func.name(), "CompositeImplicitAutograd")
+            found = self._composites[id(func)] = composite or not name.startswith("aten::")
+        return found
 
     def _lift(self, tensor: torch.Tensor) -> None:
         """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -27,30 +27,18 @@ __all__ = ["Simulated", "open_backend", "program_only"]
 
 
 class Simulated:
-    """A simulated CUDA device.
-
-    ``calls`` has the operator calls that earlier simulations computed, by what they depend on
-    besides the call: the device, the version of PyTorch, and the planner.
-    """
+    """A simulated CUDA device."""
 
     device: str = DEVICE
     computes = True
     larger_is_free = True
 
-    def __init__(
-        self,
-        profile: DeviceProfile,
-        planner: Planner | None = None,
-        calls: dict[Any, Any] | None = None,
-    ) -> None:
+    def __init__(self, profile: DeviceProfile, planner: Planner | None = None) -> None:
         from .simulation import Simulation
 
         self.profile = profile
         self.name = f"simulated:{profile.name}"
-        planner = planner or plan
-        depends_on = profile, torch.__version__, planner
-        known = {} if calls is None else calls.setdefault(depends_on, {})
-        self._simulation = Simulation(profile, settings_from(os.environ), planner, known)
+        self._simulation = Simulation(profile, settings_from(os.environ), planner or plan)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -154,15 +142,10 @@ class _Tracing:
         return interval
 
 
-def open_backend(
-    argument: str,
-    profiles: Iterable[DeviceProfile] = (),
-    calls: dict[Any, Any] | None = None,
-) -> Simulated:
+def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
     """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.
 
-    It shares the ``calls`` that other simulations computed. It measures nothing on a torch whose
-    rules are unknown.
+    It measures nothing on a torch whose rules are unknown.
 
     Raises:
         BackendUnavailable: there is no such profile, or this torch lacks the private APIs.
@@ -173,7 +156,7 @@ def open_backend(
             from .without_rules import WithoutRules
 
             return WithoutRules(profile, missing)
-        return Simulated(profile, calls=calls)
+        return Simulated(profile)
     except (ImportError, AttributeError) as error:
         raise BackendUnavailable(
             f"backend 'simulated' does not run on torch {torch.__version__}: {error}"

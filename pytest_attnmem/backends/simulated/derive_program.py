@@ -42,7 +42,7 @@ def program(
         BackendUnavailable: there is no such profile.
     """
     device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
-    simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only, {})
+    simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
 
     def run(sizes: Mapping[str, int]) -> Run:

@@ -32,7 +32,7 @@ from .fake_tensor import (
     seen_by_cpp,
 )
 from .observer import DispatchedOp, Observer
-from .op_cache import Calls, OpCache
+from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .op_kinds import is_for_host
 from .values import Values
@@ -53,7 +53,6 @@ class SimulatedFakeMode(FakeTensorMode):
         self,
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
-        calls: Calls,
     ) -> None:
         super().__init__()
         self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
@@ -75,7 +74,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
-        self._op_cache = OpCache(maker, calls)
+        self._op_cache = OpCache(maker)
         self.values = Values(maker.make)
         self._autograd_calls = AutogradCalls()
 

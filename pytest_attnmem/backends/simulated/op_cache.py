@@ -26,9 +26,6 @@ _PLAIN = frozenset(
 )
 
 
-#: Cached calls by key. Simulations of one device may share them.
-Calls = dict[Any, CachedOp]
-
 #: The most calls that are kept: a growth contract makes new ones at each size.
 _MOST: Final = 50_000
 
@@ -36,9 +33,9 @@ _MOST: Final = 50_000
 class OpCache:
     """The cached calls of one fake mode."""
 
-    def __init__(self, maker: FakeMaker, calls: Calls) -> None:
+    def __init__(self, maker: FakeMaker) -> None:
         self._maker = maker
-        self._calls = calls
+        self._calls: dict[Any, CachedOp] = {}
 
     def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.

@@ -25,7 +25,6 @@ from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE
 from .function_mode import SimulatedFunctionMode
 from .observer import DispatchedOp
-from .op_cache import Calls
 from .op_plan import Planner
 from .outside import Outside
 from .patches import patched_torch
@@ -43,15 +42,13 @@ _SHOWN = 20
 class Simulation:
     """Runs programs on fakes and records the memory of their storages on a simulated device."""
 
-    def __init__(
-        self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner, calls: Calls
-    ) -> None:
+    def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
         version = minor_version(torch.__version__)
         self._workspaces = partial(workspaces, profile, version, os.environ)
         self.device = Device(profile, settings, version, self._workspaces())
         self._storages = StorageLifetimes(self.device, plan)
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
-        self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements(), calls)
+        self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
         self.values = self._fake_mode.values
         self._composite_ops.fake_mode = self._fake_mode
         self._converter = FakeConverter(

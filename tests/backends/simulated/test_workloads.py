@@ -44,12 +44,12 @@ def test_a_replay_reports_how_it_ended():
         raise LookupError("no such thing")
 
     def reads():
-        torch.ones(3, device="cuda").sum().item()
+        assert torch.ones(3, device="cuda").sum().item() == 3
 
     def is_too_large():
         torch.empty(1 << 40, device="cuda")
 
     problems = [replay(call, "A100-80GB").problem for call in (fails, reads, is_too_large)]
     assert problems[0] == "LookupError: no such thing"
-    assert problems[1].startswith("Tensor.item needs the values of a tensor")
+    assert problems[1] == ""
     assert problems[2].startswith("out of memory: needs 4.0 TiB more")
