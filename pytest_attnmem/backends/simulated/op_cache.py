@@ -21,8 +21,7 @@ _in_inference_mode = torch.is_inference_mode_enabled
 _is_deterministic = torch._C._get_deterministic_algorithms
 
 _PLAIN = frozenset(
-    {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout}
-    | {torch.memory_format}
+    {int, float, bool, str, type(None), torch.dtype, torch.layout} | {torch.memory_format}
 )
 
 
@@ -144,6 +143,8 @@ def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
             device = attributes["_fake_device"]
             where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
             parts.append((value.shape, value.stride(), dtype, value.storage_offset(), where))
+        elif kind is torch.device:  # the two devices of CUDA are equal, and mean other things
+            parts.append(0 if value is IMPLICIT_CUDA else 1 if value is CUDA else value.type)
         elif kind in _PLAIN:
             parts.append(kind)
             parts.append(value)

@@ -9,12 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from pytest_attnmem.backends.simulated.fake_tensor import CUDA, IMPLICIT_CUDA
 from pytest_attnmem.errors import CannotSimulate
 from pytest_attnmem.measurement.window_stack import window
 
 pytestmark = pytest.mark.usefixtures("kept_workspaces")
-
-CUDA = torch.device("cuda", 0)
 
 
 @pytest.fixture
@@ -309,3 +308,14 @@ def test_held_tensors_have_operator_and_line(run):
 def test_importing_the_backend_table_imports_no_torch():
     script = "import sys, pytest_attnmem.backends; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_cached_call_keeps_apart_a_named_device_and_none(backend):
+    def made(**named):
+        backend.forget()
+        with backend.world():
+            return torch.zeros(7, **named).__dict__["_fake_device"]
+
+    assert made() is IMPLICIT_CUDA
+    assert made(device="cuda") is CUDA
+    assert made() is IMPLICIT_CUDA
