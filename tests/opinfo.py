@@ -20,7 +20,7 @@ OUTCOMES = ("answered", "refused", "needs values", "wrong", "crashed")
 
 
 class Outcome(NamedTuple):
-    """What became of a sample: one of ``OUTCOMES``, and why it is not answered."""
+    """The outcome of a sample, one of ``OUTCOMES``, and the reason if it is not answered."""
 
     kind: str
     why: str = ""

@@ -26,7 +26,7 @@ class Dropout(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """How queries and keys give scores: what is added to their products, and what is hidden."""
+    """The options of attention scores: the bias added to the products, and the hidden keys."""
 
     scale: float
     bias: torch.Tensor | None = None

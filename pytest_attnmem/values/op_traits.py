@@ -38,7 +38,7 @@ _SILENT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 class OpTraits(NamedTuple):
-    """What an operator does with its arguments."""
+    """The way in which an operator uses its arguments."""
 
     changed: tuple[tuple[int, str], ...]
     """The position and the name of each argument that it changes."""

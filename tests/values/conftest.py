@@ -1,4 +1,4 @@
-"""What computes one operator with named arguments, as the tests of this folder call it."""
+"""The fixture that computes one operator with named arguments."""
 
 from collections.abc import Callable
 from typing import Any

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Placement:
-    """Whether the running program named a device, which its fake mode needs to know."""
+    """Records if the running program named a device; its fake mode needs to know."""
 
     def __init__(self, fake_mode: SimulatedFakeMode, note: Callable[[str], object]) -> None:
         self.outside: Outside | None = None

@@ -22,7 +22,7 @@ _PLAIN: Final = torch.contiguous_format
 
 
 class _Steps(NamedTuple):
-    """What a kernel allocates, in order: names of inputs that it copies, and its outputs."""
+    """The allocations of a kernel, in order: names of inputs that it copies, and its outputs."""
 
     order: tuple[str, ...]
     like: str = ""  # the input whose memory format the copies have; contiguous ones if empty
