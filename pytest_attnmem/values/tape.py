@@ -106,11 +106,15 @@ class Tape:
             slot = self._find(tensor) if _is_plain(tensor) else None
             if slot is None and call.traits.random and isinstance(tensor, torch.Tensor):
                 slot = self._seeds.output(tensor)
-            if slot is None or slot in known:
+            if slot is None or (slot in known and not self._grew(call, tensor, slot)):
                 continue
             if slot not in made:
                 made.append(slot)
-                if self._by_address and not slot.buffer.unknown and slot.buffer.nbytes:
+                if (
+                    self._by_address
+                    and not (slot.buffer.unknown or slot in known)
+                    and slot.buffer.nbytes
+                ):
                     self._fault = f"{call.note.func} returned a storage that it does not take"
                 slot.buffer, slot.writer = Buffer(0), note
             ref = Ref(tensor, slot.buffer)
@@ -124,9 +128,16 @@ class Tape:
             return
         note.outputs = tuple(outputs)
         if call.changed:
+            call.changed = [slot for slot in call.changed if slot not in made]
             self._overwrite(call)
         for buffer in call.read:
             buffer.read_by(note)
+
+    def _grew(self, call: Call, tensor: torch.Tensor, slot: Slot) -> bool:
+        """Returns True if an operator with ``out=`` enlarged the storage that it filled."""
+        if not call.traits.fills or slot not in call.changed:
+            return False
+        return Ref(tensor, slot.buffer).end > slot.buffer.nbytes
 
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""

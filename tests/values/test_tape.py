@@ -110,7 +110,16 @@ def overwritten(make):
     a.fill_(7)
     out = torch.empty(2, device=make.device)
     torch.add(a, first, out=out)
-    return {"copy": copy, "first": first, "a": a, "out": out, "zeros": torch.zeros_like(a)}
+    grown = torch.empty(0, device=make.device)
+    torch.arange(5.0, out=grown)
+    return {
+        "copy": copy,
+        "first": first,
+        "a": a,
+        "out": out,
+        "grown": grown,
+        "zeros": torch.zeros_like(a),
+    }
 
 
 def trained(make):
