@@ -55,8 +55,13 @@ class Reads:
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""
         answer = self._known(lambda: SIZES[func](self._tape.value, args, kwargs))
-        with answered(answer):
-            return func(*args, **kwargs)
+        before = self._zeros.value
+        with answered(answer) as left:
+            out = func(*args, **kwargs)
+        # It may read nothing, as when it fills by a mask; other bytes than these are a mistake.
+        if 0 < left[0] < len(answer) or self._zeros.value != before:
+            self._known(partial(_refuse, func))
+        return out
 
     def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._known(lambda: self._tape.value(args[0]), self._otherwise(args[0])).item()

@@ -15,13 +15,20 @@ from typing import Any, Final
 
 import torch
 
+from ...torch_releases import minor_version
+
 Value = Callable[[torch.Tensor], torch.Tensor]
 _aten = torch.ops.aten
+_SINCE_2_15 = minor_version(torch.__version__) >= (2, 15)
 _MASKS = (torch.bool, torch.uint8)
 
 
 def _ints(*numbers: int) -> bytes:
     return struct.pack(f"{len(numbers)}i", *numbers)
+
+
+def _count_of_rows(number: int) -> bytes:
+    return _longs(number) if _SINCE_2_15 else _ints(number)
 
 
 def _longs(*numbers: int) -> bytes:
@@ -56,18 +63,21 @@ def _unique_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
 
 
 def _unique_dim(value: Value, args: Any, kwargs: Any) -> bytes:
-    return _ints(torch.unique(value(args[0]), dim=args[1]).shape[args[1]])
+    return _count_of_rows(torch.unique(value(args[0]), dim=args[1]).shape[args[1]])
 
 
 def _unique_dim_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
-    return _ints(torch.unique_consecutive(value(args[0]), dim=args[1]).shape[args[1]])
+    return _count_of_rows(torch.unique_consecutive(value(args[0]), dim=args[1]).shape[args[1]])
 
 
 def _repeats(value: Value, args: Any, kwargs: Any) -> bytes:
     if kwargs.get("output_size") is not None:
         return b""
     repeats = value(args[0])
-    return _longs(int(repeats.sum())) + bytes([bool((repeats >= 0).all())])
+    total = _longs(int(repeats.sum()))
+    if _SINCE_2_15:
+        return total + _raw(repeats.min())
+    return total + bytes([bool((repeats >= 0).all())])
 
 
 def _range(value: Value, args: Any, kwargs: Any) -> bytes:
@@ -81,8 +91,12 @@ def _range_if_equal(value: Value, args: Any, kwargs: Any) -> bytes:
 
 
 def _is_positive(position: int) -> Callable[[Value, Any, Any], bytes]:
-    """Returns a function for operators that check a standard deviation."""
-    return lambda value, args, kwargs: bytes([bool((value(args[position]) >= 0).all())])
+    """Returns a function for operators that check a standard deviation, before 2.15."""
+
+    def answer(value: Value, args: Any, kwargs: Any) -> bytes:
+        return b"" if _SINCE_2_15 else 2 * bytes([bool((value(args[position]) >= 0).all())])
+
+    return answer
 
 
 SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyType(
