@@ -24,13 +24,17 @@ def kept_workspaces():
 
 @pytest.fixture(scope="session")
 def backends():
-    """Returns a function that opens the backend of a profile once, with workspaces kept or not."""
+    """Returns a function that opens the backend of a profile once, and empties its device.
+
+    There is one with workspaces kept and one with workspaces freed.
+    """
     opened = {}
 
     def backend(profile="A100-80GB"):
         key = (profile, are_kept(minor_version(torch.__version__)))
         if key not in opened:
             opened[key] = open_backend(f"simulated:{profile}")
+        opened[key].forget()
         return opened[key]
 
     return backend

@@ -15,13 +15,15 @@ EVERY = 20
 def test_a_sample_of_operators_is_as_told():
     names = [*read("opinfo")["peaks"]][::EVERY]
     told = json.loads(TOLD.read_text("utf-8"))["operators"]
-    found = {}
+    found, wrong = {}, {}
     for name, outcome in outcomes(set(names)).items():
         kinds = found.setdefault(name.split()[0], dict.fromkeys(OUTCOMES, 0))
         kinds[outcome.kind] += 1
+        if outcome.kind in ("wrong", "crashed"):
+            wrong[name] = outcome.why
     assert {name: {k: n for k, n in kinds.items() if n} for name, kinds in found.items()} == {
         name: told.get(name, {"answered": sum(found[name].values())}) for name in found
-    }
+    }, wrong
 
 
 def test_few_samples_are_refused_and_none_is_wrong_without_a_word():
