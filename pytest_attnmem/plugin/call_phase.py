@@ -21,7 +21,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
-from .endings import ending_of, reason_of, skipped_if_unknown
+from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
 from .measured_body import MeasuredBody
@@ -163,7 +163,8 @@ class CallPhase:
         )
         for place, (spec, primed) in enumerate(self._plan.budgets):
             measurement = measurements[place] if place < len(measurements) else None
-            if self._plan.default and isinstance(cause, pytest.skip.Exception):
+            skipped = isinstance(cause, pytest.skip.Exception) and not isinstance(cause, NotKnown)
+            if self._plan.default and skipped:
                 continue  # as a test that a mark skips
             shape = self._shape(spec, measurement)
             part = Part(

@@ -17,6 +17,13 @@ from ..torch_releases import NO_RULES
 from .row_writer import STOPS, stopped
 
 
+class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
+    """The skip of a test that asked for what nobody can know here; the test keeps its rows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, _use_item_location=True)
+
+
 def skipped_if_unknown(error: BaseException) -> BaseException:
     """Returns the skip of a body that asked for what nobody can know here, or ``error``.
 
@@ -25,11 +32,11 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
     """
     refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
     if refused and NO_RULES in str(error):
-        return pytest.skip.Exception(str(error), _use_item_location=True)
+        return NotKnown(str(error))
     for cause in causes(error):
         unknown = isinstance(cause, (CannotSimulate, UnknownValue))
         if unknown and not isinstance(cause, MixedDevices):
-            return pytest.skip.Exception(str(cause), _use_item_location=True)
+            return NotKnown(str(cause))
     return error
 
 
@@ -42,10 +49,12 @@ def ending_of(cause: BaseException | None) -> Ending:
 
 def reason_of(cause: BaseException) -> str:
     """Returns why budgets are not enforced if the body raised ``cause``."""
+    if isinstance(cause, NotKnown):
+        return str(cause.msg)
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
-    if isinstance(cause, CannotSimulate):
+    if isinstance(cause, (CannotSimulate, UnknownValue)):
         return str(cause)
     if isinstance(cause, STOPS):
         return stopped(cause)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +12,10 @@ from ..measurement.values_limit import parse_values_limit
 from ..nulldevice import counts
 from ..nulldevice.launch import devices, present, reexec
 from ..profiles import offered_profiles
-from .endings import skipped_if_unknown
-from .measured_tests import is_measured
 from .session import SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from .options import Settings
 
@@ -58,26 +55,11 @@ class NullSession:
 
         prepare(parse_values_limit(settings.values_limit))
         self._config = config
-        self._settings = settings
         self._name = f"null:{present()}"
 
     def pytest_report_header(self) -> str:
         """Returns a line that names the device."""
         return f"attnmem: on {self._name}, which allocates like CUDA; values are computed when read"
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self) -> Generator[None, None, None]:
-        """Skips a test whose fixtures read a value that nobody knows."""
-        with _skipping():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        """Skips a test that reads a value that nobody knows, unless strict fails it."""
-        if self._settings.strict and is_measured(item, self._config.stash[SESSION]):
-            return (yield)
-        with _skipping():
-            return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -113,13 +95,3 @@ class NullSession:
 
         settle()
 
-
-@contextmanager
-def _skipping() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        skip = skipped_if_unknown(error)
-        if skip is error:
-            raise
-        raise skip from None

@@ -121,6 +121,14 @@ answer(
     assert count == 4
 
 
+def test_an_operator_of_pytorchs_whose_kernel_is_tritons_is_known(under):
+    script = """
+a, b = torch.tensor([[[1.0], [2.0]]], device="cuda"), torch.tensor([[[3.0, 4.0]]], device="cuda")
+answer((a @ b).tolist(), a.tolist(), b.half().softmax(-1, dtype=torch.float32).sum().item())
+"""
+    assert under(NOTED + script) == ([[[3, 4], [6, 8]]], [[[1], [2]]], 1)
+
+
 def test_a_logged_number_that_nobody_knows_is_nan_in_a_script_and_a_branch_is_an_error(under):
     script = """
 prepared = noting(); prepared.reads._must_know = False

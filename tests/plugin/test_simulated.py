@@ -149,7 +149,7 @@ def test_wrong():
     ran = suite.run("--attnmem-values-limit=0")
     assert ran.outcomes == {"skipped": 2}
     assert ran.outcome("test_wrong") == (
-        "not enforced: skipped: Tensor.__bool__ needs the values of a tensor at test_suite.py:12,"
+        "not enforced: Tensor.__bool__ needs the values of a tensor at test_suite.py:12,"
         " which are not known: it takes 1.1e+01 floating-point operations, and"
         " --attnmem-values-limit is 0.0e+00; use backend='cpu' for this test"
     )

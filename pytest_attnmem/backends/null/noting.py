@@ -36,6 +36,7 @@ class Noting:
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value
         self._composites: dict[int, bool] = {}
+        self._operators = threading.local()
         key = torch._C._dispatch_key_parse(_KEY)
         self._keys = torch._C.DispatchKeySet(key)
         self._guard = torch._C._IncludeDispatchKeyGuard(key)
@@ -75,10 +76,15 @@ class Noting:
             self.tape.lose_all(_FOREIGN)
 
     def lost(self, tensors: Any, reason: str) -> None:
-        """Records that a kernel, which was launched just now, may have written these tensors."""
+        """Records that a kernel, which was launched just now, may have written these tensors.
+
+        A kernel inside an operator of PyTorch's writes the operator's results, which are noted
+        (torch/_native/ops has such operators).
+        """
         self.storages.drop_freed()
-        for tensor in tensors:
-            self.tape.lose(tensor, reason)
+        if not getattr(self._operators, "running", False):
+            for tensor in tensors:
+                self.tape.lose(tensor, reason)
         self._noted_launches = self._launches.value
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -94,7 +100,11 @@ class Noting:
                 return func(*args, **kwargs)
             self.storages.drop_freed()
             call = self.tape.begin(func, args, kwargs)
-            out = self.reads.run(func, args, kwargs)
+            self._operators.running = True
+            try:
+                out = self.reads.run(func, args, kwargs)
+            finally:
+                self._operators.running = False
             self.storages.drop_freed()  # what the operator freed inside, and allocated again
             self.tape.end(call, out)
             self._noted_launches = self._launches.value

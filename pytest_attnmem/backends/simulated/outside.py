@@ -21,6 +21,7 @@ from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import patched
+from .scripting import compiled_without_patches
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -88,6 +89,7 @@ class Outside:
             patched(
                 {
                     **self._torch_cuda.patches(),
+                    **compiled_without_patches(self.left),
                     (torch.Tensor, "to"): self._to(torch.Tensor.to),
                     (torch.Tensor, "cuda"): self._cuda(),
                     (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),

@@ -63,6 +63,16 @@ def test_products_of_half_precision_with_a_wide_result(run, values):
     close(found, exact.float())
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_half_precision_with_a_wide_result(run, values, name):
+    x, grad = values(3, 5).half().requires_grad_(), values(3, 5).float()
+    expected = getattr(torch, name)(x.float(), 1)
+    found = run(f"_{name}", x.detach(), 1, True)
+    close(found, expected.detach())
+    (expected_grad,) = torch.autograd.grad(expected, x, grad)
+    close(run(f"_{name}_backward_data", grad, found, 1, torch.float16), expected_grad)
+
+
 @pytest.mark.parametrize("shapes", [((), ()), ((4, 1), (1, 5))])
 def test_scaled_products(run, values, shapes):
     left, right = values(4, 8).to(torch.float8_e4m3fn), values(8, 5).to(torch.float8_e4m3fn)

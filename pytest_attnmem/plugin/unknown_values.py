@@ -1,0 +1,44 @@
+"""Skips the tests and subtests that asked for what nobody can know without a GPU.
+
+The error of a ``unittest`` or of a subtest reaches pytest when it makes the report, and is raised
+nowhere before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .endings import skipped_if_unknown
+from .measured_tests import is_measured
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class UnknownValues:
+    """The hook that makes such an error a skip."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
+        if not (self._session.settings.strict and is_measured(item, self._session)):
+            if call.excinfo is not None:
+                call.excinfo = _skipped(call.excinfo)
+            kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
+            kept[:] = map(_skipped, kept)
+        return (yield)
+
+
+def _skipped(found: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    skip = skipped_if_unknown(found.value)
+    if skip is found.value:
+        return found
+    return pytest.ExceptionInfo.from_exception(skip.with_traceback(found.tb))
