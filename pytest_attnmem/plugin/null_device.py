@@ -94,4 +94,3 @@ class NullSession:
         from ..backends.null.program import settle
 
         settle()
-

@@ -160,9 +160,7 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention"
         " can be pinned with torch.nn.attention.sdpa_kernel"
     )
-    compiled = (
-        "a value was read at test_it.py:{} that is not known: a Triton kernel wrote it"
-    )
+    compiled = "a value was read at test_it.py:{} that is not known: a Triton kernel wrote it"
     assert ran.outcomes() == {
         "test_scores[128]": "within",
         "test_scores[512]": "within",
