@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import torch
+import torch
 
 
 class Buffer:
     """The contents of a storage on the host, made when the first note that writes them is run."""
 
-    __slots__ = ("contents", "nbytes", "readers", "room", "shared", "unknown")
+    __slots__ = ("contents", "given_away", "nbytes", "readers", "room", "shared", "unknown")
 
     def __init__(self, nbytes: int, unknown: str = "") -> None:
         self.nbytes = nbytes
@@ -26,12 +25,20 @@ class Buffer:
         """The reason why nobody knows the contents; empty if they are known."""
         self.contents: torch.Tensor | None = None
         """``[nbytes]`` uint8 on the host."""
+        self.given_away = False
+        """True if code that makes no notes may write the contents at any time."""
         self.shared = False
         """True while the contents are memory of the program, which no note may change."""
         self.readers: list[weakref.ref[Note]] = []
         """The notes that read these contents; a writer runs after them."""
         self.room = 16
         """The number of readers at which those that are gone are dropped."""
+
+    def on_host(self) -> torch.Tensor:
+        """Returns the contents; without values, as of ``torch.empty``, if no note wrote them."""
+        if self.contents is None:
+            self.contents = torch.empty(self.nbytes, dtype=torch.uint8)
+        return self.contents
 
     def read_by(self, note: Note) -> None:
         """Records that a note reads the contents."""

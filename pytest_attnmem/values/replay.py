@@ -81,10 +81,8 @@ def view(ref: Ref) -> torch.Tensor:
         raise UnknownValue(buffer.unknown)
     if ref.end > buffer.nbytes:
         raise UnknownValue("its storage grew")
-    if buffer.contents is None:
-        buffer.contents = torch.empty(buffer.nbytes, dtype=torch.uint8)
     made = torch.empty(0, dtype=ref.dtype)
-    made.set_(buffer.contents.untyped_storage(), ref.offset, ref.shape, ref.stride)
+    made.set_(buffer.on_host().untyped_storage(), ref.offset, ref.shape, ref.stride)
     if ref.conjugate:
         made = torch._conj(made)
     return torch._neg_view(made) if ref.negative else made

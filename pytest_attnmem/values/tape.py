@@ -153,6 +153,8 @@ class Tape:
             if slot is None:
                 return _host_tensor(arg)
             call.slots.add(slot)
+            if slot.buffer.given_away and not slot.buffer.unknown:
+                return HostTensor(self.value(arg).clone())
             buffer, writer = slot.buffer, slot.writer
             if writer is not None and not writer.done:
                 call.before.append(writer)
@@ -216,11 +218,25 @@ class Tape:
         slot = self._find(tensor)
         if slot is None:
             return tensor
+        self._run_writer(slot)
+        return view(Ref(tensor, slot.buffer))
+
+    def contents(self, slot: Slot) -> torch.Tensor:
+        """Returns the bytes of a storage, uint8 on the host; they must not be changed.
+
+        Raises:
+            UnknownValue: nobody can know them, or they cost more work than the limit.
+        """
+        if self._fault:
+            raise UnknownValue(self._fault)
+        self._run_writer(slot)
+        return slot.buffer.on_host()
+
+    def _run_writer(self, slot: Slot) -> None:
         if slot.writer is not None and not slot.writer.done:
             self.replay.run(slot.writer)
         if slot.buffer.unknown:
             raise UnknownValue(slot.buffer.unknown)
-        return view(Ref(tensor, slot.buffer))
 
     def put(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
         """Records the values of a tensor that was filled from the host without an operator."""

@@ -75,12 +75,12 @@ class FakeConverter:
             data = real.detach()
             _check(data)
             fake = self._make(data, host=True)
-        fake.__dict__["_is_host_data"] = True
+        fake.__dict__["_host_data"] = data
         return fake
 
-    def is_host_data(self, fake: Any) -> bool:
-        """Returns True if ``fake`` stands for a tensor of the host that has values."""
-        return isinstance(fake, torch.Tensor) and "_is_host_data" in vars(fake)
+    def host_data(self, fake: Any) -> torch.Tensor | None:
+        """Returns the tensor of the host that ``fake`` stands for outside windows, or None."""
+        return vars(fake).get("_host_data") if isinstance(fake, torch.Tensor) else None
 
     def _is_on_host(self, real: torch.Tensor) -> bool:
         """Returns False for a tensor that counts as an input on the device."""

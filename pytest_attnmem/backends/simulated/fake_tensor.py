@@ -106,7 +106,13 @@ class SimulatedTensor(torch.Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise _fake_mode(self).observer.no_data_error("pickling a tensor, as torch.save does,")
+        return _fake_mode(self).observer.reduced(self, protocol)
+
+    def __copy__(self) -> Any:
+        copy = self.detach().requires_grad_(self.requires_grad)
+        if getattr(self, "_is_param", False):
+            copy._is_param = True
+        return copy
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

@@ -11,9 +11,11 @@ import torch
 from torch._C._functorch import is_functorch_wrapped_tensor as _is_wrapped
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
+from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .meta_tensors import all_meta, is_meta, leaves_meta
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ class SimulatedFunctionMode(TorchFunctionMode):
     ) -> Any:
         for arg in args:
             if type(arg) is not SimulatedTensor and isinstance(arg, (torch.Tensor, list, tuple)):
+                if all_meta(args) and not leaves_meta(func, args, kwargs or {}):
+                    with no_dispatch():
+                        return func(*args, **(kwargs or {}))
                 if getattr(func, "__name__", "") in ("__get__", "__set__"):
                     return self._attribute(func, args)
                 if func in (torch.Tensor.to, torch.Tensor.cuda):
@@ -148,6 +153,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if isinstance(arg, torch.Tensor):
             if getattr(arg, "fake_mode", None) is self._fake_mode or _is_wrapped(arg):
                 return arg
+            if is_meta(arg):
+                return self._converter.to_host_fake(arg)
             return self._converter.to_fake(arg)
         if type(arg) in (list, tuple):
             for item in arg:
@@ -164,6 +171,13 @@ class SimulatedFunctionMode(TorchFunctionMode):
         fake_mode = self._fake_mode
         if given is None:
             given = torch.utils._device.CURRENT_DEVICE
+        if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
+            with no_dispatch():  # memory of the host, as of a file
+                made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))
+            return made if given is None else self._move(made, self.device(given))
+        if given is not None and torch.device(given).type == "meta":
+            with no_dispatch():
+                return func(*args, **{**kwargs, "device": META})
         pinned = kwargs.get("pin_memory")
         if pinned:
             kwargs = {**kwargs, "pin_memory": False}
@@ -184,6 +198,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def tensor_to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs ``Tensor.to`` for every form of its arguments."""
+        if is_meta(tensor):
+            leaves_meta(torch.Tensor.to, (tensor, *args), kwargs)
         device = kwargs.pop("device", None)
         rest = list(args)
         if rest and (other := rest[0]) is not None:

@@ -53,6 +53,9 @@ class Observer(Protocol):
     def address(self, tensor: torch.Tensor) -> int:
         """Returns the address of a tensor's first element."""
 
+    def reduced(self, tensor: torch.Tensor, protocol: int) -> Any:
+        """Returns what ``pickle`` writes of a tensor."""
+
     def mixed_devices_error(self, func: Any) -> Exception:
         """Returns the error for an operator that got tensors of the host and of the device."""
 

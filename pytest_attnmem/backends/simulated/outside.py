@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,10 +18,10 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import loading
+from . import loading, saving
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
-from .patched import patched
+from .patched import Patches, patched
 from .scripting import compiled_without_patches
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .function_mode import SimulatedFunctionMode
     from .torch_cuda import TorchCuda
 
+#: PyTorch's factories that may be asked for pinned memory.
+_FROM_A_SIZE = ("empty", "zeros", "ones", "full", "rand", "randn")
 #: The operators through which PyTorch's factories allocate; they have a kernel for each device.
 _FACTORIES = ("empty.memory_format", "empty_strided", "tril_indices", "triu_indices")
 
@@ -40,12 +43,14 @@ class Outside:
         fake_mode: SimulatedFakeMode,
         function_mode: SimulatedFunctionMode,
         torch_cuda: TorchCuda,
+        address_patches: Callable[[], Patches],
     ) -> None:
         self.named = False
         """True if code outside the windows of the running test put a tensor on the device."""
         self._fake_mode = fake_mode
         self._function_mode = function_mode
         self._torch_cuda = torch_cuda
+        self._address_patches = address_patches
         self._kernels: Library | None = None
         self._patches = ExitStack()
         self._times_left = 0
@@ -89,6 +94,8 @@ class Outside:
             patched(
                 {
                     **self._torch_cuda.patches(),
+                    **self._address_patches(),
+                    **saving.patches(),
                     **compiled_without_patches(self.left),
                     (torch.Tensor, "to"): self._to(torch.Tensor.to),
                     (torch.Tensor, "cuda"): self._cuda(),
@@ -100,6 +107,7 @@ class Outside:
                     (torch, "tensor"): self._from_data(torch.tensor),
                     (torch, "as_tensor"): self._from_data(torch.as_tensor),
                     (torch, "asarray"): self._from_data(torch.asarray),
+                    **{(torch, name): _unpinned(getattr(torch, name)) for name in _FROM_A_SIZE},
                 }
             )
         )
@@ -156,6 +164,16 @@ class Outside:
             return made.detach().requires_grad_() if grad else made
 
         return make
+
+
+def _unpinned(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a factory that pins no memory, which only a build with CUDA can."""
+
+    @wraps(original)
+    def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return make
 
 
 def _default_device() -> torch.device | None:

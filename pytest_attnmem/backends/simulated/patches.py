@@ -21,6 +21,7 @@ from torch.utils._mode_utils import no_dispatch
 from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
+from .meta_tensors import is_meta
 from .patched import Patches, patched
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _with_fakes(original: Any, function_mode: SimulatedFunctionMode) -> Callable
 
 def _storage_init(function_mode: SimulatedFunctionMode) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:  # allocated without any operator
+        if torch.device(kwargs.get("device") or "cpu").type == "cuda":  # without any operator
             function_mode.mark_unknown("torch.UntypedStorage")
 
     return __init__
@@ -191,9 +192,12 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
             for child in self.children():
                 child._apply(fn)
         for tensors in (self._parameters, self._buffers):
-            for tensor in tensors.values():
+            for name, tensor in [*tensors.items()]:
                 if tensor is not None:
                     moved = fn(tensor)  # first: it may name the device
+                    if is_meta(tensor):
+                        _put(self, name, moved, tensor)
+                        continue
                     (fake,) = function_mode.to_fakes((tensor,))
                     _set_data(fake, moved)
                     if fake.grad is not None:
@@ -201,6 +205,14 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
         return self
 
     return _apply
+
+
+def _put(module: Any, name: str, moved: Any, tensor: Any) -> None:
+    """Puts what a tensor on ``meta`` became into a module, as ``Module._apply`` does."""
+    if name in module._buffers:
+        module._buffers[name] = moved
+    else:
+        module._parameters[name] = torch.nn.Parameter(moved, tensor.requires_grad)
 
 
 def _set_data(fake: Any, other: Any) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 import torch
+from torch.utils._mode_utils import no_dispatch
 
 from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate, MixedDevices, StartAgain, UnknownValue
-from ...measurement.held import Held
+from ...errors import CannotSimulate, MixedDevices, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
+from . import saving
 from .autocast import Autocast
 from .blas_settings import BlasSettings
 from .composite_ops import CompositeOps
@@ -24,12 +25,14 @@ from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE
 from .function_mode import SimulatedFunctionMode
+from .memory_addresses import MemoryAddresses
 from .observer import DispatchedOp
 from .op_plan import Planner
 from .outside import Outside
 from .patches import patched_torch
 from .placement import Placement
 from .program_errors import ProgramErrors, at
+from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
@@ -57,6 +60,8 @@ class Simulation:
         self._function_mode = SimulatedFunctionMode(
             self._fake_mode, self._converter, self._storages.storage_resized
         )
+        self._addresses = MemoryAddresses(self._storages, self.values)
+        self._saving = Saving()
         self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
@@ -72,7 +77,10 @@ class Simulation:
 
     def outside(self) -> Outside:
         """Returns the device as a session's programs see it outside windows."""
-        self.join(outside := Outside(self._fake_mode, self._function_mode, self._torch_cuda))
+        outside = Outside(
+            self._fake_mode, self._function_mode, self._torch_cuda, self._addresses.patches
+        )
+        self.join(outside)
         return outside
 
     def join(self, outside: Outside) -> None:
@@ -117,7 +125,12 @@ class Simulation:
 
     def _patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the patches that note what no simulation follows, by owner and name."""
-        return {**self._unsimulated.patches(), **self._blas_settings.replacements()}
+        return {
+            **self._unsimulated.patches(),
+            **self._blas_settings.replacements(),
+            **self._addresses.patches(),
+            **saving.patches(),
+        }
 
     def prime(self) -> int:
         """Allocates the workspaces of both threads' handles; returns their bytes."""
@@ -141,32 +154,6 @@ class Simulation:
         if self.placement.outside is not None:
             self._converter.clear()
             self._storages.keep()
-
-    def record(self, program: Callable[[], object]) -> tuple[list[Held | int], str | None]:
-        """Runs a program on an empty device; returns its events and a reason to distrust them.
-
-        An event is an allocation, or the number of the allocation that is freed.
-        """
-        try:
-            return self._recorded(program, device_named=False)
-        except StartAgain:
-            return self._recorded(program, device_named=True)
-
-    def _recorded(
-        self, program: Callable[[], object], device_named: bool
-    ) -> tuple[list[Held | int], str | None]:
-        self.restart(device_named)
-        self.prime()
-        self._converter.clear()
-        with self.active():
-            self.start()
-            try:
-                result = program()
-                events = [*self.device.events()]
-            finally:
-                problem = self.stop().problem
-        del result
-        return events, problem
 
     # The recorder
 
@@ -210,7 +197,7 @@ class Simulation:
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""
         if self._storages.outside and op.func._schema.is_mutable:
-            self._check_written(op)
+            self._write_to_host(op)
         self._storages.after_op(op)
         if self._storages.lines.traced:
             self._storages.learn_roles(op)
@@ -251,9 +238,19 @@ class Simulation:
 
     def address(self, tensor: torch.Tensor) -> int:
         """Returns the address of a tensor's first element: that of its block on the device."""
-        block = self._storages.block(tensor)
-        start = block.address if block is not None else tensor.untyped_storage()._cdata
-        return int(start + tensor.storage_offset() * tensor.element_size())
+        try:
+            return self._addresses.of_tensor(tensor)
+        except UnknownValue as error:
+            raise self.no_data_error("Tensor.data_ptr", str(error)) from None
+
+    def reduced(self, tensor: torch.Tensor, protocol: int) -> Any:
+        """Returns what ``pickle`` writes of a tensor: the values, and the device.
+
+        Raises:
+            CannotSimulate: nobody can know the values.
+        """
+        values = self.value(tensor, "pickling a tensor, as torch.save does,")
+        return self._saving.reduced(tensor, values, protocol)
 
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
@@ -272,17 +269,17 @@ class Simulation:
             f" {DEVICE} and cpu! ({func}{at()})"
         )
 
-    def _check_written(self, op: DispatchedOp) -> None:
-        """Refuses to write unknown values into a tensor of the host, which has values.
+    def _write_to_host(self, op: DispatchedOp) -> None:
+        """Writes what an operator outside windows wrote into a tensor of the host.
 
         Raises:
-            CannotSimulate: the operator does so.
+            CannotSimulate: nobody can know the values.
         """
-        if self._converter.is_host_data(op.args[0]):
-            raise self._errors.record(
-                f"{op.func} copies from {DEVICE} into a tensor of the CPU{at()}, and a simulated"
-                " tensor has no values; make both in the test's body"
-            )
+        host = self._converter.host_data(op.args[0])
+        if host is not None:
+            values = self.value(op.args[0], f"{op.func}, which writes into a tensor of the CPU,")
+            with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
+                host.copy_(values)
 
     def device_named(self) -> None:
         """Records that the program names the device, so that its other tensors are on the host.

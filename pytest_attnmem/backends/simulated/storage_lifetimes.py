@@ -194,7 +194,11 @@ class StorageLifetimes:
 
     def block(self, tensor: Any) -> DeviceBlock | None:
         """Returns the block that holds the tensor."""
-        found = self._storages.get(tensor.untyped_storage()._cdata)
+        return self.block_of(tensor.untyped_storage())
+
+    def block_of(self, storage: torch.UntypedStorage) -> DeviceBlock | None:
+        """Returns the block of a storage; None for a storage that is not on the device."""
+        found = self._storages.get(storage._cdata)
         return found.block if found is not None else None
 
     def storage_resized(self, storage: torch.UntypedStorage) -> None:

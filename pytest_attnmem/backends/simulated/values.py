@@ -32,6 +32,18 @@ class SimulatedStorages:
     def __init__(self) -> None:
         self.generator = RandomState()
         self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
+        self._addressed: dict[int, list[torch.Tensor]] = {}
+
+    def slot_of(self, storage: torch.UntypedStorage) -> Slot | None:
+        """Returns the slot of a storage; None if no operator has used it."""
+        found = self._slots.get(storage._cdata)
+        return None if found is None else found[0]
+
+    def keep(self, storage: torch.UntypedStorage, contents: torch.Tensor) -> None:
+        """Keeps memory alive as long as the storage: the program has its address."""
+        kept = self._addressed.setdefault(storage._cdata, [])
+        if not any(one is contents for one in kept):
+            kept.append(contents)
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """Returns the slot of a simulated tensor's storage; None for another tensor."""
@@ -64,6 +76,7 @@ class SimulatedStorages:
 
     def _forget(self, key: int, _: object) -> None:
         self._slots.pop(key, None)
+        self._addressed.pop(key, None)
 
 
 class Values:
@@ -98,6 +111,21 @@ class Values:
         """
         with torch._C.DisableTorchFunction(), no_dispatch():
             return self.tape.value(tensor)
+
+    def host_address(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the address of memory with the values of a storage; None for an unknown storage.
+
+        Raises:
+            UnknownValue: nobody can know the values.
+        """
+        slot = self.storages.slot_of(storage)
+        if slot is None:
+            return None
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            contents = self.tape.contents(slot)
+            slot.buffer.given_away = True
+            self.storages.keep(storage, contents)
+            return contents.data_ptr()
 
     def result(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Returns the result of an operator whose sizes or numbers depend on values.

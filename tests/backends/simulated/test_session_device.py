@@ -132,13 +132,20 @@ def test_a_file_is_loaded_where_it_says(session, tmp_path, map_location, device,
         assert found["part"].tolist() == [[2, 3], [4, 5]]
 
 
+def lost():
+    x = torch.ones(2, device="cuda")
+    x.__dict__["fake_mode"].values.lose([x], "a kernel wrote it")
+    return x
+
+
 @pytest.mark.parametrize(
     ("run", "refusal"),
     [
         (
-            lambda: torch.ones(2).copy_(torch.ones(2, device="cuda")),
-            "aten.copy_.default copies from cuda:0 into a tensor of the CPU at {}, and a simulated"
-            " tensor has no values; make both in the test's body",
+            lambda: torch.ones(2).copy_(lost()),
+            "aten.copy_.default, which writes into a tensor of the CPU, needs the values of a"
+            " tensor at {}, which are not known: a kernel wrote it; use backend='cpu' for this"
+            " test",
         ),
         (
             lambda: torch.ones(2) + torch.ones(2, device="cuda"),
@@ -150,9 +157,9 @@ def test_a_file_is_loaded_where_it_says(session, tmp_path, map_location, device,
             "the simulated backend has one device, 'cuda', not 'cuda:1'; use another backend",
         ),
         (
-            lambda: torch.save(torch.ones(2, device="cuda"), "/dev/null"),
+            lambda: torch.save(lost(), "/dev/null"),
             "pickling a tensor, as torch.save does, needs the values of a tensor at {}, which are"
-            " not known; use backend='cpu' for this test",
+            " not known: a kernel wrote it; use backend='cpu' for this test",
         ),
     ],
     ids=["written", "mixed", "second", "saved"],

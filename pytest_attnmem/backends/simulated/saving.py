@@ -1,0 +1,63 @@
+"""Simulated tensors in files: ``torch.save`` writes their values, and the device they are on."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._mode_utils import no_dispatch
+
+#: The attribute of a storage that is written in the place of a storage of the device.
+_LOCATION = "_attnmem_location"
+
+
+class Saving:
+    """Makes the real tensors that are written in the place of simulated ones."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[int, int], weakref.ref[torch.UntypedStorage]] = {}
+        """The storages that a file in the making has, by storage and version of its values."""
+
+    def reduced(self, tensor: Any, values: torch.Tensor, protocol: int) -> Any:
+        """Returns what ``pickle`` writes of a tensor with those values.
+
+        Tensors that share a storage share it in the file.
+        """
+        if getattr(tensor, "_is_param", False):
+            hooks = OrderedDict[str, Any]()
+            return torch._utils._rebuild_parameter, (tensor.detach(), tensor.requires_grad, hooks)
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            plain = torch.empty(0, dtype=values.dtype).set_(
+                self._storage(tensor, values),
+                values.storage_offset(), values.shape, values.stride(),
+            )  # fmt: skip
+            plain = torch._conj(plain) if values.is_conj() else plain
+            plain = torch._neg_view(plain) if values.is_neg() else plain
+            return plain.requires_grad_(tensor.requires_grad).__reduce_ex__(protocol)
+
+    def _storage(self, tensor: Any, values: torch.Tensor) -> torch.UntypedStorage:
+        key = tensor.untyped_storage()._cdata, tensor._version
+        written = self._written.get(key, _nothing)()
+        if written is None:
+            written = values.untyped_storage().clone()
+            setattr(written, _LOCATION, str(tensor.device))
+            forget = self._written.pop
+            self._written[key] = weakref.ref(written, lambda _: forget(key, None))
+        return written
+
+
+def _nothing() -> None:
+    """Returns None, as a reference to a storage that is gone."""
+
+
+def patches() -> dict[tuple[Any, str], Any]:
+    """Returns the patch, by owner and name, that writes the device of a simulated tensor."""
+    original: Callable[[Any], str] = torch.serialization.location_tag
+
+    def location_tag(storage: Any) -> str:
+        return getattr(storage, _LOCATION, None) or original(storage)
+
+    return {(torch.serialization, "location_tag"): location_tag}

@@ -1,0 +1,158 @@
+"""Files, addresses and the device ``meta``: what libraries do with a model beside computing."""
+
+import copy
+import ctypes
+import io
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import nn
+
+from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.errors import CannotSimulate
+
+
+@pytest.fixture(scope="module")
+def session():
+    """The backend of a session, and its device outside windows."""
+    backend = open_backend("simulated:RTX 4090")
+    return backend, backend.outside()
+
+
+@pytest.fixture(params=["inside", "outside"])
+def anywhere(request, session):
+    """A program runs inside a window, or in a fixture."""
+    backend, outside = session
+    backend.forget()
+    outside.enter()
+    with backend.world() if request.param == "inside" else nullcontext():
+        yield
+    outside.exit()
+
+
+def linear(bias=False):
+    return nn.Linear(3, 3, bias=bias, device="cuda")
+
+
+def saved(value):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_file_has_the_values_and_the_device():
+    x, y = torch.arange(6.0, device="cuda")[2:], torch.ones(2, device="cpu")
+    found = torch.load(saved({"x": x, "y": y}))
+    assert (found["x"].is_cuda, found["y"].is_cuda) == (True, False)
+    assert (found["x"].tolist(), found["y"].tolist()) == ([2, 3, 4, 5], [1, 1])
+    assert not torch.load(saved(x), map_location="cpu").is_cuda
+    assert torch.load(saved(x.requires_grad_())).requires_grad
+    complex_numbers = torch.tensor([1 + 2j], device="cuda").conj()
+    assert torch.load(saved(complex_numbers)).tolist() == [1 - 2j]
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_tensors_that_share_memory_share_it_in_a_file():
+    first, second = linear(), linear()
+    second.weight = first.weight
+    model = nn.Sequential(first, second)
+    state = torch.load(saved(model.state_dict()))
+    assert state["0.weight"].data_ptr() == state["1.weight"].data_ptr()
+    assert torch.equal(state["1.weight"], first.weight)
+    whole = torch.load(saved(model), weights_only=False)
+    assert isinstance(whole[0].weight, nn.Parameter)
+    assert torch.equal(whole[0].weight, first.weight)
+    with torch.no_grad():
+        first.weight.zero_()
+    assert torch.load(saved(model.state_dict()))["0.weight"].abs().sum().item() == 0
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_shallow_copy_shares_the_memory():
+    layer = linear()
+    found = copy.copy(layer.weight)
+    assert found.data_ptr() == layer.weight.data_ptr()
+    assert (found.is_cuda, found.requires_grad, isinstance(found, nn.Parameter)) == (True,) * 3
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_addresses_tell_which_tensors_share_memory():
+    x = torch.arange(6.0, device="cuda")
+    assert x[2:].data_ptr() == x.data_ptr() + 8
+    assert x.untyped_storage().data_ptr() == x.data_ptr()
+    assert x[:0].data_ptr() == 0
+    assert torch.ones(6, device="cuda").data_ptr() != x.data_ptr()
+
+
+def test_c_code_reads_and_writes_the_memory_of_a_tensor_of_the_host(backends):
+    with backends("RTX 4090").world():
+        host = torch.arange(6.0, device="cuda").cpu()[2:]
+        assert host.untyped_storage().data_ptr() == host.data_ptr() - 8
+        memory = (ctypes.c_float * 4).from_address(host.data_ptr())
+        assert [*memory] == [2, 3, 4, 5]
+        pinned = torch.empty(4, pin_memory=True)
+        memory = (ctypes.c_float * 4).from_address(pinned.data_ptr())
+        memory[:] = [1, 2, 3, 4]
+        first = pinned.to("cuda", non_blocking=True)
+        memory[:] = [5, 6, 7, 8]
+        assert (first.tolist(), pinned.to("cuda").tolist()) == ([1, 2, 3, 4], [5, 6, 7, 8])
+
+
+def test_the_address_of_a_tensor_of_the_host_without_known_values_is_refused(backends):
+    with backends("RTX 4090").world():
+        host = torch.ones(2, device="cuda").cpu()
+        host.__dict__["fake_mode"].values.lose([host], "a kernel wrote it")
+        with pytest.raises(CannotSimulate, match=r"Tensor\.data_ptr needs the values"):
+            host.data_ptr()
+
+
+def test_a_file_maps_to_memory_of_the_host(backends, tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(range(8)))
+    with backends("RTX 4090").world():
+        storage = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=8)
+        found = torch.asarray(storage, dtype=torch.uint8, device="cpu")
+        assert found.tolist() == [*range(8)]
+        assert found.to("cuda").view(torch.int16).tolist() == [256, 770, 1284, 1798]
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_tensors_on_meta_stay_there():
+    x = torch.empty(4, 4, device="meta")
+    assert (x.is_meta, str(x.device), (x @ x).is_meta) == (True, "meta", True)
+    with torch.device("meta"):
+        layer = nn.Linear(4, 8)
+    nn.init.xavier_uniform_(layer.weight)
+    out = layer(x)
+    assert (out.is_meta, out.shape) == (True, (4, 8))
+    out.sum().backward()
+    assert layer.weight.grad.is_meta
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_model_made_on_meta_gets_its_memory_later():
+    with torch.device("meta"):
+        layer, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    for move in (layer.cuda, lambda: layer.to("cuda"), lambda: layer.weight.to("cuda")):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            move()
+    layer.to_empty(device="cuda")
+    nn.init.ones_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    assert layer(torch.ones(2, 3, device="cuda")).tolist() == [[3, 3, 3]] * 2
+    other.load_state_dict(layer.state_dict(), assign=True)
+    other(torch.ones(2, 3, device="cuda")).sum().backward()
+    assert other.weight.grad.tolist() == [[2, 2, 2]] * 3
+    assert torch.empty_like(torch.empty(5, device="meta"), device="cuda").is_cuda
+
+
+def test_only_the_memory_of_the_device_is_counted(run):
+    def program():
+        layer = nn.Linear(256, 256, bias=False, device="meta")
+        layer.to_empty(device="cuda")
+        return layer
+
+    assert run(program).peak_bytes == 256 * 256 * 4
