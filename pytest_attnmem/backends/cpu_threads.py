@@ -43,14 +43,20 @@ class ThreadWatch:
         self._names = {clock: threads[clock] for clock in self._times}
         self._newest = _newest()
 
-    def stop(self) -> str | None:
-        """Stops watching; returns why allocations may be missing, ``None`` if no thread ran."""
-        started = _newest() - self._newest - 1
+    def stop(self, followed: Iterable[threading.Thread] = (), begun: int = 0) -> str | None:
+        """Stops watching; returns why allocations may be missing, ``None`` if no thread ran.
+
+        Threads that are ``followed`` do not count; ``begun`` of them began meanwhile.
+        """
+        started = _newest() - self._newest - 1 - begun
         sees = "and the cpu backend sees the test's own thread only"
         if started > 0:
             threads = "a thread was" if started == 1 else f"{started} threads were"
             return f"{threads} started, {sees}"
         names = self._names | _threads()
+        for thread in followed:
+            if thread.native_id is not None:
+                names.pop(_clock(thread.native_id), None)
         times = _times(names)
         for clock, name in names.items():
             before, after = self._times.get(clock), times.get(clock)

@@ -25,10 +25,10 @@ from .options import (
     wants_baseline,
 )
 from .plan import PLAN
+from .reported_errors import ReportedErrors
 from .reporter import Reporter, Worker
 from .row_collector import has_rows
 from .session import SESSION, Session
-from .unknown_values import UnknownValues
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -101,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
-    config.pluginmanager.register(UnknownValues(session), "attnmem-unknown-values")
+    config.pluginmanager.register(ReportedErrors(session), "attnmem-errors")
     if "ATTNMEM_NULL_PROFILE" in os.environ:
         from .null_device import NullSession
 

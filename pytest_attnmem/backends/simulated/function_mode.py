@@ -175,7 +175,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             with no_dispatch():  # memory of the host, as of a file
                 made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))
             return made if given is None else self._move(made, self.device(given))
-        if given is not None and torch.device(given).type == "meta":
+        if _names_meta(given):
             with no_dispatch():
                 return func(*args, **{**kwargs, "device": META})
         pinned = kwargs.get("pin_memory")
@@ -244,6 +244,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return _TO(tensor, device=device, **kwargs)
+
+
+def _names_meta(device: Any) -> bool:
+    return isinstance(device, (str, torch.device)) and torch.device(device).type == "meta"
 
 
 def _is_index(index: Any) -> bool:

@@ -32,6 +32,7 @@ from .outside import Outside
 from .patches import patched_torch
 from .placement import Placement
 from .program_errors import ProgramErrors, at
+from .program_threads import ProgramThreads
 from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
@@ -69,6 +70,8 @@ class Simulation:
         self._errors = ProgramErrors()
         self.placement = Placement(self._fake_mode, self._errors.record)
         self._unsimulated = Unsimulated()
+        self._threads = ProgramThreads(self._fake_mode, self._function_mode)
+        self._storages.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
@@ -127,6 +130,7 @@ class Simulation:
         """Returns the patches that note what no simulation follows, by owner and name."""
         return {
             **self._unsimulated.patches(),
+            **self._threads.patches(),
             **self._blas_settings.replacements(),
             **self._addresses.patches(),
             **saving.patches(),
@@ -173,11 +177,12 @@ class Simulation:
         self._storages.unknown.clear()
         self._errors.clear()
         self._unsimulated.start()
+        self._threads.start()
         self._blas_settings.begin()
 
     def stop(self) -> Interval:
         """Ends the window and returns its numbers."""
-        other_thread = self._unsimulated.stop()
+        other_thread = self._threads.stop()
         self.device.recording = False
         return self.device.interval(self._problem() or other_thread)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -65,6 +65,8 @@ class StorageLifetimes:
         self.lines = LineFinder()
         self.outside = False
         """True while programs run outside windows, in a session whose device they see there."""
+        self.in_other_thread: Callable[[], bool] = bool
+        """Returns True in a thread that a program started; such threads have own workspaces."""
         self._plan = plan
         self._storages: dict[int, _Storage] = {}
         self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
@@ -234,6 +236,8 @@ class StorageLifetimes:
                     if step.name in temporaries:
                         memory.free(temporaries.pop(step.name))
                 elif isinstance(step, Workspace):
+                    if self.in_other_thread():
+                        self.mark_unknown(f"{step.library}'s workspace in another thread")
                     held = partial(workspace_held, step.library, line)
                     memory.use_workspace(step.library, current_thread(), held)
         finally:

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -230,15 +229,6 @@ def test_a_tensor_may_be_used_after_its_context(backend):
         (3, 3),
         "tensor(27., device='cuda:0', grad_fn=<SumBackward0>)",
     )
-
-
-def test_tensors_of_another_thread_are_real_meanwhile(backend):
-    made = []
-    with backend.world():
-        thread = threading.Thread(target=lambda: made.append(torch.ones(2) + 1))
-        thread.start()
-        thread.join()
-    assert made[0].tolist() == [2, 2]
 
 
 def test_nested_windows_have_their_own_numbers(backend):

@@ -1,6 +1,5 @@
 """Programs that read values: one line says which call, where, and what to do."""
 
-import threading
 from contextlib import suppress
 
 import numpy
@@ -103,17 +102,6 @@ def test_compiled_code_is_not_simulated(run):
     assert run(lambda: torch.compile(twice)(x)).unmeasured == "compiled code cannot be simulated"
     assert run(lambda: torch.compile(twice, backend="eager")(x)).unmeasured is None
     assert run(lambda: torch.compile(disable=True)(twice)(x)).unmeasured is None
-
-
-def test_a_program_that_starts_a_thread_is_unmeasured(run):
-    def program():
-        thread = threading.Thread(target=lambda: torch.ones(2))
-        thread.start()
-        thread.join()
-
-    assert run(program).unmeasured == (
-        "the test started a thread, and only the test's own thread is simulated"
-    )
 
 
 def test_a_torch_without_the_private_apis_is_refused_by_name(monkeypatch):

@@ -35,6 +35,15 @@ class Case(unittest.TestCase):
             with self.subTest(part=part):
                 read()
 """
+RESTARTED = """
+import unittest, torch
+
+class Case(unittest.TestCase):
+    def test_it(self):
+        weight = torch.ones(3)
+        with self.subTest(part="first"):
+            assert (weight.cuda() + torch.ones(3, device="cuda")).sum() == 6
+"""
 REASON = (
     "Tensor.item needs the values of a tensor at test_suite.py:7, which are not known:"
     " a kernel wrote it; use backend='cpu' for this test"
@@ -68,3 +77,11 @@ def test_strict_fails_a_measured_test(ran):
     found = ran("--attnmem-default=1 GiB", "--attnmem-strict")
     assert found.outcomes["errors"] == 1
     assert "skipped" not in found.outcomes
+
+
+@pytest.mark.skipif(not SINCE_9, reason="pytest reports each subtest since 9.0")
+def test_a_subtest_in_which_the_device_is_first_named_runs_again(suite):
+    suite.write(RESTARTED)
+    ran = suite.run("--attnmem-backend=simulated:A100-80GB", "--attnmem-default=1 GiB")
+    assert not {"failed", "errors", "skipped"} & set(ran.outcomes)
+    assert ran.outcome("Case::test_it") == "within"

@@ -1,7 +1,6 @@
-"""Skips the tests and subtests that asked for what nobody can know without a GPU.
+"""Translates errors of this package that reach pytest when it makes a report, and not before.
 
-The error of a ``unittest`` or of a subtest reaches pytest when it makes the report, and is raised
-nowhere before.
+These are the errors of ``unittest``, of subtests and of fixtures.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..errors import StartAgain
 from .endings import skipped_if_unknown
 from .measured_tests import is_measured
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-class UnknownValues:
-    """The hook that makes such an error a skip."""
+class ReportedErrors:
+    """The hook that skips tests and subtests which asked for what nobody can know."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -29,6 +29,8 @@ class UnknownValues:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
+        if call.excinfo is not None and isinstance(call.excinfo.value, StartAgain):
+            call.excinfo = None  # of a subtest: the test runs again, with all its subtests
         if not (self._session.settings.strict and is_measured(item, self._session)):
             if call.excinfo is not None:
                 call.excinfo = _skipped(call.excinfo)
