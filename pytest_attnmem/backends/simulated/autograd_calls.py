@@ -40,22 +40,22 @@ class AutogradCalls:
             return ON_FRESH.get(call, func), args
         if func is INDEX_PUT:
             return instead, (*args, True)  # unsafe=True, as autograd passes it
-        return (instead if self._is_unshared(args[0]) else func), args
+        return (instead if self._is_unshared(args) else func), args
 
     def _gradient_sum(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Returns the addition that autograd uses to sum two gradients: in place where it can.
 
         See ``accumulate`` in torch/csrc/autograd/input_buffer.cpp.
         """
-        old, new = args[0], args[-1]
-        if len(args) == 2 and type(new) is SimulatedTensor and old.shape == new.shape:
+        plain = len(args) == 2 and type(args[1]) is SimulatedTensor
+        if plain and args[0].shape == args[1].shape:
             if self._unshared_counts is None:
-                self._unshared_counts = reference_counts(old, 0)
-            elif self._is_unshared(old) and is_dense(old):
+                self._unshared_counts = reference_counts(args)
+            elif self._is_unshared(args) and is_dense(args[0]):
                 return _ADD_, args
         return _ADD, args
 
-    def _is_unshared(self, tensor: Any) -> bool:
-        """Returns True if only autograd and the caller hold the tensor and its storage."""
-        limits = zip(reference_counts(tensor, 1), self._unshared_counts, strict=True)
+    def _is_unshared(self, args: tuple[Any, ...]) -> bool:
+        """Returns True if only autograd holds the first tensor and its storage."""
+        limits = zip(reference_counts(args), self._unshared_counts, strict=True)
         return all(count <= limit for count, limit in limits)

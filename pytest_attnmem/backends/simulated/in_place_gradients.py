@@ -64,14 +64,15 @@ ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
 )
 
 
-def reference_counts(tensor: Any, between: int) -> tuple[int, int, int]:
-    """Returns the reference counts of a tensor in Python and C++, and that of its storage.
+def reference_counts(args: tuple[Any, ...]) -> tuple[int, int, int]:
+    """Returns the reference counts of the first tensor in Python and C++, and that of its storage.
 
-    ``between`` frames between this function and the caller of interest are left out.
+    The tensor is never an argument of a Python function here: a frame holds a reference to each of
+    its arguments, or two once ``torch.compile`` has replaced the function that evaluates frames.
     """
-    storage = tensor.untyped_storage()._cdata
+    storage = args[0].untyped_storage()._cdata
     of_storage = torch._C._storage_Use_Count(storage)
-    return getrefcount(tensor) - between, tensor._use_count(), of_storage
+    return getrefcount(args[0]), args[0]._use_count(), of_storage
 
 
 def is_dense(tensor: Any) -> bool:
