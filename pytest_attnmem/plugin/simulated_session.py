@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..backends.import_watch import after_import
 from ..errors import AttnMemError, BackendUnavailable
-from .import_watch import after_import
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -51,7 +51,7 @@ class SimulatedSession:
         self._named_by_conftest = False
         self._fixtures: set[tuple[str, str]] = set()
         """The fixtures that put tensors on the device, by name and place."""
-        config.add_cleanup(after_import("torch", self.show))
+        config.add_cleanup(after_import("torch", lambda _: self.show()))
         config.add_cleanup(self._hide)
 
     def show(self) -> None:

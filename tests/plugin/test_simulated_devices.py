@@ -265,3 +265,16 @@ def test_a_suite_without_torch_does_not_import_it(tmp_path):
     (tmp_path / "test_plain.py").write_text("def test_it():\n    assert True\n")
     command = [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path)]
     assert subprocess.run(command, check=False, cwd=tmp_path).returncode == 0
+
+
+def test_the_device_is_there_though_a_program_asks_first_if_torch_is_installed(tmp_path):
+    (tmp_path / "conftest.py").write_text(
+        "import importlib.util\nassert importlib.util.find_spec('torch')\nimport torch\n"
+        "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import conftest\ndef test_it():\n    assert conftest.DEVICE == 'cuda'\n"
+    )
+    command = [sys.executable, "-mpytest", "-q", "-pno:cacheprovider"]
+    ran = subprocess.run([*command, "--attnmem-backend=simulated"], check=False, cwd=tmp_path)
+    assert ran.returncode == 0

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
 
+from ..import_watch import after_import
 from .noting import noting
 
 #: The modules, classes and methods that launch a compiled kernel. PyTorch's class launches the
@@ -26,42 +23,7 @@ _LAUNCHERS = (
 def follow_triton() -> None:
     """Makes each launch of a Triton kernel record the tensors that it may have written."""
     for name, owner, method in _LAUNCHERS:
-        if name in sys.modules:
-            _follow(owner, method, sys.modules[name])
-        else:
-            sys.meta_path.insert(0, _AfterImport(name, partial(_follow, owner, method)))
-
-
-class _AfterImport(MetaPathFinder):
-    """Changes a module once it is imported; the import of compilers takes seconds."""
-
-    def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
-        self._name = name
-        self._change = change
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Changing(spec.loader, self._change)
-        return spec
-
-
-class _Changing(Loader):
-    def __init__(self, loader: Loader, change: Callable[[ModuleType], None]) -> None:
-        self._loader = loader
-        self._change = change
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        self._change(module)
+        after_import(name, partial(_follow, owner, method))
 
 
 def _follow(owner: str, method: str, module: ModuleType) -> None:
