@@ -38,10 +38,15 @@ class ThreadWatch:
     Threads of kernels do not count: they run no Python and allocate no tensors.
     """
 
+    def __init__(self) -> None:
+        self._times: _Times = {}
+
     def start(self) -> None:
         """Begins to watch."""
         threads = _threads()
-        self._times = _settled(threads)
+        times = _times(threads)
+        # A thread that has not run since the last window began has reached its wait.
+        self._times = times if times == self._times else _settled(threads)
         self._names = {clock: threads[clock] for clock in self._times}
         self._newest = _newest()
 

@@ -95,7 +95,9 @@ def {name}(attempt):
         for name, (attempts, _) in ATTEMPTS.items()
     ]
     scripted.write(RERUN + "".join(tests))
-    ran = scripted.run("-n1", "--attnmem-explain=off")  # a second run would be an attempt
+    ran = scripted.run(
+        "-n1", "--attnmem-explain=off", has_reruns=True
+    )  # a second run would be an attempt
     outcomes = {row["nodeid"].partition("::")[2]: row["outcome"] for row in ran.rows}
     expected = {name: outcome for name, (_, outcome) in ATTEMPTS.items()}
     assert outcomes == {"test_other": "within", **expected}
