@@ -27,17 +27,24 @@ from suites import Suite
 #: workers the cores that they need: six times the time where there are as many workers as cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Pytester restores ``sys.modules`` after each suite, and a later import would make a module of ours
-# a second time. So all are imported before the first suite.
-for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
-    importlib.import_module(module.name)
-
 # Hypothesis warns at its import if it finds no reference to the module ``random``: it sees none of
 # frozen objects, and all objects are frozen below.
 hypothesis = importlib.import_module("hypothesis")
 # A test has all the time that a busy machine needs.
 hypothesis.settings.register_profile("untimed", hypothesis.settings.default, deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import all modules before the first suite, unless other processes run the tests.
+
+    Pytester restores ``sys.modules`` after each suite, and a later import would make a module of
+    ours a second time.
+    """
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
+        importlib.import_module(module.name)
 
 
 @pytest.fixture(scope="session", autouse=True)
