@@ -20,6 +20,10 @@ ASYNC = {
     False: ("-pno:asyncio", "-pno:anyio"),
 }
 
+#: By whether a suite runs tests again. The plugin starts a thread for each suite, which waits for
+#: workers for ever, and which each later window looks at.
+RERUNS = {True: (), False: ("-pno:rerunfailures",)}
+
 
 @dataclass
 class Ran:
@@ -98,10 +102,17 @@ class Suite:
         path.write_text(text, "utf-8")
         return path
 
-    def run(self, *arguments, json_file="rows.json", shown=("-rA",), has_async=False):
+    def run(
+        self,
+        *arguments,
+        json_file="rows.json",
+        shown=("-rA",),
+        has_async=False,
+        has_reruns=False,
+    ):
         """Run the suite, in this process."""
         self._write_ini()
-        options = [*PLUGINS, *ASYNC[has_async], *shown]
+        options = [*PLUGINS, *ASYNC[has_async], *RERUNS[has_reruns], *shown]
         if json_file:
             options.append(f"--attnmem-json={json_file}")
         result = self.pytester.runpytest_inprocess(*options, *arguments, no_reraise_ctrlc=True)
@@ -113,7 +124,7 @@ class Suite:
     def configured(self, *arguments):
         """The configuration of a session, which is not begun."""
         self._write_ini()
-        return self.pytester.parseconfig(*PLUGINS, *ASYNC[False], *arguments)
+        return self.pytester.parseconfig(*PLUGINS, *ASYNC[False], *RERUNS[False], *arguments)
 
     def _write_ini(self):
         lines = "".join(f"{name} = {value}\n" for name, value in self.ini.items())

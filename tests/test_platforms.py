@@ -51,6 +51,17 @@ def test_over(): torch.zeros(2048)
 def test_recorded(): torch.zeros(1024)
 """
 
+NEXT = "the next session"
+
+#: Records a baseline, and compares with it.
+SESSIONS = f"""
+import pytest
+options = ["-p", "attnmem", "-p", "no:cacheprovider"]
+pytest.main([*options, "--attnmem-update=all"])
+print({NEXT!r})
+sys.exit(pytest.main([*options, "--attnmem-backend=cpu"]))
+"""
+
 NAMES = [
     ".".join(path.relative_to(Path(str(pytest_attnmem.__file__)).parents[1]).with_suffix("").parts)
     for path in Path(str(pytest_attnmem.__file__)).parent.rglob("*.py")
@@ -80,9 +91,8 @@ def test_a_marked_suite_runs_without_what_only_posix_has(suite, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
     suite.write(SUITE)
-    main = "import pytest; sys.exit(pytest.main(['-p', 'attnmem', '-p', 'no:cacheprovider', {}]))"
-    first = run(AS_ON_WINDOWS, main.format("'--attnmem-update=all'"))
-    assert "1 over" in first.stdout
-    second = run(AS_ON_WINDOWS, main.format("'--attnmem-backend=cpu'"))
-    assert "attnmem: 3 budgets, 2 within, 1 over, 0 not enforced" in second.stdout
+    ran = run(AS_ON_WINDOWS, SESSIONS)
+    first, second = ran.stdout.split(NEXT)
+    assert "1 over" in first
+    assert "attnmem: 3 budgets, 2 within, 1 over, 0 not enforced" in second
     assert (suite.path / "attnmem-baseline.json").is_file()

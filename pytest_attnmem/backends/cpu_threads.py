@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import sys
 import threading
@@ -18,16 +17,19 @@ _NEGLIGIBLE_NS = 20_000
 #: The number of times that clocks are compared until they stand still, and the seconds between.
 _COMPARISONS, _PAUSE_S = 10, 0.0002
 
-#: Bound at import, because a program may replace the function.
-_START = _thread.start_new_thread
-
 #: The time that each thread has run, in nanoseconds, by the number of its clock.
 _Times = dict[int, int]
 
-_STATE = ctypes.pythonapi.PyThreadState_Get
-_STATE.argtypes, _STATE.restype = (), ctypes.c_void_p
-_NUMBER = ctypes.pythonapi.PyThreadState_GetID
+_API = ctypes.pythonapi
+_INTERPRETER = _API.PyInterpreterState_Get
+_INTERPRETER.argtypes, _INTERPRETER.restype = (), ctypes.c_void_p
+_NEW = _API.PyThreadState_New
+_NEW.argtypes, _NEW.restype = (ctypes.c_void_p,), ctypes.c_void_p
+_NUMBER = _API.PyThreadState_GetID
 _NUMBER.argtypes, _NUMBER.restype = (ctypes.c_void_p,), ctypes.c_uint64
+_CLEAR, _DELETE = _API.PyThreadState_Clear, _API.PyThreadState_Delete
+_CLEAR.argtypes, _CLEAR.restype = (ctypes.c_void_p,), None
+_DELETE.argtypes, _DELETE.restype = (ctypes.c_void_p,), None
 
 
 class ThreadWatch:
@@ -36,10 +38,15 @@ class ThreadWatch:
     Threads of kernels do not count: they run no Python and allocate no tensors.
     """
 
+    def __init__(self) -> None:
+        self._times: _Times = {}
+
     def start(self) -> None:
         """Begins to watch."""
         threads = _threads()
-        self._times = _settled(threads)
+        times = _times(threads)
+        # A thread that has not run since the last window began has reached its wait.
+        self._times = times if times == self._times else _settled(threads)
         self._names = {clock: threads[clock] for clock in self._times}
         self._newest = _newest()
 
@@ -67,21 +74,17 @@ class ThreadWatch:
 
 
 def _newest() -> int:
-    """Returns the number of a thread that is started now; Python numbers all threads that run it.
+    """Returns the number that Python gives to a thread now; it numbers all threads that run it.
 
     ``threading`` cannot count them: a program may start threads without it or replace its hooks.
+    The state of a thread has a number, and no thread need run for it: to start one takes 0.1 ms,
+    and longer where the machine is busy.
     """
-    numbers: list[int] = []
-    done = _thread.allocate_lock()
-    done.acquire()
-
-    def report() -> None:
-        numbers.append(_NUMBER(_STATE()))
-        done.release()
-
-    _START(report, ())
-    done.acquire()
-    return numbers[0]
+    state = _NEW(_INTERPRETER())
+    number: int = _NUMBER(state)
+    _CLEAR(state)
+    _DELETE(state)
+    return number
 
 
 def _settled(clocks: Iterable[int]) -> _Times:
@@ -138,13 +141,12 @@ def _unknown() -> dict[int, str]:
     found = {}
     for ident, frame in frames.items():
         stack = [frame for frame, _ in traceback.walk_stack(frame)]
-        if ident in clocks and not any(map(_allocates_nothing, stack)):
+        if ident in clocks and not any(map(_feeds_worker, stack)):
             found[clocks[ident]] = stack[-1].f_code.co_name
     return found
 
 
-def _allocates_nothing(frame: FrameType) -> bool:
-    """Returns True in a thread of this module, and in the one that feeds a pytest-xdist worker."""
+def _feeds_worker(frame: FrameType) -> bool:
+    """Returns True in the thread that feeds a worker of pytest-xdist."""
     gateway = frame.f_globals.get("WorkerGateway")
-    fed = isinstance(gateway, type) and isinstance(frame.f_locals.get("self"), gateway)
-    return fed or frame.f_globals is globals()
+    return isinstance(gateway, type) and isinstance(frame.f_locals.get("self"), gateway)

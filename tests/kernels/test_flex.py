@@ -23,11 +23,9 @@ COMPILER = pytest.mark.skipif(
 #: (B, H, N, M, d, dv), dtype, causal, tolerance; a case takes seconds to compile.
 CASES = [
     ((2, 2, 200, 300, 16, 24), torch.float32, True, 1e-5),
-    ((1, 2, 300, 130, 8, 8), torch.float32, False, 1e-5),
     ((1, 3, 1, 700, 16, 8), torch.float32, False, 1e-5),
-    ((1, 1, 1, 1, 1, 1), torch.float32, True, 1e-5),
     ((2, 2, 50, 33, 8, 16), torch.bfloat16, True, 5e-2),
-    ((1, 2, 129, 36, 8, 8), torch.float16, False, 1e-2),
+    ((1, 1, 1, 1, 1, 1), torch.float16, False, 1e-2),
 ]
 
 

@@ -213,7 +213,7 @@ def test_flaky():
     memory.use(103 - len(attempts))
 """)
     write_baseline(scripted, entry("test_flaky", 101))
-    ran = scripted.run("--reruns=2")
+    ran = scripted.run("--reruns=2", has_reruns=True)
     assert ran.outcomes == {"failed": 1, "rerun": 2}
     assert ran.row("test_flaky")["baseline_state"] == "regressed"
 

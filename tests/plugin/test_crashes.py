@@ -70,6 +70,8 @@ def attempt(request):
     file = pathlib.Path(__file__).with_name(request.node.name)
     attempt = len(file.read_text()) if file.exists() else 0
     file.write_text("x" * (attempt + 1))
+    # An answer: the number of reruns, which was sent before, has arrived.
+    request.config.failures_db.get_test_reruns(request.node.nodeid)
     return attempt
 
 @pytest.mark.memory_budget(100)
@@ -95,7 +97,9 @@ def {name}(attempt):
         for name, (attempts, _) in ATTEMPTS.items()
     ]
     scripted.write(RERUN + "".join(tests))
-    ran = scripted.run("-n1", "--attnmem-explain=off")  # a second run would be an attempt
+    ran = scripted.run(
+        "-n1", "--attnmem-explain=off", has_reruns=True
+    )  # a second run would be an attempt
     outcomes = {row["nodeid"].partition("::")[2]: row["outcome"] for row in ran.rows}
     expected = {name: outcome for name, (_, outcome) in ATTEMPTS.items()}
     assert outcomes == {"test_other": "within", **expected}

@@ -56,7 +56,7 @@ CASES = {
 @pytest.mark.parametrize(("first", "then", "outcomes", "outcome"), CASES.values(), ids=CASES)
 def test_the_worst_attempt_counts(scripted, first, then, outcomes, outcome):
     scripted.write(ATTEMPTS.format(fixture="", first=first, then=then))
-    ran = scripted.run("--reruns=2")
+    ran = scripted.run("--reruns=2", has_reruns=True)
     assert ran.outcomes == outcomes
     assert len(ran.rows) == 1
     assert ran.outcome("test_it").removesuffix(" (in an earlier attempt)") == outcome
@@ -64,7 +64,7 @@ def test_the_worst_attempt_counts(scripted, first, then, outcomes, outcome):
 
 def test_what_an_earlier_attempt_needed_is_reported(scripted):
     scripted.write(ATTEMPTS.format(fixture="", first="memory.use(101)", then="memory.use(1)"))
-    ran = scripted.run("--reruns=1")
+    ran = scripted.run("--reruns=1", has_reruns=True)
     assert ran.report("test_it")[:2] == [
         "peak 101 B exceeds budget 100 B by 1 B on scripted (in an earlier attempt)",
         "  budget    100 B   test_suite.py:12",
@@ -78,14 +78,14 @@ def test_what_an_earlier_attempt_needed_is_reported(scripted):
 def test_a_teardown_that_fails_once_leaves_one_row(scripted):
     body = "memory.use(1)"
     scripted.write(ATTEMPTS.format(fixture="careless", first=body, then=body))
-    ran = scripted.run("--reruns=1")
+    ran = scripted.run("--reruns=1", has_reruns=True)
     assert ran.outcomes == {"passed": 2, "rerun": 1}
     assert ran.outcome("test_it") == "within"
 
 
 def test_a_flaky_test_that_ends_within_satisfies_strict(scripted):
     scripted.write(ATTEMPTS.format(fixture="", first="raise ValueError", then="memory.use(1)"))
-    ran = scripted.run("--reruns=1", "--attnmem-strict")
+    ran = scripted.run("--reruns=1", "--attnmem-strict", has_reruns=True)
     assert ran.result.ret == pytest.ExitCode.OK
 
 
@@ -101,7 +101,7 @@ def test_it(attnmem):
         memory.use(len(attempts))
     assert len(attempts) == 2
 """)
-    ran = scripted.run("--reruns=1")
+    ran = scripted.run("--reruns=1", has_reruns=True)
     assert ran.row("test_it", "part")["peak_bytes"] == 2
     assert len(ran.rows) == 1
 
@@ -112,7 +112,7 @@ def test_an_attempt_over_its_baseline_counts_even_if_it_failed(scripted, cause):
     scripted.write(ATTEMPTS.format(fixture="", first=first, then="memory.use(70)"))
     line = {"test": "test_suite.py::test_it", "metric": "peak", "on": "scripted", "bytes": 70}
     scripted.write(json.dumps({"schema": 1, "entries": [line]}), "attnmem-baseline.json")
-    ran = scripted.run("--reruns=2")
+    ran = scripted.run("--reruns=2", has_reruns=True)
     if "skip" in cause:  # a skip says nothing about memory
         assert ran.outcomes == {"skipped": 1}
     else:

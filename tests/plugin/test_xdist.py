@@ -111,7 +111,7 @@ def test_skipped(): pass
 @pytest.mark.memory_budget(100)
 def test_within(): memory.use(100)
 """)
-    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict")
+    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict", has_reruns=True)
     assert ran.outcomes == {"passed": 1, "failed": 1, "skipped": 1, "rerun": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert [(row["nodeid"].partition("::")[2], row["outcome"]) for row in ran.rows] == [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import traceback
 import weakref
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
@@ -91,19 +91,21 @@ class TrackingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        foreign = {} if func is LIFT else _sizes((args, kwargs))
+        given = [*_plain((args, kwargs))]
+        foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
         out = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves((out, args, kwargs)):
-            if _is_plain(leaf):
-                key, nbytes = _key(leaf), leaf.untyped_storage().nbytes()
-                followed = self._alive.get(key)
-                if nbytes != (followed[1] if followed else foreign.get(key, 0)):
-                    self._follow(key, leaf, func)
-                if is_parameter(leaf):
-                    self._set_role(PARAMETER, key)
+        made = [*_plain((out,))]
+        for tensor in (*made, *given):
+            storage = tensor.untyped_storage()
+            key, nbytes = storage._cdata, storage.nbytes()
+            followed = self._alive.get(key)
+            if nbytes != (followed[1] if followed else foreign.get(key, 0)):
+                self._follow(key, tensor, func)
+            if is_parameter(tensor):
+                self._set_role(PARAMETER, key)
         if is_gradient():
-            for leaf in filter(_is_plain, tree_leaves(out)):
-                self._set_role(GRADIENT, _key(leaf))
+            for tensor in made:
+                self._set_role(GRADIENT, _key(tensor))
         return out
 
     def allocated(self, number: int, held: Held, storage: torch.UntypedStorage) -> None:
@@ -168,17 +170,21 @@ def prime() -> str:
     )
 
 
-def _is_plain(leaf: object) -> bool:
-    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
-        return False
-    return leaf.device.type != "meta"  # a meta tensor has a size but no memory
+def _plain(tree: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yields the tensors with memory in the arguments or results of an operator.
 
-
-def _sizes(tree: object) -> dict[int, int]:
-    """Returns the bytes of each storage in a tree of arguments, by key."""
-    return {
-        _key(leaf): leaf.untyped_storage().nbytes() for leaf in tree_leaves(tree) if _is_plain(leaf)
-    }
+    Operators take and return lists, tuples and dicts, so that PyTorch's search in trees of any
+    types, at several times the cost, is not needed.
+    """
+    for leaf in tree:
+        if isinstance(leaf, torch.Tensor):
+            # A meta tensor has a size but no memory.
+            if leaf.layout is torch.strided and leaf.device.type != "meta":
+                yield leaf
+        elif isinstance(leaf, (list, tuple)):
+            yield from _plain(leaf)
+        elif isinstance(leaf, dict):
+            yield from _plain(leaf.values())
 
 
 def _key(tensor: torch.Tensor) -> int:

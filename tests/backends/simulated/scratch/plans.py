@@ -1,5 +1,6 @@
 """The plans of calls as text, in the words of the recordings (see ``described.py``)."""
 
+from functools import cache
 from itertools import product
 
 from torch._subclasses import FakeTensorMode
@@ -20,12 +21,12 @@ def plans(row, devices, versions):
     it: ``{"op": "aten.neg.default", "args": ["float32[2, 3]"]}``, perhaps with ``kwargs``,
     ``deterministic`` and ``cold``, for workspaces that are not yet there.
     """
-    found = {}
-    with FakeTensorMode():
+    found, mode = {}, row.get("deterministic", False)
+    with _fake_mode():
         args, kwargs = arguments(row, "cpu")
         outputs = new_storages([args, kwargs], operator(row["op"])(*args, **kwargs))
-        for device, version in product(devices, versions):
-            profile, mode = find_profile(device), row.get("deterministic", False)
+        profiles = {device: find_profile(device) for device in devices}
+        for (device, profile), version in product(profiles.items(), versions):
             rules = minor_version(f"{version}.0")
             steps = plan(OpCall(row["op"], tuple(args), kwargs, outputs, profile, mode, rules))
             libraries = workspaces(profile, rules, {})
@@ -33,6 +34,12 @@ def plans(row, devices, versions):
             traced = trace(steps, outputs, libraries, row.get("cold")) if known else None
             found[version, device] = traced
     return found
+
+
+@cache
+def _fake_mode():
+    """Returns one mode for all calls: each new one records a stack, and has caches to fill."""
+    return FakeTensorMode()
 
 
 def trace(steps, outputs, libraries, cold):
