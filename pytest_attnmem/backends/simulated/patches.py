@@ -21,6 +21,7 @@ from torch.utils._mode_utils import no_dispatch
 from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
+from .move_in_place import become
 from .patched import Patches, patched
 
 if TYPE_CHECKING:
@@ -195,6 +196,9 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
                 if tensor is not None:
                     moved = fn(tensor)  # first: it may name the device
                     (fake,) = function_mode.to_fakes((tensor,))
+                    if fake.is_cuda and moved.is_cpu:
+                        become(fake, moved, fn)  # C++ code sees the two on other devices
+                        continue
                     _set_data(fake, moved)
                     if fake.grad is not None:
                         _set_data(fake.grad, fn(fake.grad))
