@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
 import torch
 
 from ..errors import UnknownValue
+from .call import Call, is_plain, layout_of
 from .notes import Buffer, HostTensor, Layout, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
@@ -19,6 +20,7 @@ _NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
 _UNKNOWN = Layouts((), ())
+_NUMBERS = frozenset({int, float, bool, type(None)})
 
 
 class Storages(Protocol):
@@ -32,50 +34,6 @@ class Storages(Protocol):
 
     def random(self, generator: Any) -> Random:
         """Returns the state of a generator of the device, or of the default generator."""
-
-
-class Call:
-    """An operator that is about to run."""
-
-    __slots__ = (
-        *("_known_inputs", "_known_outputs", "before", "changed", "inputs", "note", "outputs"),
-        *("read", "slots", "traits", "unknown"),
-    )
-
-    def __init__(self, note: Note, traits: OpTraits, changed: list[Slot], known: Layouts) -> None:
-        self.note = note
-        self.traits = traits
-        self.changed = changed
-        """The slots that it changes."""
-        self._known_inputs, self._known_outputs = map(iter, known)
-        self.inputs: list[Layout | None] = []
-        """The layouts of the arguments that were not known."""
-        self.outputs: list[Layout | None] = []
-        """The same of the results."""
-        self.slots: set[Slot] = set(changed)
-        """The slots of its arguments."""
-        self.read: list[Buffer] = []
-        """The buffers that it reads."""
-        self.before: list[Note] = []
-        """The notes that wrote what it reads."""
-        self.unknown = ""
-        """The reason why its results cannot be known; empty if they can."""
-
-    def input(self, tensor: torch.Tensor) -> Layout | None:
-        """Returns the layout of the next tensor among the arguments; None without strides."""
-        layout = next(self._known_inputs, None)
-        if layout is None:
-            layout = _layout(tensor)
-            self.inputs.append(layout)
-        return layout
-
-    def output(self, leaf: object) -> Layout | None:
-        """Returns the layout of the next result; None for another thing than a plain tensor."""
-        layout = next(self._known_outputs, None)
-        if layout is None:
-            layout = _layout(leaf)
-            self.outputs.append(layout)
-        return layout
 
 
 class Tape:
@@ -123,7 +81,9 @@ class Tape:
             return call
         if traits.fills and changed:
             self._start_afresh(traits, args, kwargs)
-        note.args = tuple([self._noted(arg, call) for arg in args])
+        note.args = tuple(
+            [arg if type(arg) in _NUMBERS else self._noted(arg, call) for arg in args]
+        )
         if kwargs:
             note.kwargs = {name: self._noted(arg, call) for name, arg in kwargs.items()}
         note.before = tuple(call.before)
@@ -137,13 +97,13 @@ class Tape:
         outputs: list[tuple[int, Ref]] = []
         made: list[Slot] = []
         for position, tensor in enumerate((out,) if isinstance(out, torch.Tensor) else leaves(out)):
-            layout = call.output(tensor)
+            layout = next(call.known_outputs, None) or call.output(tensor)
             slot = self._find(tensor) if layout is not None else None
             if slot is None and call.traits.random and isinstance(tensor, torch.Tensor):
                 slot = self._seeds.output(tensor)
             if slot is None or layout is None:
                 continue
-            if slot in known and not _grew(call, layout, slot):
+            if slot in known and not call.enlarges(layout, slot):
                 continue
             if slot not in made:
                 made.append(slot)
@@ -172,7 +132,7 @@ class Tape:
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
         if isinstance(arg, torch.Tensor):
-            layout = call.input(arg)
+            layout = next(call.known_inputs, None) or call.input(arg)
             if layout is None:
                 call.unknown = _NOT_PLAIN
                 return None
@@ -210,7 +170,7 @@ class Tape:
         """Gives a new buffer to a storage that the operator fills from end to end."""
         position, name = traits.changed[0]
         target = args[position] if position < len(args) else kwargs.get(name)
-        layout = _layout(target)
+        layout = layout_of(target)
         slot = self._find(target) if layout is not None else None
         if slot is None or layout is None or [*self._slots((args, kwargs))].count(slot) > 1:
             return  # it is on the host, or it also reads what it fills
@@ -230,7 +190,7 @@ class Tape:
 
     def _slots(self, tree: Any) -> Iterator[Slot]:
         for leaf in leaves(tree):
-            slot = self._find(leaf) if _is_plain(leaf) else None
+            slot = self._find(leaf) if is_plain(leaf) else None
             if slot is not None:
                 yield slot
 
@@ -242,7 +202,7 @@ class Tape:
         Raises:
             UnknownValue: nobody can know them, or they cost more work than the limit.
         """
-        layout = _layout(tensor)
+        layout = layout_of(tensor)
         if layout is None or self._fault:
             raise UnknownValue(self._fault or _NOT_PLAIN)
         slot = self._find(tensor)
@@ -278,23 +238,6 @@ class Tape:
         for slot in self._storages.all():
             if slot.writer is not None and not slot.writer.done:
                 _make_unknown(slot, reason)
-
-
-def _is_plain(value: object) -> TypeGuard[torch.Tensor]:
-    if not isinstance(value, torch.Tensor):
-        return False
-    return value.layout is torch.strided and not value.is_nested
-
-
-def _layout(value: object) -> Layout | None:
-    return Layout(value) if _is_plain(value) else None
-
-
-def _grew(call: Call, layout: Layout, slot: Slot) -> bool:
-    """Returns True if an operator with ``out=`` enlarged the storage that it filled."""
-    if not call.traits.fills or slot not in call.changed:
-        return False
-    return layout.end > slot.buffer.nbytes
 
 
 def _make_unknown(slot: Slot, reason: str) -> None:

@@ -33,7 +33,7 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
-from .observer import DispatchedOp, Observer
+from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .op_kinds import is_for_host
@@ -71,8 +71,8 @@ class SimulatedFakeMode(FakeTensorMode):
         """The nesting depth of factory calls whose device the function mode has chosen."""
         self.torch_code: dict[int, tuple[CodeType, bool]] = {}
         """Answers of ``asked_by_torch``."""
-        self.ran: list[DispatchedOp] | None = None
-        """The operators that ran since a call of the program began; None if nobody asks."""
+        self.heard: Heard | None = None
+        """What hears of each operator that runs."""
         self._dispatch_depth = 0
         self.known_ops = KnownOps(replacements)
         self._avoided_ops: tuple[Any, ...] = ()
@@ -168,8 +168,8 @@ class SimulatedFakeMode(FakeTensorMode):
             self._autograd_calls.note(out)
         op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
         self.observer.after_op(op)
-        if self.ran is not None:
-            self.ran.append(op)
+        if self.heard is not None:
+            self.heard.note(op)
         return out
 
     def _prepared(

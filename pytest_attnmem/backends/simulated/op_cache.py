@@ -14,7 +14,7 @@ import torch
 
 from .cached_op import CachedOp, CachedOutput
 from .fake_maker import FakeMaker
-from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .op_facts import OpFacts
 
 _default_dtype = torch.get_default_dtype
@@ -27,7 +27,7 @@ _PLAIN = frozenset(
 
 
 #: The most calls that are kept: a growth contract makes new ones at each size.
-_MOST: Final = 50_000
+MOST: Final = 50_000
 
 
 class OpCache:
@@ -94,7 +94,7 @@ class OpCache:
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
-        if len(self._calls) >= _MOST:
+        if len(self._calls) >= MOST:
             self._calls.clear()
         self._calls[key] = cached
         return cached
@@ -124,11 +124,9 @@ class OpCache:
     def make(self, output: CachedOutput, args: tuple[Any, ...]) -> Any:
         """Returns a new output; ``args`` are those of its call."""
         if output.source < 0:
-            elem = torch.empty_strided(
-                output.shape, output.stride, dtype=output.dtype, device="meta"
-            )
+            elem = torch.empty_strided(output.shape, output.stride, dtype=output.dtype, device=META)
         else:
-            elem = torch.empty(0, dtype=output.dtype, device="meta")
+            elem = torch.empty(0, dtype=output.dtype, device=META)
             storage = args[output.source].untyped_storage()
             elem.set_(storage, output.offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)

@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 
 from .cached_op import CachedOp, CachedOutput
 from .fake_tensor import SimulatedTensor
+from .op_cache import MOST
 from .op_kinds import is_factory
 
 if TYPE_CHECKING:
@@ -110,81 +111,98 @@ class RepeatedCalls:
     ) -> Any:
         """Calls the function, and keeps the call if it is one operator."""
         mode = self._fake_mode
-        before, mode.ran = mode.ran, []
+        before, mode.heard = mode.heard, (heard := _Heard(args))
         try:
             made = otherwise(func, args, kwargs)
-            ran = mode.ran
         finally:
-            mode.ran = before
-        kernel = _kernel(func, ran)
-        if kernel is None:
+            mode.heard = before
+        if not heard.is_one(func):
             self._unlike.add(func)
-        elif (call := self._call(kernel, made, args)) is not None:
+        elif (call := self._call(heard, made)) is not None:
+            if len(self._calls) >= MOST:
+                self._calls.clear()
             self._calls[key] = call
         return made
 
-    def _call(self, kernel: DispatchedOp, made: Any, args: tuple[Any, ...]) -> RepeatedCall | None:
-        """Returns the call that the operator is; None if its tensors may be other ones."""
-        cached, mode = kernel.cached, self._fake_mode
+    def _call(self, heard: _Heard, made: Any) -> RepeatedCall | None:
+        """Returns the call that the operator is; None if it cannot be made again from sizes."""
+        mode, cached = self._fake_mode, heard.cached
         if cached is None or cached.container is not None or cached.plan is ...:
             return None
-        operands = _operands(kernel, args)
-        if operands is None or type(made) is not SimulatedTensor or made._is_view():
+        if heard.operands is None or type(made) is not SimulatedTensor or made._is_view():
             return None
-        view = None
-        if made is not kernel.out:
-            view = mode.op_cache.described(made, (kernel.out,))
-            if view is None or view.source < 0:
-                return None
-        facts = mode.known_ops.of(kernel.func)
-        return RepeatedCall(facts, operands, {**kernel.kwargs}, cached, view)
-
-
-def _kernel(func: Any, ran: list[DispatchedOp]) -> DispatchedOp | None:
-    """Returns the one operator that makes a new tensor; None if the call is not one operator."""
-    if type(func) not in (BuiltinFunctionType, MethodDescriptorType):
-        return None  # Python code, which may do anything
-    kernels = [op for op in ran if not _is_view(op)]
-    if len(kernels) != 1:
-        return None
-    func_of = kernels[0].func
-    name = func_of._schema.name.removeprefix("aten::")
-    if func_of._schema.is_mutable or is_factory(func_of) or kernels[0].in_place:
-        return None
-    return kernels[0] if func.__name__ == name or func.__name__ in _PRODUCTS else None
-
-
-def _is_view(op: DispatchedOp) -> bool:
-    """Returns True if the operator, a view or ``_unsafe_view``, allocates and writes nothing."""
-    outputs = () if op.cached is None else op.cached.outputs
-    return bool(outputs) and all(type(o) is CachedOutput and o.source >= 0 for o in outputs)
-
-
-def _operands(kernel: DispatchedOp, args: tuple[Any, ...]) -> tuple[tuple[int, Any], ...] | None:
-    """Returns the arguments of an operator by those of the call.
-
-    Returns None if two of them share a storage, or the operator reads another one.
-    """
-    places = {
-        arg.untyped_storage()._cdata: place
-        for place, arg in enumerate(args)
-        if type(arg) is SimulatedTensor
-    }
-    tensors = [arg for arg in args if type(arg) is SimulatedTensor]
-    if len(places) != len(tensors) or _has_tensors(kernel.kwargs.values()):
-        return None
-    operands = []
-    for value in kernel.args:
-        if type(value) is SimulatedTensor:
-            place = places.get(value.untyped_storage()._cdata, -1)
-            if place < 0:
-                return None
-            operands.append((place, None))
-        elif isinstance(value, (list, tuple)) and _has_tensors(value):
+        if made.untyped_storage()._cdata != heard.storage:
             return None
-        else:
-            operands.append((-1, value))
-    return tuple(operands)
+        with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
+            result = mode.op_cache.described(made, ())
+        if result is None:
+            return None
+        view = None if result == cached.outputs[0] else result._replace(source=0)
+        facts = mode.known_ops.of(heard.func)
+        return RepeatedCall(facts, heard.operands, heard.kwargs, cached, view)
+
+
+class _Heard:
+    """The operators that a call has run, as far as they matter; it keeps no tensor alive."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        self.func: Any = None
+        """The last operator that was no view."""
+        self.cached: CachedOp | None = None
+        self.operands: tuple[tuple[int, Any], ...] | None = None
+        self.kwargs: dict[str, Any] = {}
+        self.storage = 0
+        """The address of its result's storage."""
+        self._count = 0
+        self._in_place = False
+        tensors = [(place, arg) for place, arg in enumerate(args) if type(arg) is SimulatedTensor]
+        self._places = {arg.untyped_storage()._cdata: place for place, arg in tensors}
+        self._apart = len(self._places) == len(tensors)
+
+    def note(self, op: DispatchedOp) -> None:
+        """Notes an operator."""
+        outputs = () if op.cached is None else op.cached.outputs
+        if outputs and all(type(one) is CachedOutput and one.source >= 0 for one in outputs):
+            return  # a view, or ``_unsafe_view``: it allocates and writes nothing
+        self._count += 1
+        self._in_place |= op.in_place
+        self.func, self.cached, self.kwargs = op.func, op.cached, {**op.kwargs}
+        self.operands = self._operands(op)
+        if type(op.out) is SimulatedTensor:
+            self.storage = op.out.untyped_storage()._cdata
+
+    def _operands(self, op: DispatchedOp) -> tuple[tuple[int, Any], ...] | None:
+        """Returns the arguments of an operator by those of the call.
+
+        Returns None if two of them share a storage, or the operator reads another one.
+        """
+        if not self._apart or _has_tensors(op.kwargs.values()):
+            return None
+        operands = []
+        for value in op.args:
+            place = -1
+            if type(value) is SimulatedTensor:
+                place = self._places.get(value.untyped_storage()._cdata, -1)
+                if place < 0:
+                    return None
+            elif isinstance(value, (list, tuple)) and _has_tensors(value):
+                return None
+            operands.append((place, None if place >= 0 else value))
+        return tuple(operands)
+
+    def is_one(self, func: Any) -> bool:
+        """Returns True if the function is one operator that makes a new tensor.
+
+        Python code may do anything besides, and other composites read settings.
+        """
+        if type(func) not in (BuiltinFunctionType, MethodDescriptorType):
+            return False
+        if self._count != 1 or self._in_place:
+            return False
+        if self.func._schema.is_mutable or is_factory(self.func):
+            return False
+        name = self.func._schema.name.removeprefix("aten::")
+        return func.__name__ == name or func.__name__ in _PRODUCTS
 
 
 def _has_tensors(values: Iterable[Any]) -> bool:

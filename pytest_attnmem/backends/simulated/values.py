@@ -32,6 +32,7 @@ class SimulatedStorages:
     def __init__(self) -> None:
         self.generator = RandomState()
         self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
+        self._outside = Buffer(0, _FROM_OUTSIDE)
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """Returns the slot of a simulated tensor's storage; None for another tensor."""
@@ -42,7 +43,7 @@ class SimulatedStorages:
         found = self._slots.get(key)
         if found is not None:
             return found[0]
-        slot = Slot(Buffer(0, _FROM_OUTSIDE))
+        slot = Slot(self._outside)
         self._slots[key] = slot, weakref.ref(storage, partial(self._forget, key))
         constant = tensor.__dict__.get("constant")
         if constant is not None:
