@@ -83,7 +83,8 @@ class OpCache:
         if args and out is args[0]:
             cached = CachedOp((), returns_first=True)
         else:
-            container = type(out) if type(out) in (tuple, list) else None
+            kinds = (kind for kind in (tuple, list) if isinstance(out, kind))
+            container = next(kinds, None)  # a tuple with names is one for C++ code
             outputs: list[CachedOutput | int | None] = []
             for tensor in (out,) if container is None else out:
                 if tensor is None or type(tensor) is int:

@@ -7,6 +7,7 @@ from torch import nn
 
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated.direct_ops import DirectOps
+from pytest_attnmem.backends.simulated.fake_mode import SimulatedFakeMode
 
 
 def step(device):
@@ -93,3 +94,19 @@ def fresh(argument):
     from pytest_attnmem.backends.simulated import open_backend
 
     return open_backend(argument)
+
+
+def test_a_layer_norm_runs_in_general_once(monkeypatch):
+    ran = []
+    general = SimulatedFakeMode._run_in_general
+
+    def run(self, func, *call):
+        ran.append(func)
+        return general(self, func, *call)
+
+    backend = open_backend("simulated:T4", {"simulated": fresh})
+    monkeypatch.setattr(SimulatedFakeMode, "_run_in_general", run)
+    with backend.world():
+        layer = nn.LayerNorm(8, device="cuda")
+        layer(layer(torch.ones(4, 8, device="cuda")))
+    assert ran.count(torch.ops.aten.native_layer_norm.default) <= 1
