@@ -188,7 +188,18 @@ def _end(stack: WindowStack) -> None:
         _RUNNING.stacks.remove(stack)
         stack.context.close()
         if stack.collecting:
+            _age()
             gc.enable()
+
+
+def _age() -> None:
+    """Has automatic collection leave alone what was made in the window, and is alive after it.
+
+    All of it counts as young, and the first young collection would visit it, only to find it alive.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()  # into the oldest generation
 
 
 @contextmanager

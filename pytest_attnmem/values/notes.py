@@ -60,31 +60,29 @@ class Slot:
         """The note that wrote the storage last."""
 
 
-class Ref:
-    """A tensor of the device: a shape over the elements of a buffer."""
+class Layout:
+    """The elements of a tensor in its storage. Calls that are alike share one.
 
-    __slots__ = ("buffer", "conjugate", "dtype", "negative", "offset", "shape", "stride")
+    Among the arguments of a note, it is a tensor whose values the operator does not read:
+    ``zeros_like(x)``.
+    """
 
-    def __init__(self, tensor: torch.Tensor, buffer: Buffer) -> None:
-        self.buffer = buffer
+    __slots__ = ("conjugate", "dtype", "end", "negative", "offset", "shape", "stride")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
         self.dtype = tensor.dtype
-        self.shape = tensor.shape
-        self.stride = tensor.stride()
+        self.shape = shape = tensor.shape
+        self.stride = stride = tensor.stride()
         self.offset = int(tensor.storage_offset())
+        """The number of elements before the first."""
         self.conjugate = tensor.is_conj()
         self.negative = tensor.is_neg()
+        last = sum([(size - 1) * step for size, step in zip(shape, stride, strict=True)])
+        self.end = 0 if 0 in shape else (self.offset + last + 1) * self.dtype.itemsize
+        """The end of the last element, in bytes from the start of the storage."""
 
-    @property
-    def end(self) -> int:
-        """Returns the end of the last element, in bytes from the start of the buffer."""
-        if 0 in self.shape:
-            return 0
-        last = sum([(size - 1) * step for size, step in zip(self.shape, self.stride, strict=True)])
-        return (self.offset + last + 1) * self.dtype.itemsize
-
-    @property
-    def is_whole(self) -> bool:
-        """Returns True if each byte of the buffer belongs to an element."""
+    def fills(self, nbytes: int) -> bool:
+        """Returns True if each of the first so many bytes belongs to an element."""
         if self.offset:
             return False
         count = 1
@@ -93,18 +91,22 @@ class Ref:
                 if step != count:
                     return False
                 count *= size
-        return count * self.dtype.itemsize >= self.buffer.nbytes
+        return count * self.dtype.itemsize >= nbytes
 
 
-class Shape:
-    """A tensor whose values an operator does not read: ``zeros_like(x)``."""
+class Ref:
+    """A tensor of the device: a layout in a buffer."""
 
-    __slots__ = ("dtype", "shape", "stride")
+    __slots__ = ("buffer", "layout")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.dtype = tensor.dtype
-        self.shape = tensor.shape
-        self.stride = tensor.stride()
+    def __init__(self, layout: Layout, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.layout = layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Returns the sizes."""
+        return self.layout.shape
 
 
 class HostTensor:
@@ -123,6 +125,13 @@ class HostTensor:
     def has_changed(self) -> bool:
         """Returns True if the program has written to the contents since."""
         return self._origin.is_cpu and self._origin._version != self._version
+
+
+class Layouts(NamedTuple):
+    """The layouts of the tensors of a call, in their order; None in the place of other results."""
+
+    inputs: tuple[Layout | None, ...]
+    outputs: tuple[Layout | None, ...]
 
 
 class Random(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 
 from ..errors import CannotCompute, UnknownValue
 from .compute import compute
-from .notes import HostTensor, Note, Ref, Shape, leaves
+from .notes import HostTensor, Layout, Note, Ref, leaves
 from .op_traits import op_traits
 from .work import work
 
@@ -76,23 +76,23 @@ def view(ref: Ref) -> torch.Tensor:
     Raises:
         UnknownValue: the contents are not known.
     """
-    buffer = ref.buffer
+    buffer, layout = ref.buffer, ref.layout
     if buffer.unknown:
         raise UnknownValue(buffer.unknown)
-    if ref.end > buffer.nbytes:
+    if layout.end > buffer.nbytes:
         raise UnknownValue("its storage grew")
-    made = torch.empty(0, dtype=ref.dtype)
-    made.set_(buffer.on_host().untyped_storage(), ref.offset, ref.shape, ref.stride)
-    if ref.conjugate:
+    made = torch.empty(0, dtype=layout.dtype)
+    made.set_(buffer.on_host().untyped_storage(), layout.offset, layout.shape, layout.stride)
+    if layout.conjugate:
         made = torch._conj(made)
-    return torch._neg_view(made) if ref.negative else made
+    return torch._neg_view(made) if layout.negative else made
 
 
 def _filled(arg: Any) -> Any:
     """Returns an argument with tensors of the host in the place of references."""
     if type(arg) is Ref:
         return view(arg)
-    if type(arg) is Shape:
+    if type(arg) is Layout:
         return torch.empty_strided(arg.shape, arg.stride, dtype=arg.dtype)
     if type(arg) is HostTensor:
         if arg.has_changed:
@@ -132,12 +132,13 @@ def _store(ref: Ref, values: Any) -> None:
 
 
 def _is_same(ref: Ref, values: torch.Tensor) -> bool:
+    layout = ref.layout
     return (
-        values.dtype == ref.dtype
-        and values.shape == ref.shape
-        and values.stride() == ref.stride
-        and values.storage_offset() == ref.offset
-        and not (values.is_conj() or values.is_neg() or ref.conjugate or ref.negative)
+        values.dtype == layout.dtype
+        and values.shape == layout.shape
+        and values.stride() == layout.stride
+        and values.storage_offset() == layout.offset
+        and not (values.is_conj() or values.is_neg() or layout.conjugate or layout.negative)
     )
 
 

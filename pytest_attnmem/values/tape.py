@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import torch
 
 from ..errors import UnknownValue
-from .notes import Buffer, HostTensor, Note, Random, Ref, Shape, Slot, leaves
+from .call import Call, is_plain, layout_of
+from .notes import Buffer, HostTensor, Layout, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
 from .seeds import Seeds
@@ -18,6 +19,8 @@ _COPIED = 1 << 16
 _NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
+_UNKNOWN = Layouts((), ())
+_NUMBERS = frozenset({int, float, bool, type(None)})
 
 
 class Storages(Protocol):
@@ -31,26 +34,6 @@ class Storages(Protocol):
 
     def random(self, generator: Any) -> Random:
         """Returns the state of a generator of the device, or of the default generator."""
-
-
-class Call:
-    """An operator that is about to run."""
-
-    __slots__ = ("before", "changed", "note", "read", "slots", "traits", "unknown")
-
-    def __init__(self, note: Note, traits: OpTraits, changed: list[Slot]) -> None:
-        self.note = note
-        self.traits = traits
-        self.changed = changed
-        """The slots that it changes."""
-        self.slots: set[Slot] = set(changed)
-        """The slots of its arguments."""
-        self.read: list[Buffer] = []
-        """The buffers that it reads."""
-        self.before: list[Note] = []
-        """The notes that wrote what it reads."""
-        self.unknown = ""
-        """The reason why its results cannot be known; empty if they can."""
 
 
 class Tape:
@@ -73,8 +56,17 @@ class Tape:
 
     # Notes
 
-    def begin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Notes the arguments of an operator before it runs."""
+    def begin(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        known: Layouts = _UNKNOWN,
+    ) -> Call:
+        """Notes the arguments of an operator before it runs.
+
+        ``known`` are the layouts of its tensors if the same call was noted before.
+        """
         traits = self._traits.get(id(func))
         if traits is None:
             traits = self._traits[id(func)] = op_traits(func)
@@ -83,13 +75,15 @@ class Tape:
             self.forget(f"more than {self._most} operators ran since it was computed")
         note = Note(self._count, func, (), kwargs)
         changed = self._changed(traits, args, kwargs) if traits.changed else []
-        call = Call(note, traits, changed)
+        call = Call(note, traits, changed, known)
         if traits.reshapes:
             call.slots.update(self._slots((args, kwargs)))
             return call
         if traits.fills and changed:
             self._start_afresh(traits, args, kwargs)
-        note.args = tuple([self._noted(arg, call) for arg in args])
+        note.args = tuple(
+            [arg if type(arg) in _NUMBERS else self._noted(arg, call) for arg in args]
+        )
         if kwargs:
             note.kwargs = {name: self._noted(arg, call) for name, arg in kwargs.items()}
         note.before = tuple(call.before)
@@ -103,10 +97,13 @@ class Tape:
         outputs: list[tuple[int, Ref]] = []
         made: list[Slot] = []
         for position, tensor in enumerate((out,) if isinstance(out, torch.Tensor) else leaves(out)):
-            slot = self._find(tensor) if _is_plain(tensor) else None
+            layout = next(call.known_outputs, None) or call.output(tensor)
+            slot = self._find(tensor) if layout is not None else None
             if slot is None and call.traits.random and isinstance(tensor, torch.Tensor):
                 slot = self._seeds.output(tensor)
-            if slot is None or (slot in known and not self._grew(call, tensor, slot)):
+            if slot is None or layout is None:
+                continue
+            if slot in known and not call.enlarges(layout, slot):
                 continue
             if slot not in made:
                 made.append(slot)
@@ -117,9 +114,8 @@ class Tape:
                 ):
                     self._fault = f"{call.note.func} returned a storage that it does not take"
                 slot.buffer, slot.writer = Buffer(0), note
-            ref = Ref(tensor, slot.buffer)
-            slot.buffer.nbytes = max(slot.buffer.nbytes, ref.end)
-            outputs.append((position, ref))
+            slot.buffer.nbytes = max(slot.buffer.nbytes, layout.end)
+            outputs.append((position, Ref(layout, slot.buffer)))
         if call.traits.reshapes or not (outputs or call.changed):
             return  # a view, or an operator that writes nothing
         if call.unknown:
@@ -133,20 +129,15 @@ class Tape:
         for buffer in call.read:
             buffer.read_by(note)
 
-    def _grew(self, call: Call, tensor: torch.Tensor, slot: Slot) -> bool:
-        """Returns True if an operator with ``out=`` enlarged the storage that it filled."""
-        if not call.traits.fills or slot not in call.changed:
-            return False
-        return Ref(tensor, slot.buffer).end > slot.buffer.nbytes
-
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
         if isinstance(arg, torch.Tensor):
-            if not _is_plain(arg):
+            layout = next(call.known_inputs, None) or call.input(arg)
+            if layout is None:
                 call.unknown = _NOT_PLAIN
                 return None
             if call.traits.likes:
-                return Shape(arg)
+                return layout
             slot = self._find(arg)
             if slot is None:
                 slot = self._seeds.find(arg)
@@ -161,7 +152,7 @@ class Tape:
             if buffer.unknown:
                 call.unknown = buffer.unknown
             call.read.append(buffer)
-            return Ref(arg, buffer)
+            return Ref(layout, buffer)
         if type(arg) in (list, tuple):
             return type(arg)([self._noted(item, call) for item in arg])
         return arg
@@ -181,12 +172,12 @@ class Tape:
         """Gives a new buffer to a storage that the operator fills from end to end."""
         position, name = traits.changed[0]
         target = args[position] if position < len(args) else kwargs.get(name)
-        slot = self._find(target) if _is_plain(target) else None
-        if slot is None or [*self._slots((args, kwargs))].count(slot) > 1:
+        layout = layout_of(target)
+        slot = self._find(target) if layout is not None else None
+        if slot is None or layout is None or [*self._slots((args, kwargs))].count(slot) > 1:
             return  # it is on the host, or it also reads what it fills
-        ref = Ref(target, slot.buffer)
-        if ref.is_whole:
-            slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, ref.end)), None
+        if layout.fills(slot.buffer.nbytes):
+            slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
 
     def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
         """Returns the slots that the operator changes, each once."""
@@ -201,7 +192,7 @@ class Tape:
 
     def _slots(self, tree: Any) -> Iterator[Slot]:
         for leaf in leaves(tree):
-            slot = self._find(leaf) if _is_plain(leaf) else None
+            slot = self._find(leaf) if is_plain(leaf) else None
             if slot is not None:
                 yield slot
 
@@ -213,13 +204,14 @@ class Tape:
         Raises:
             UnknownValue: nobody can know them, or they cost more work than the limit.
         """
-        if not _is_plain(tensor) or self._fault:
+        layout = layout_of(tensor)
+        if layout is None or self._fault:
             raise UnknownValue(self._fault or _NOT_PLAIN)
         slot = self._find(tensor)
         if slot is None:
             return tensor
         self._run_writer(slot)
-        return view(Ref(tensor, slot.buffer))
+        return view(Ref(layout, slot.buffer))
 
     def contents(self, slot: Slot) -> torch.Tensor:
         """Returns the bytes of a storage, uint8 on the host; they must not be changed.
@@ -242,10 +234,9 @@ class Tape:
         """Records the values of a tensor that was filled from the host without an operator."""
         slot = self._storages.find(tensor)
         if slot is not None:
-            ref = Ref(tensor, Buffer(0))
-            slot.buffer, slot.writer = ref.buffer, None
-            ref.buffer.nbytes = ref.end
-            view(ref).copy_(values)
+            layout = Layout(tensor)
+            slot.buffer, slot.writer = Buffer(layout.end), None
+            view(Ref(layout, slot.buffer)).copy_(values)
 
     def lose(self, tensor: torch.Tensor, reason: str) -> None:
         """Records that something unknown wrote to a tensor."""
@@ -263,12 +254,6 @@ class Tape:
         for slot in self._storages.all():
             if slot.writer is not None and not slot.writer.done:
                 _make_unknown(slot, reason)
-
-
-def _is_plain(value: object) -> bool:
-    if not isinstance(value, torch.Tensor):
-        return False
-    return value.layout is torch.strided and not value.is_nested
 
 
 def _make_unknown(slot: Slot, reason: str) -> None:

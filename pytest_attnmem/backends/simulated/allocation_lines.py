@@ -29,9 +29,12 @@ class LineFinder:
         """Returns True if modules and optimizers are searched for."""
         return self._origins is not None
 
-    def caller(self) -> Line:
-        """Returns the innermost line outside torch and this package."""
-        frame: Any = sys._getframe(1)
+    def caller(self, depth: int = 1) -> Line:
+        """Returns the innermost line outside torch and this package.
+
+        The caller's own frame and those above it, ``depth`` in all, are this package's.
+        """
+        frame: Any = sys._getframe(depth)
         if self._origins is not None:
             return self._origins.of(frame)
         foreign = self._foreign

@@ -1,10 +1,11 @@
-"""The result of an operator call, kept so that the same call need not be computed again."""
+"""The outcome of an operator call, kept so that the same call need not be computed again."""
 
 from __future__ import annotations
 
 from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...values.notes import Layouts
 from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ class CachedOutput(NamedTuple):
 
 
 class CachedOp:
-    """A cached operator call: its outputs, plus a slot for its allocation plan."""
+    """A cached operator call: its outputs, its allocation plan, and the layouts of its tensors."""
 
-    __slots__ = ("container", "outputs", "plan", "returns_first")
+    __slots__ = ("container", "layouts", "outputs", "plan", "returns_first")
 
     def __init__(
         self,
@@ -40,5 +41,7 @@ class CachedOp:
         """``tuple`` or ``list``; None for a single tensor."""
         self.returns_first = returns_first
         """True if the operator returns its first argument."""
+        self.layouts = Layouts((), ())
+        """The layouts of its tensors; empty if it writes no values."""
         self.plan: AllocationPlan | EllipsisType | None = ...
         """The allocation plan: None if no model knows it, ``...`` while nobody has asked."""

@@ -13,8 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from ...allocator import AllocatorSettings
 from ...closed_forms.allocation_trace import Allocated, Freed, Program, Run
-from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError, StartAgain
-from ...measurement.held import Held
+from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
 from ...measurement.qkv_inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
 from ...symbols.argument_shapes import Argument
@@ -22,6 +21,7 @@ from ...units import shown
 from ..tracing.dispatch_tracker import raised_at
 from .fake_tensor import DEVICE
 from .op_rules import plan, program_only
+from .recorded_events import recorded
 from .simulation import Simulation
 
 #: Bytes of the device: a program must not run out of memory while its formula is derived.
@@ -60,7 +60,7 @@ def program(
             with torch.set_grad_enabled(backward):
                 made = [_input(argument, sizes, floating, backward) for argument in arguments]
                 simulation.values.lose(made, "derive gives its inputs no values")
-                events, problem = _recorded(simulation, partial(call, made))
+                events, problem = recorded(simulation, partial(call, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -77,35 +77,6 @@ def program(
 
     with simulation.active():  # once, because entering takes longer than most programs
         yield run
-
-
-def _recorded(
-    simulation: Simulation, program: Callable[[], object]
-) -> tuple[list[Held | int], str | None]:
-    """Runs a program on an empty device; returns its events and a reason to distrust them.
-
-    An event is an allocation, or the number of the allocation that is freed.
-    """
-    try:
-        return _recorded_once(simulation, program, device_named=False)
-    except StartAgain:
-        return _recorded_once(simulation, program, device_named=True)
-
-
-def _recorded_once(
-    simulation: Simulation, program: Callable[[], object], device_named: bool
-) -> tuple[list[Held | int], str | None]:
-    simulation.restart(device_named)
-    simulation.prime()
-    with simulation.active():
-        simulation.start()
-        try:
-            result = program()
-            events = [*simulation.device.events()]
-        finally:
-            problem = simulation.stop().problem
-    del result
-    return events, problem
 
 
 def _input(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool) -> Any:

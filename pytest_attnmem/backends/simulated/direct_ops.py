@@ -70,6 +70,8 @@ class _Kind(Enum):
     DECOMPOSED = auto()
     """Python code, which may ask if its tensors are on the host."""
     FACTORY = auto()
+    IN_PLACE_LISTS = auto()
+    """A ``_foreach_`` operator, whose kernel is Python code that runs once a tensor."""
     LIFT = auto()
     READ = auto()
 
@@ -98,6 +100,8 @@ class DirectOps:
         device = _common_device(args, kwargs, func, kind is _Kind.FACTORY)
         if device is None or (kind is _Kind.DECOMPOSED and device.type == "cpu"):
             return NotImplemented
+        if kind is _Kind.IN_PLACE_LISTS and _alike(args):
+            return None
         if kind is _Kind.FACTORY:
             kwargs = {**kwargs, "device": META}
         if func in _RANDOM:
@@ -163,7 +167,8 @@ class DirectOps:
             numbers = should_allow_numbers_as_tensors(func)
             return _Kind.FACTORY if on_device and not numbers else _Kind.GENERAL
         if func._schema.name.startswith("aten::_foreach_"):
-            return _Kind.KERNEL
+            in_place = func._schema.is_mutable and not func._schema.returns
+            return _Kind.IN_PLACE_LISTS if in_place else _Kind.KERNEL
         if func is _COPY:
             return _Kind.COPY
         if func in _SAME_IN_KERNEL:
@@ -189,6 +194,25 @@ def _kept(value: Any) -> Any:
 def _has_python_code(func: Any) -> bool:
     found = torch._library.simple_registry.singleton.find(func.name()).fake_impl.kernel
     return bool(found) or any(takes(func) for takes, _ in fake_impls.op_implementations_checks)
+
+
+def _alike(args: tuple[Any, ...]) -> bool:
+    """Returns True if the arguments are lists of tensors of equal sizes and one real dtype.
+
+    An operator on them in place can then neither fail nor change a size. Numbers may come besides.
+    """
+    first = args[0]
+    dtype = first[0].dtype if first else torch.int64
+    expected = [(tensor.shape, dtype) for tensor in first]
+    for arg in args:
+        if type(arg) not in (list, tuple):
+            arg = [arg]
+        if arg and type(arg[0]) is SimulatedTensor:
+            if [(tensor.shape, tensor.dtype) for tensor in arg] != expected:
+                return False
+        elif not all(type(number) in (int, float) for number in arg):
+            return False
+    return dtype.is_floating_point
 
 
 def _read(tensor: Any) -> Any:

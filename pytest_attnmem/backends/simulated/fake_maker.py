@@ -26,7 +26,10 @@ class FakeMaker:
     def make(self, elem: torch.Tensor, device: torch.device) -> Any:
         """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
         tensor: Any = torch.Tensor._make_subclass(
-            SimulatedTensor, elem, False, dispatch_device=True, device_for_backend_keys=device
+            SimulatedTensor,
+            elem,
+            dispatch_device=device.type != "cuda",  # C++ code sees CUDA's on ``meta``, as they are
+            device_for_backend_keys=device,
         )
         torch._C._set_throw_on_mutable_data_ptr(tensor)
         attributes = tensor.__dict__

@@ -19,7 +19,9 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate, UnknownValue
+from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
+from .cached_op import CachedOp
 from .direct_ops import DirectOps
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -31,7 +33,7 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
-from .observer import DispatchedOp, Observer
+from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .op_kinds import is_for_host
@@ -55,7 +57,7 @@ class SimulatedFakeMode(FakeTensorMode):
         replacements: Mapping[Any, Callable[..., Any]],
     ) -> None:
         super().__init__()
-        self.cache_enabled = False  # ``_op_cache`` has a program's repeated calls, and costs less
+        self.cache_enabled = False  # ``op_cache`` has a program's repeated calls, and costs less
         self.observer = observer
         self.running = False
         """True while a program runs in the mode."""
@@ -69,12 +71,14 @@ class SimulatedFakeMode(FakeTensorMode):
         """The nesting depth of factory calls whose device the function mode has chosen."""
         self.torch_code: dict[int, tuple[CodeType, bool]] = {}
         """Answers of ``asked_by_torch``."""
+        self.heard: Heard | None = None
+        """What hears of each operator that runs."""
         self._dispatch_depth = 0
-        self._known_ops = KnownOps(replacements)
+        self.known_ops = KnownOps(replacements)
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
-        self._op_cache = OpCache(maker)
+        self.op_cache = OpCache(maker)
         self.values = Values(maker.make)
         self._autograd_calls = AutogradCalls()
 
@@ -101,7 +105,7 @@ class SimulatedFakeMode(FakeTensorMode):
             return self.dispatch(func, types, args, kwargs)
         if type(func) is not OpOverload and isinstance(func, HigherOrderOperator):
             raise self._unsupported(func)
-        facts = self._known_ops.of(func)
+        facts = self.known_ops.of(func)
         if (
             (facts.factory or facts.lift)
             and not (self.factory_depth or self.device_named)
@@ -119,27 +123,53 @@ class SimulatedFakeMode(FakeTensorMode):
     ) -> Any:
         func, key = facts.func, None
         if facts.plain:
-            key = self._op_cache.key(facts, args, kwargs)
+            key = self.op_cache.key(facts, args, kwargs)
         if key is None:
             facts, args = self._prepared(facts, args, kwargs)
-            func, key = facts.func, self._op_cache.key(facts, args, kwargs)
-        cached, in_place = None, func in self._avoided_ops
-        if key is not None:
-            cached = self._op_cache.find(key)
-        noted = None if facts.view else self.values.tape.begin(func, args, kwargs)
+            func, key = facts.func, self.op_cache.key(facts, args, kwargs)
+        cached = None if key is None else self.op_cache.find(key)
         if cached is not None:
-            out = self._op_cache.replay(cached, args)
-        else:
-            out = self._direct_ops.run(func, args, kwargs)
-            if out is NotImplemented:
-                out = self._run_in_general(func, types, args, kwargs)
-            if key is not None:
-                cached = self._op_cache.store(key, args, out)
+            return self.run_again(facts, args, kwargs, cached)
+        noted = None if facts.view else self.values.tape.begin(func, args, kwargs)
+        out = self._direct_ops.run(func, args, kwargs)
+        if out is NotImplemented:
+            out = self._run_in_general(func, types, args, kwargs)
+        if key is not None:
+            cached = self.op_cache.store(key, args, out)
         if noted is not None:
             self.values.tape.end(noted, out)
+            if cached is not None:
+                cached.layouts = Layouts(tuple(noted.inputs), tuple(noted.outputs))
+        return self._ran(func, args, kwargs, out, cached)
+
+    def run_again(
+        self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any], cached: CachedOp
+    ) -> Any:
+        """Runs an operator whose call is cached."""
+        if facts.view:
+            out = self.op_cache.replay(cached, args)
+        else:
+            tape = self.values.tape
+            noted = tape.begin(facts.func, args, kwargs, cached.layouts)
+            out = self.op_cache.replay(cached, args)
+            tape.end(noted, out)
+        return self._ran(facts.func, args, kwargs, out, cached)
+
+    def _ran(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        cached: CachedOp | None,
+    ) -> Any:
+        """Reports an operator that ran; returns its outputs."""
         if torch._C._current_graph_task_id() != -1:
             self._autograd_calls.note(out)
-        self.observer.after_op(DispatchedOp(func, args, kwargs, out, in_place, cached))
+        op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
+        self.observer.after_op(op)
+        if self.heard is not None:
+            self.heard.note(op)
         return out
 
     def _prepared(
@@ -154,7 +184,7 @@ class SimulatedFakeMode(FakeTensorMode):
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
             func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
-            facts = self._known_ops.of(func)
+            facts = self.known_ops.of(func)
         if facts.backward_reads_values and torch.is_grad_enabled() and args[0].requires_grad:
             self.observer.mark_unknown(f"the backward of {facts.func}")
         if facts.target and torch.is_grad_enabled() and args[1].requires_grad:
@@ -207,7 +237,7 @@ class SimulatedFakeMode(FakeTensorMode):
             made = self._run(facts, types, args, kwargs)
             if not facts.lift:
                 return made
-            to_copy = self._known_ops.of(_aten._to_copy.default)
+            to_copy = self.known_ops.of(_aten._to_copy.default)
             return self._run(to_copy, types, (made,), {"device": IMPLICIT_CUDA})
 
     def _is_from_data(self, tensor: Any) -> bool:

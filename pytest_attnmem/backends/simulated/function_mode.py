@@ -16,6 +16,7 @@ from torch.utils._mode_utils import no_dispatch
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, is_meta, leaves_meta
+from .repeated_calls import RepeatedCalls
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -65,10 +66,15 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: lambda tensor: tensor.get_device(),
         }
+        self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        return self._repeated_calls.run(func, args, kwargs, self._call)
+
+    def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Calls the function on fakes of the tensors from outside, on the device it names."""
         for arg in args:
             if type(arg) is not SimulatedTensor and isinstance(arg, (torch.Tensor, list, tuple)):
                 if all_meta(args) and not leaves_meta(func, args, kwargs or {}):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from .fake_tensor import META, SimulatedTensor
 
@@ -20,6 +21,7 @@ def is_meta(value: Any) -> bool:
         isinstance(value, torch.Tensor)
         and type(value) is not SimulatedTensor
         and value.device == META
+        and not is_functorch_wrapped_tensor(value)  # its C++ code sees the device of its tensor
     )
 
 

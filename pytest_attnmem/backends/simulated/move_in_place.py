@@ -32,7 +32,7 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(module, lambda x: made[id(x)] if id(x) in made else fn(x), False)
         for parameter in module._parameters.values():
             if parameter is not None and made[id(parameter)] is not parameter:
-                _become(parameter, made[id(parameter)], fn)
+                become(parameter, made[id(parameter)], fn)
         for name, buffer in module._buffers.items():
             if buffer is not None:
                 module._buffers[name] = made[id(buffer)]
@@ -41,7 +41,7 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
     return _apply
 
 
-def _become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
+def become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
     """Makes ``tensor`` a leaf with the storage of ``other``; ``fn`` moves its gradient."""
     gradient, required = tensor.grad, tensor.requires_grad
     is_parameter = isinstance(tensor, torch.nn.Parameter)

@@ -32,6 +32,13 @@ class DispatchedOp(NamedTuple):
     """The cache entry of the call."""
 
 
+class Heard(Protocol):
+    """Hears of the operators that a call of the program runs."""
+
+    def note(self, op: DispatchedOp) -> None:
+        """Notes an operator that ran; keeps no tensor of it alive."""
+
+
 class Observer(Protocol):
     """Receives the events of a fake mode, and makes the errors that the mode raises."""
 

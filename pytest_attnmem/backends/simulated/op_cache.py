@@ -7,13 +7,14 @@ and is turned off.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
 
 from .cached_op import CachedOp, CachedOutput
 from .fake_maker import FakeMaker
-from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .op_facts import OpFacts
 
 _default_dtype = torch.get_default_dtype
@@ -26,7 +27,7 @@ _PLAIN = frozenset(
 
 
 #: The most calls that are kept: a growth contract makes new ones at each size.
-_MOST: Final = 50_000
+MOST: Final = 50_000
 
 
 class OpCache:
@@ -41,9 +42,13 @@ class OpCache:
 
         Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
         """
-        if not facts.cacheable:
-            return None
-        parts: list[Any] = [facts.name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
+        return self.key_of(facts.name, args, kwargs) if facts.cacheable else None
+
+    def key_of(
+        self, name: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
+    ) -> Any | None:
+        """Returns the same of any call whose outcome depends on its arguments alone."""
+        parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, mode):
             return None
@@ -62,7 +67,7 @@ class OpCache:
         """Returns new outputs for a cached call."""
         if cached.returns_first:
             return args[0]
-        make = self._make
+        make = self.make
         if cached.container is None:
             output = cached.outputs[0]
             return output if type(output) is not CachedOutput else make(output, args)
@@ -78,23 +83,25 @@ class OpCache:
         if args and out is args[0]:
             cached = CachedOp((), returns_first=True)
         else:
-            container = type(out) if type(out) in (tuple, list) else None
+            kinds = (kind for kind in (tuple, list) if isinstance(out, kind))
+            container = next(kinds, None)  # a tuple with names is one for C++ code
             outputs: list[CachedOutput | int | None] = []
             for tensor in (out,) if container is None else out:
                 if tensor is None or type(tensor) is int:
                     outputs.append(tensor)
                     continue
-                output = self._described(tensor, args)
+                output = self.described(tensor, args)
                 if output is None:
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
-        if len(self._calls) >= _MOST:
+        if len(self._calls) >= MOST:
             self._calls.clear()
         self._calls[key] = cached
         return cached
 
-    def _described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
+    def described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
+        """Returns the recipe for an output; None if it cannot be made again from its sizes."""
         if type(tensor) is not SimulatedTensor or tensor.constant is not None:
             return None
         storage = tensor.untyped_storage()
@@ -115,13 +122,12 @@ class OpCache:
             return None
         return CachedOutput(shape, stride, dtype, int(offset), tensor._fake_device, source)
 
-    def _make(self, output: CachedOutput, args: tuple[Any, ...]) -> Any:
+    def make(self, output: CachedOutput, args: tuple[Any, ...]) -> Any:
+        """Returns a new output; ``args`` are those of its call."""
         if output.source < 0:
-            elem = torch.empty_strided(
-                output.shape, output.stride, dtype=output.dtype, device="meta"
-            )
+            elem = torch.empty_strided(output.shape, output.stride, dtype=output.dtype, device=META)
         else:
-            elem = torch.empty(0, dtype=output.dtype, device="meta")
+            elem = torch.empty(0, dtype=output.dtype, device=META)
             storage = args[output.source].untyped_storage()
             elem.set_(storage, output.offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)

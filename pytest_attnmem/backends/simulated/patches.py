@@ -22,6 +22,7 @@ from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
+from .move_in_place import become
 from .patched import Patches, patched
 
 if TYPE_CHECKING:
@@ -199,6 +200,9 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
                         _put(self, name, moved, tensor)
                         continue
                     (fake,) = function_mode.to_fakes((tensor,))
+                    if fake.is_cuda and moved.is_cpu:
+                        become(fake, moved, fn)  # C++ code sees the two on other devices
+                        continue
                     _set_data(fake, moved)
                     if fake.grad is not None:
                         _set_data(fake.grad, fn(fake.grad))

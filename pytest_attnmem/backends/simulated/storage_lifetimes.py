@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -20,6 +20,9 @@ from .fake_tensor import SimulatedTensor
 from .observer import DispatchedOp
 from .op_plan import AllocationPlan, Free, OpCall, Output, Planner, Temporary, Workspace
 from .simulated_device import BACKWARD, MAIN, DescribeHeld, DescribeWorkspace, DeviceBlock
+
+#: The frames from the fake mode's method that runs an operator to ``StorageLifetimes.after_op``.
+_FROM_MODE: Final = 4
 
 
 class Memory(Protocol):
@@ -47,7 +50,7 @@ class _Storage(Role):
     __slots__ = ("block", "nbytes", "outside", "watch")
 
     def __init__(self, nbytes: int) -> None:
-        super().__init__()
+        self.role = ""
         self.nbytes = nbytes
         self.block: DeviceBlock | None = None
         self.watch: weakref.ref[Any] | None = None
@@ -121,7 +124,7 @@ class StorageLifetimes:
             plan = tuple(map(Output, range(len(fresh))))
         if plan:
             try:
-                self._run_plan(plan, fresh, op.func, self.lines.caller())
+                self._run_plan(plan, fresh, op.func, self.lines.caller(_FROM_MODE))
             except AllocationError as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
 

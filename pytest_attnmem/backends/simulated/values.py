@@ -33,6 +33,7 @@ class SimulatedStorages:
         self.generator = RandomState()
         self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
         self._addressed: dict[int, list[torch.Tensor]] = {}
+        self._outside = Buffer(0, _FROM_OUTSIDE)
 
     def slot_of(self, storage: torch.UntypedStorage) -> Slot | None:
         """Returns the slot of a storage; None if no operator has used it."""
@@ -54,7 +55,7 @@ class SimulatedStorages:
         found = self._slots.get(key)
         if found is not None:
             return found[0]
-        slot = Slot(Buffer(0, _FROM_OUTSIDE))
+        slot = Slot(self._outside)
         self._slots[key] = slot, weakref.ref(storage, partial(self._forget, key))
         constant = tensor.__dict__.get("constant")
         if constant is not None:

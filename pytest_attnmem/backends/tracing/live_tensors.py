@@ -56,8 +56,8 @@ class LiveTensors:
         return Delta(self._peak, self._level)
 
     def interval(self, requested: Delta, **others: Any) -> Interval:
-        """Returns the interval; ``others`` are the fields that are not counted here."""
-        return Interval(
+        """Ends the interval and returns it; ``others`` are the fields that are not counted here."""
+        ended = Interval(
             requested,
             **{"allocated": None, "reserved": None, **others},
             allocations=self.count - self.first,
@@ -66,6 +66,8 @@ class LiveTensors:
             first_allocation=self.first,
             events=tuple(self.events),
         )
+        self.begin()  # thousands of events would slow down the next garbage collection
+        return ended
 
     def _alive_at_peak(self) -> dict[int, AllocEvent]:
         alive, number = dict(self._at_begin), self.first

@@ -74,6 +74,24 @@ def test_a_tensor_moved_to_the_host_takes_no_device_memory(run):
     assert (seen.peak_bytes, seen.retained_bytes) == (4000, 0)
 
 
+def test_a_module_moved_to_the_host_and_back_is_there_for_cpp_code_too(run):
+    seen_by_cpp = torch._C.TensorBase.device.__get__
+
+    def program():
+        layer = nn.Linear(2, 2, device="cuda")
+        weight, devices = layer.weight, []
+        for name in ("cuda", "cpu", "cuda"):
+            layer.to(name)
+            layer(torch.ones(1, 2, device=name)).sum().backward()
+            devices.append((weight.device.type, weight.grad.device.type, seen_by_cpp(weight).type))
+        assert layer.weight is weight
+        assert weight.requires_grad
+        assert devices[:2] == [("cuda", "cuda", "meta"), ("cpu", "cpu", "cpu")]
+        assert devices[2][:2] == ("cuda", "cuda")
+
+    run(program)
+
+
 def test_a_number_stays_on_the_host_and_keeps_its_value(run):
     def program():
         step = torch.tensor(1.0)

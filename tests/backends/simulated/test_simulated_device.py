@@ -126,9 +126,9 @@ def test_a_workspace_that_is_not_kept_is_freed_after_each_call():
     made.prime()
     made.begin()
     use_workspaces(made)
+    held = next(made.events())
     interval = made.interval()
     assert (interval.requested, interval.allocations) == (Delta(8_519_680, 0), 6)
-    held = next(made.events())
     assert (held.op, held.workspace, held.scratch) == ("cuBLAS workspace", True, True)
 
 

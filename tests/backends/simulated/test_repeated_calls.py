@@ -1,0 +1,152 @@
+"""A call that is made again without C++ code allocates and computes what it did at first."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import FlopCounterMode
+
+from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.backends.simulated import recorded_events
+from pytest_attnmem.backends.simulated.repeated_calls import RepeatedCalls
+
+
+def products(x, y):
+    """Each product of the pairs, of views and of transposed operands."""
+    return [
+        *(x @ y, x.mT @ y, x[1:] @ y[:, 1:], x[0] @ y[0], x[None] @ y),
+        *(torch.bmm(x[None], y[None]), F.linear(x, y), F.linear(x[None], y, y[0])),
+    ]
+
+
+def elements(x, y):
+    """Elementwise operators and reductions, by several names of their arguments."""
+    return [
+        *(x * y, x + 2, x - 2.5, torch.add(x, y, alpha=2), x.exp(), torch.maximum(x, y)),
+        *(x.sum(), x.sum(-1, keepdim=True), x.amax(dim=0), x.mean((0, 1)), x.clone()),
+        *(torch.cat([x, y]), x.max(0), x.sum(dtype=torch.float64), x.reshape(-1), x.mT.reshape(-1)),
+    ]
+
+
+def aliases(x, y):
+    """Calls with the same sizes on one storage, on two, and on views of one."""
+    both = torch.stack([x, y])
+    return [x * x, x * y, y * y, x @ x, x @ y, x @ x.mT, both[0] * both[1], both[1] * both[0]]
+
+
+def settings(x, y):
+    """The same calls under settings that change their operators."""
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        torch.set_default_dtype(dtype)
+        found += [x.int() / 2, x @ y]
+    with torch.autocast("cuda", torch.bfloat16):
+        found += [x @ y, x.sum()]
+    with torch.inference_mode():
+        found += [(x @ y) * 2]
+    return [*found, x @ y, torch.vmap(torch.mul)(x, y)]
+
+
+def gradients(x, y):
+    """Calls that record a gradient, between calls that do not."""
+    w = torch.ones_like(x).requires_grad_()
+    total = x * y
+    for _ in range(2):
+        with torch.no_grad():
+            total = total + w * x
+        total = total + (w * x) @ y
+    total.sum().backward()
+    with forward_ad.dual_level():  # the product of the tangent allocates too
+        forward_ad.make_dual(x, y) * x
+    return [w.grad, total.detach(), x * y]
+
+
+def rest(x, y):
+    """Calls that change a tensor, return a view that is written, or are random."""
+    x, out = x.clone(), torch.empty_like(x)
+    x.mul_(y)
+    torch.add(x, y, out=out)
+    view = x[0]
+    view += 1
+    x[1] = y[0]
+    return [x, out, view, torch.bernoulli(x.clamp(0, 1)), F.dropout(y, 0.5)]
+
+
+def seen(leaf):
+    """Returns what a program can read of a tensor."""
+    inference = leaf.is_inference()
+    kept = (inference, leaf._is_view(), None if inference else leaf._version)
+    return leaf.dtype, leaf.requires_grad, leaf.stride(), kept, leaf.tolist()
+
+
+def leaves(tree):
+    return [leaf for part in tree for leaf in (part if isinstance(part, tuple) else (part,))]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
+@pytest.mark.parametrize("calls", [products, elements, aliases, settings, gradients, rest])
+def test_a_repeated_call_is_the_same_call(monkeypatch, calls):
+    def program():
+        torch.manual_seed(0)
+        found = []
+        for size in (4, 4, 3, 4):
+            x = torch.linspace(0, 1, size * size, device="cuda").view(size, size)
+            found.append(leaves(calls(x, x.flip(0))))
+        return [[*map(seen, one)] for one in found]
+
+    repeated = recorded(program)
+    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: None)
+    assert repeated == recorded(program)
+
+
+def recorded(program):
+    """Returns the events of a program, the reason to distrust them, and what it returns."""
+    results = []
+    simulation = open_backend("simulated:A100-80GB").gauge()
+    events, problem = recorded_events.recorded(simulation, lambda: results.append(program()))
+    return events, problem, results
+
+
+def test_a_mode_of_the_program_sees_each_call(run):
+    def program():
+        x = torch.ones(4, 4, device="cuda")
+        for _ in range(3):
+            x @ x.clone()
+        with FlopCounterMode(display=False) as counter:
+            x @ x.clone()
+        assert counter.get_total_flops() == 2 * 4**3
+
+    run(program)
+
+
+def test_calls_are_repeated_at_all(monkeypatch):
+    def program():
+        x, y = torch.ones(4, 4, device="cuda"), torch.ones(4, 4, device="cuda")
+        for _ in range(2):
+            x @ y, x * y, x.amax(-1, keepdim=True), x.exp()
+
+    usual = []
+    run = RepeatedCalls.run
+
+    def noting(self, func, args, kwargs, otherwise):
+        def call(*given):
+            usual.append(func.__name__)
+            return otherwise(*given)
+
+        return run(self, func, args, kwargs, call)
+
+    simulation = open_backend("simulated:A100-80GB").gauge()
+    monkeypatch.setattr(RepeatedCalls, "run", noting)
+    recorded_events.recorded(simulation, program)
+    assert usual == ["ones", "ones", "matmul", "mul", "amax", "exp"]
+
+
+def test_a_call_of_several_operators_frees_their_results_while_it_is_learned(monkeypatch):
+    def program():
+        x = torch.ones(64, 64, device="cuda")
+        F.gelu(torch.nn.functional.scaled_dot_product_attention(x, x, x, torch.zeros_like(x)))
+        torch.logsumexp(x, 0), torch.addcdiv(x, x, x).softmax(-1), torch.std(x, 0), x.trace()
+
+    repeated = recorded(program)
+    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: None)
+    assert repeated == recorded(program)
