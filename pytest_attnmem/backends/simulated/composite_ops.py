@@ -20,6 +20,7 @@ from torch.library import Library
 
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
+from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .op_kinds import CUDA_KERNELS, in_cpp
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class CompositeOps:
             _aten.rms_norm.default: _rms_norm,
             _aten.one_hot.default: _one_hot,
             _aten.batch_norm.default: self._batch_norm,
+            _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
         }
         for op, avoided in _AVOIDED_OPS:
@@ -109,7 +111,7 @@ class CompositeOps:
         library = Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            for op, replacement in self.replacements().items():
+            for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
         for name in CUDA_KERNELS:
             if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
@@ -134,6 +136,12 @@ class CompositeOps:
         if _cudnn_normalizes(*args):
             self._mark_unknown("aten.batch_norm.default by cuDNN")
         return in_cpp(_aten.batch_norm.default, *args)
+
+    def _cumprod_backward(self, grad: Any, input: Any, dim: int, output: Any) -> Any:
+        if input.is_complex() or torch.is_grad_enabled():
+            self._mark_unknown("the backward of aten.cumprod.default")
+            return in_cpp(_aten.cumprod_backward.default, grad, input, dim, output)
+        return cumprod_backward(grad, input, dim, output)
 
     def _attention(
         self,

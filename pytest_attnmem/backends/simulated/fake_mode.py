@@ -155,10 +155,6 @@ class SimulatedFakeMode(FakeTensorMode):
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
             func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
             facts = self._known_ops.of(func)
-        if facts.backward_reads_values and torch.is_grad_enabled() and args[0].requires_grad:
-            self.observer.mark_unknown(f"the backward of {facts.func}")
-        if facts.target and torch.is_grad_enabled() and args[1].requires_grad:
-            self.observer.mark_unknown(f"the gradient of the target of {facts.func}")
         return facts, args
 
     def _run_in_general(
