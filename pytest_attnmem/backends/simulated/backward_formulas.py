@@ -15,26 +15,23 @@ from typing import Any, Final
 
 import torch
 
+from .cross_entropy_formulas import CROSS_ENTROPIES
+from .op_kinds import in_autograd
+
 _aten = torch.ops.aten
-_MEAN: Final = 1
-
-
-def _in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Runs PyTorch's own code of autograd."""
-    return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)
 
 
 class _Prod(torch.autograd.Function):
     """``prod_backward`` of FunctionsManual.cpp, of all elements."""
 
     @staticmethod
-    def forward(ctx: Any, input: Any, dtype: Any) -> Any:  # type: ignore[override]
-        result = _in_cpp(_aten.prod.default, input, dtype=dtype)
+    def forward(ctx: Any, input: Any, dtype: Any) -> Any:
+        result = in_autograd(_aten.prod.default, input, dtype=dtype)
         ctx.save_for_backward(input, result)
         return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Any) -> Any:
         input, result = ctx.saved_tensors
         input = input.to(grad.dtype)
         if not input.dim():
@@ -54,14 +51,14 @@ class _ProdOfDim(torch.autograd.Function):
     """``prod_backward`` of FunctionsManual.cpp, of a dimension."""
 
     @staticmethod
-    def forward(ctx: Any, input: Any, dim: int, keepdim: bool, dtype: Any) -> Any:  # type: ignore[override]
-        result = _in_cpp(_aten.prod.dim_int, input, dim, keepdim, dtype=dtype)
+    def forward(ctx: Any, input: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
+        result = in_autograd(_aten.prod.dim_int, input, dim, keepdim, dtype=dtype)
         ctx.save_for_backward(input, result)
         ctx.dim, ctx.keepdim = dim, keepdim
         return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Any) -> Any:
         input, result = ctx.saved_tensors
         input = input.to(grad.dtype)
         if not input.dim():
@@ -118,13 +115,20 @@ def cumprod_backward(grad: Any, input: Any, dim: int, output: Any) -> Any:
     grad_input = torch.zeros(input.shape, dtype=grad.dtype, device=grad.device)
     cumsum = is_zero.cumsum(dim)
     mask = cumsum == 0
-    _fill_before_zero(grad_input, mask, w, input, dim)
+    before_zero = _before_zero(w, mask, input, dim)
+    grad_input = torch.where(mask, before_zero, grad_input)
     mask = cumsum == 1
     first = mask.max(dim, True)[1]
     first_mask = torch.zeros_like(mask).scatter_(dim, first, 1).logical_and_(mask)
     mask &= ~first_mask
-    _fill_at_zero(grad_input, (mask, first_mask, first, cumsum), (grad, input, output), dim)
-    return grad_input
+    scanned = _scan(input, mask, dim)
+    kept = grad.masked_fill(cumsum != 1, 0.0)
+    gathered = _gathered(output, first, dim)
+    scanned.mul_(kept)
+    total = scanned.sum(dim, True)
+    del scanned
+    total.mul_(gathered)
+    return torch.where(first_mask, total, grad_input)
 
 
 def _reversed_cumsum(w: Any, dim: int) -> Any:
@@ -133,145 +137,71 @@ def _reversed_cumsum(w: Any, dim: int) -> Any:
     return summed.flip(dim)
 
 
-def _fill_before_zero(grad_input: Any, mask: Any, w: Any, input: Any, dim: int) -> None:
+def _before_zero(w: Any, mask: Any, input: Any, dim: int) -> Any:
     others = ~mask
     filled = w.masked_fill(others, 0.0)
-    summed = _reversed_cumsum(filled, dim).div_(input)
-    selected = summed.masked_select(mask)
-    grad_input.masked_scatter_(mask, selected)
+    return _reversed_cumsum(filled, dim).div_(input)
 
 
-def _fill_at_zero(
-    grad_input: Any,
-    masks: tuple[Any, Any, Any, Any],
-    tensors: tuple[Any, Any, Any],
-    dim: int,
-) -> None:
-    mask, first_mask, first, cumsum = masks
-    grad, input, output = tensors
+def _scan(input: Any, mask: Any, dim: int) -> Any:
     others = ~mask
     filled = input.masked_fill(others, 1.0)
-    scanned = filled.cumprod(dim)
-    apart = cumsum != 1
-    kept = grad.masked_fill(apart, 0.0)
-    total = scanned.mul_(kept).sum(dim, True)
+    return filled.cumprod(dim)
+
+
+def _gathered(output: Any, first: Any, dim: int) -> Any:
     before = (first - 1).relu_()
     gathered = torch.gather(output, dim, before)
-    at_start = first == 0
-    total.mul_(gathered.masked_fill_(at_start, 1.0))
-    selected = total.masked_select(first_mask)
-    grad_input.masked_scatter_(first_mask, selected)
+    return gathered.masked_fill_(first == 0, 1.0)
 
 
-class _CrossEntropy(torch.autograd.Function):
-    """``binary_cross_entropy_target_backward`` of FunctionsManual.cpp."""
+class _MaskedFill(torch.autograd.Function):
+    """``masked_fill_backward`` of FunctionsManual.cpp, of a value that is a tensor."""
 
     @staticmethod
-    def forward(ctx: Any, input: Any, target: Any, weight: Any, reduction: int) -> Any:  # type: ignore[override]
-        ctx.save_for_backward(input, target, weight)
-        ctx.reduction = reduction
-        return _in_cpp(_aten.binary_cross_entropy.default, input, target, weight, reduction)
+    def forward(ctx: Any, input: Any, mask: Any, value: Any) -> Any:
+        ctx.save_for_backward(mask)
+        return in_autograd(_aten.masked_fill.Tensor, input, mask, value)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
-        input, target, weight = ctx.saved_tensors
-        of_input = of_target = None
+    def backward(ctx: Any, grad: Any) -> Any:
+        (mask,) = ctx.saved_tensors
+        of_input = of_value = None
         if ctx.needs_input_grad[0]:
-            of_input = _aten.binary_cross_entropy_backward(
-                grad, input, target, weight, ctx.reduction
-            )
-        if ctx.needs_input_grad[1]:
-            of_target = torch.logit(input).neg_().mul_(grad)
-            _weigh(of_target, weight, ctx.reduction, target)
-        return of_input, of_target, None, None
-
-
-class _CrossEntropyOfLogits(torch.autograd.Function):
-    """``binary_cross_entropy_with_logits_target_backward`` of FunctionsManual.cpp."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, input: Any, target: Any, weight: Any, positive: Any, reduction: int
-    ) -> Any:
-        ctx.save_for_backward(input, target, weight, positive)
-        ctx.reduction = reduction
-        op = _aten.binary_cross_entropy_with_logits.default
-        return _in_cpp(op, input, target, weight, positive, reduction)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
-        input, target, weight, positive = ctx.saved_tensors
-        of_input = of_target = None
-        if ctx.needs_input_grad[0]:
-            of_input = _of_logits(grad, input, target, positive)
-            _weigh(of_input, weight, ctx.reduction, input)
-        if ctx.needs_input_grad[1]:
-            of_target = _of_target(grad, input, positive)
-            _weigh(of_target, weight, ctx.reduction, target)
-        return of_input, of_target, None, None, None
-
-
-def _of_logits(grad: Any, input: Any, target: Any, positive: Any) -> Any:
-    if positive is None:
-        return input.sigmoid().sub_(target).mul_(grad)
-    times = positive.mul(target)
-    more = times.add(1).sub_(target)
-    curve = input.sigmoid()
-    found = more.mul_(curve).sub_(times)
-    del times, curve
-    return found.mul_(grad)
-
-
-def _of_target(grad: Any, input: Any, positive: Any) -> Any:
-    if positive is None:
-        negative = -input
-        return negative * grad
-    negative = -input
-    found = torch.nn.functional.logsigmoid(negative)
-    other = torch.nn.functional.logsigmoid(input).mul_(positive)
-    return found.sub_(other).mul_(grad)
-
-
-def _weigh(found: Any, weight: Any, reduction: int, like: Any) -> None:
-    if weight is not None:
-        found.mul_(weight)
-    if reduction == _MEAN:
-        found.div_(like.numel())
+            of_input = grad.masked_fill(mask, 0)
+        if ctx.needs_input_grad[2]:
+            selected = grad.masked_select(mask)
+            of_value = selected.sum()
+        return of_input, None, of_value
 
 
 def _prod(self: Any, *, dtype: Any = None) -> Any:
     if torch.is_grad_enabled() and self.requires_grad and not self.is_complex():
-        return _Prod.apply(self, dtype)
-    return _in_cpp(_aten.prod.default, self, dtype=dtype)
+        made: Any = _Prod
+        return made.apply(self, dtype)
+    return in_autograd(_aten.prod.default, self, dtype=dtype)
 
 
 def _prod_of_dim(self: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if torch.is_grad_enabled() and self.requires_grad and not self.is_complex():
-        return _ProdOfDim.apply(self, dim, keepdim, dtype)
-    return _in_cpp(_aten.prod.dim_int, self, dim, keepdim, dtype=dtype)
+        made: Any = _ProdOfDim
+        return made.apply(self, dim, keepdim, dtype)
+    return in_autograd(_aten.prod.dim_int, self, dim, keepdim, dtype=dtype)
 
 
-def _cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = _MEAN) -> Any:
-    if torch.is_grad_enabled() and target.requires_grad:
-        return _CrossEntropy.apply(self, target, weight, reduction)
-    return _in_cpp(_aten.binary_cross_entropy.default, self, target, weight, reduction)
-
-
-def _cross_entropy_of_logits(
-    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = _MEAN
-) -> Any:
-    if torch.is_grad_enabled() and target.requires_grad:
-        return _CrossEntropyOfLogits.apply(self, target, weight, pos_weight, reduction)
-    op = _aten.binary_cross_entropy_with_logits.default
-    return _in_cpp(op, self, target, weight, pos_weight, reduction)
+def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    if torch.is_grad_enabled() and value.requires_grad:
+        made: Any = _MaskedFill
+        return made.apply(self, mask, value)
+    return in_autograd(_aten.masked_fill.Tensor, self, mask, value)
 
 
 #: The operators whose code of autograd is replaced for tensors of the device.
 WITH_FORMULAS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
+        _aten.masked_fill.Tensor: _masked_fill,
         _aten.prod.default: _prod,
         _aten.prod.dim_int: _prod_of_dim,
-        _aten.binary_cross_entropy.default: _cross_entropy,
-        _aten.binary_cross_entropy_with_logits.default: _cross_entropy_of_logits,
+        **CROSS_ENTROPIES,
     }
 )

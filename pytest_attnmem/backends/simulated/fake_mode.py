@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import (
 
 from ...errors import CannotSimulate, UnknownValue
 from .autograd_calls import AutogradCalls
+from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -70,7 +71,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self.torch_code: dict[int, tuple[CodeType, bool]] = {}
         """Answers of ``asked_by_torch``."""
         self._dispatch_depth = 0
-        self._known_ops = KnownOps(replacements)
+        self._known_ops = KnownOps({**replacements, **COMPOSED})
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
@@ -110,7 +111,9 @@ class SimulatedFakeMode(FakeTensorMode):
             return self._put_on_device(facts, types, args, kwargs)
         if facts.composite is not None:  # composites reach the mode in inference mode
             with self:
-                return facts.composite(*args, **kwargs)
+                out = facts.composite(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         with torch._C.DisableTorchFunction():  # the code below is not the program's
             return self._run(facts, types, args, kwargs)
 
@@ -199,6 +202,9 @@ class SimulatedFakeMode(FakeTensorMode):
         self.used_implicit_device = True
         if not facts.lift:
             kwargs = {**kwargs, "device": IMPLICIT_CUDA}
+        if facts.composite is not None:
+            with self:
+                return facts.composite(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             made = self._run(facts, types, args, kwargs)
             if not facts.lift:

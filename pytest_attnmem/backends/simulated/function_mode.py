@@ -217,7 +217,13 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 index = self._index_tensor(index)
             elif type(index) is tuple and any(map(_is_index, index)):
                 index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
+            if value and isinstance(value[0], (int, float, complex)):
+                value = (self._host_number(value[0], tensor.dtype),)
         return func(tensor, index, *value)
+
+    def _host_number(self, number: complex, dtype: torch.dtype) -> Any:
+        """Returns the tensor that C++ code makes of a number for a tensor of CUDA: on the host."""
+        return self._run_factory(torch.tensor, (number,), {"dtype": dtype, "device": CPU})
 
     def _index_tensor(self, index: list[int]) -> Any:
         return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})

@@ -11,7 +11,7 @@ import torch
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
-from .cub import radix_sort_storage
+from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
 from .plan_steps import allocate_outputs, temporary
 from .reduction_ops import extrema_of_all
@@ -66,6 +66,28 @@ def _get(call: OpCall) -> AllocationPlan | None:
     return _with_copies(indices, allocate_outputs(call))
 
 
+def _masked_scatter(call: OpCall) -> AllocationPlan | None:
+    """Plans the numbers of the elements that are true, a scan over the expanded mask.
+
+    See ``launch_masked_scatter_kernel`` in IndexKernel.cu of ATen.
+    """
+    x, mask, source = call.args[:3]
+    shape = call.outputs[0].shape if call.outputs else x.shape
+    count = prod(shape)
+    if not count:
+        return allocate_outputs(call)
+    storages = list(scan_storages(count, _INDEX, whole=True))
+    if mask.dtype is not torch.bool or len(storages) > 1:
+        return None
+    expanded = mask.expand(shape).is_contiguous()
+    scan = temporary("scan", storages[0])
+    copied = temporary("contiguous source", copy_bytes(source))
+    plan = temporary("contiguous mask", 0 if expanded else count, scan, copied)
+    places = temporary("places", count * _INDEX, plan)
+    target = x if not call.outputs else call.outputs[0]
+    return (*allocate_outputs(call), *places) if target.is_contiguous() else None
+
+
 def _get_by_mask(call: OpCall) -> AllocationPlan | None:
     found = _only_mask(call)
     if found is None:
@@ -100,11 +122,14 @@ def _put(call: OpCall) -> AllocationPlan | None:
     accumulate = bool(call.kwargs.get("accumulate", accumulate))
     if indices is None:
         return _put_by_mask(call, accumulate)
+    moved = call.args[2].device != call.args[0].device
+    number = call.args[2].dtype.itemsize if moved else 0
     if accumulate or call.deterministic:
-        added = _sorted_put(call, indices, call.args[1])
+        added = None if moved else _sorted_put(call, indices, call.args[1])
         return None if added is None else (*allocate_outputs(call), *added)
     held = [step for step in _with_copies(indices, ()) if isinstance(step, Temporary)]
-    return (*allocate_outputs(call), *held, *(Free(step.name) for step in held))
+    write: AllocationPlan = (*held, *(Free(step.name) for step in held))
+    return (*allocate_outputs(call), *temporary("number of the host", number, write))
 
 
 def _put_by_mask(call: OpCall, accumulate: bool) -> AllocationPlan | None:
@@ -211,6 +236,9 @@ def _range_check(index: IndexTensor, call: OpCall) -> AllocationPlan:
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.index.Tensor": _get,
+        "aten._unsafe_index.Tensor": _get,
+        "aten.masked_scatter.default": _masked_scatter,
+        "aten.masked_scatter_.default": _masked_scatter,
         **{
             f"aten.{name}.default": _put
             for name in ("index_put", "index_put_", "_unsafe_index_put", "_index_put_impl_")
