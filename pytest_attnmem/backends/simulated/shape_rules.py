@@ -1,7 +1,7 @@
-"""Shapes of operators that PyTorch has no rule of shapes for, as kernels for ``meta``.
+"""Shapes of operators that PyTorch has no rule of shapes for, or another, as kernels for ``meta``.
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
-FractionalMaxPool3d.cu and LossCTC.cu.
+FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu.
 """
 
 from __future__ import annotations
@@ -19,9 +19,16 @@ def _like_second(grad: Any, x: Any, *_: Any, **__: Any) -> Any:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-#: The kernels by operator; the first argument is a gradient, the second the input.
+def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
+    """Returns places column by column, as CUDA's kernel lays them out (Nonzero.cu)."""
+    shape, strides = (size, x.dim()), (1, max(size, 1))
+    return torch.empty_strided(shape, strides, dtype=torch.int64, device="meta")
+
+
+#: The kernels by operator; the first argument of most is a gradient, the second the input.
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
-    dict.fromkeys(
+    {_aten.nonzero_static.default: _places}
+    | dict.fromkeys(
         (
             _aten.multi_margin_loss_backward.default,
             _aten.multilabel_margin_loss_backward.default,

@@ -57,6 +57,7 @@ def trilinear(
             found = _product(found, c, second)
             whole = unroll_dim in sumdim
             (output if whole else output.narrow(unroll_dim, k, 1)).add_(found)
+            del found
     return output.squeeze(tuple(sumdim)) if sumdim else output
 
 

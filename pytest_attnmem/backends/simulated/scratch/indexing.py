@@ -51,6 +51,18 @@ def _index_tensors(indices: Sequence[Any]) -> list[IndexTensor] | None:
     return found
 
 
+def _are_by_column(indices: Sequence[IndexTensor]) -> bool:
+    """Returns True if all indices have elements in another order than that of rows."""
+    first = indices[0]
+    plain = contiguous_strides(first.shape)
+    moved = any(
+        size > 1 and stride not in (0, usual)
+        for size, stride, usual in zip(first.shape, first.strides, plain, strict=True)
+    )
+    in_order = dense_without_overlap(first.shape, first.strides)
+    return moved and in_order and len({index.strides for index in indices}) == 1
+
+
 def _copies(indices: Sequence[IndexTensor]) -> list[int]:
     """Returns the bytes of a copy of each index; strides that differ require contiguous copies."""
     if len({index.strides for index in indices}) == 1:
@@ -63,6 +75,8 @@ def _get(call: OpCall) -> AllocationPlan | None:
     indices = _index_tensors(call.args[1])
     if indices is None:
         return _get_by_mask(call)
+    if _are_by_column(indices):
+        return None  # the result has the order of the indices on CUDA, not here
     return _with_copies(indices, allocate_outputs(call))
 
 

@@ -28,9 +28,10 @@ _EMPTY: Final = (
 
 
 def _only_empty(call: OpCall) -> AllocationPlan | None:
-    """Plans a call whose first matrix has no elements."""
+    """Plans a call whose first matrix has no elements; from 2.15 on, some take a workspace."""
     first: torch.Tensor = call.args[0]
-    return None if first.numel() else allocate_outputs(call)
+    takes_workspace = call.version >= (2, 15) and "cholesky" in call.op
+    return None if first.numel() or takes_workspace else allocate_outputs(call)
 
 
 def _unpack(call: OpCall) -> AllocationPlan | None:
@@ -48,7 +49,9 @@ def _pointers(call: OpCall, matrix: torch.Tensor) -> AllocationPlan | None:
     """Plans a triangular solve by cuBLAS: the places of the matrices of a batch."""
     batch = prod(call.outputs[0].shape[:-2])
     if not call.outputs[0].numel():
-        return ()
+        if matrix.numel():
+            return None
+        return (CUBLAS,) if call.version >= (2, 15) else ()
     if batch <= _FEW and matrix.shape[-1] >= _LARGE:
         one_by_one: AllocationPlan = (CUBLAS,) * batch
         return one_by_one
@@ -71,7 +74,8 @@ def _solve_triangular(call: OpCall) -> AllocationPlan | None:
     if not call.outputs:
         return None
     if not call.outputs[0].numel():
-        return allocate_outputs(call)
+        empty = _pointers(call, matrix)
+        return None if empty is None else (*allocate_outputs(call), *empty)
     shape = torch.broadcast_shapes(matrix.shape[:-2], other.shape[:-2])
     if tuple(matrix.shape[:-2]) != tuple(shape) or not _is_readable(matrix):
         return None
