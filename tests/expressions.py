@@ -1,6 +1,6 @@
 """Calls of operators with data, large and small, whose peaks are recorded on the null device.
 
-A call is a line of ``tests/data/cuda/expressions.txt``: the text of its inputs and that of the call.
+A call is a line of ``tests/data/cuda/expressions.txt``: its inputs and the call, as text.
 Their tensors hold the same numbers on every build: a PyTorch with CUDA draws others on the host.
 """
 
