@@ -14,6 +14,7 @@ from torch.utils._device import _device_constructors
 
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .set_by_index import fill
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -218,6 +219,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
             elif type(index) is tuple and any(map(_is_index, index)):
                 index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
             if value and isinstance(value[0], (int, float, complex)):
+                if fill(tensor, index, value[0]):
+                    return None
                 value = (self._host_number(value[0], tensor.dtype),)
         return func(tensor, index, *value)
 
