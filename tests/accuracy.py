@@ -169,6 +169,11 @@ def _counted() -> dict[str, str]:
         counts = [sum(map(len, found.values())) for found in of_all]
         what = f"{what} on {len(of_all[0])} devices"
         rows.append((f"attention-{name}", what, counts, f"{test}.py"))
+    calls = [read("expressions", version)["peaks"] for version in VERSIONS]
+    on = len(read("expressions", VERSIONS[0])["devices"])
+    what = f"peaks of {len(calls[0])} calls of operators with data on {on} devices"
+    counts = [sum(row is not None for rows in found for row in rows) for found in calls]
+    rows.append(("expressions", what, counts, "test_expressions.py"))
     runs = [read("allocator", version)["runs"] for version in VERSIONS]
     counts = [sum(len(run["events"]) for run in of_version) for of_version in runs]
     what = f"events of {len(runs[0])} random runs, one per setting"

@@ -77,15 +77,15 @@ def _peaks(simulated: Any, sample: Sample) -> tuple[list[int], str]:
     try:
         torch.manual_seed(0)
         result = sample.op(input, *args, **kwargs)
-        peaks = _so_far(simulated)
+        peaks = peaks_so_far(simulated)
         if backward(result):
-            peaks += _so_far(simulated)
+            peaks += peaks_so_far(simulated)
     finally:
         problem = gauge.stop().problem
     return peaks, problem or ""
 
 
-def _so_far(simulated: Any) -> list[int]:
+def peaks_so_far(simulated: Any) -> list[int]:
     interval = simulated._simulation.device.interval(None)
     return [interval.requested.peak, interval.allocated.peak]
 

@@ -54,11 +54,36 @@ def _selected(value: Value, args: Any, kwargs: Any) -> bytes:
     return _ints(int(torch.count_nonzero(mask)))
 
 
+def _numbers(*positions: int) -> Callable[[Value, Any, Any], bytes]:
+    """Returns a function for operators that read arguments of one element as numbers."""
+
+    def answer(value: Value, args: Any, kwargs: Any) -> bytes:
+        given = [args[position] for position in positions]
+        return _raw(*[value(number) for number in given if _is_on_device(number)])
+
+    return answer
+
+
+def _is_on_device(number: Any) -> bool:
+    return isinstance(number, torch.Tensor) and number.is_cuda
+
+
+def _uniques(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns the numbers of different elements, if ``isin`` sorts them (TensorCompare.cpp)."""
+    elements, tests = args[:2]
+    if kwargs.get("assume_unique") or tests.numel() < int(10.0 * elements.numel() ** 0.145):
+        return b""
+    return _longs(len(torch.unique(value(elements))), len(torch.unique(value(tests))))
+
+
 def _unique(value: Value, args: Any, kwargs: Any) -> bytes:
     return _longs(len(torch.unique(value(args[0]))))
 
 
 def _unique_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
+    dim = kwargs.get("dim", args[3] if len(args) > 3 else None)
+    if dim is not None:
+        return _unique_dim_consecutive(value, (args[0], dim), {})
     return _longs(len(torch.unique_consecutive(value(args[0]))))
 
 
@@ -108,6 +133,13 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.index_put_.default: _masks,
         _aten._index_put_impl_.default: _masks,
         _aten.masked_select.default: _selected,
+        _aten.masked_scatter_backward.default: _selected,
+        **{op: _numbers(2) for op in (_aten.masked_fill.Tensor, _aten.masked_fill_.Tensor)},
+        **{op: _numbers(3) for op in (_aten.index_fill.int_Tensor, _aten.index_fill_.int_Tensor)},
+        _aten.linspace.Tensor_Tensor: _numbers(0, 1),
+        _aten.linspace.Tensor_Scalar: _numbers(0),
+        _aten.linspace.Scalar_Tensor: _numbers(1),
+        _aten.isin.Tensor_Tensor: _uniques,
         _aten._unique2.default: _unique,
         _aten._unique.default: _unique,
         _aten.unique_consecutive.default: _unique_consecutive,

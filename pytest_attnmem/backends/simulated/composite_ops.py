@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ from torch.library import Library
 
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
-from .op_kinds import CUDA_KERNELS, in_cpp
+from .backward_formulas import WITH_FORMULAS, cumprod_backward
+from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
+from .shape_rules import SHAPES
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -34,6 +37,8 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.gather_backward.default, (_aten.scatter_add.default,)),
     (_aten.value_selecting_reduction_backward.default, (_aten.scatter.src,)),
     (_aten.index_select_backward.default, (_aten.index_add.default,)),
+    (_aten.masked_select_backward.default, (_aten.masked_scatter.default,)),
+    (_aten.trace_backward.default, (_aten.index_fill.int_Tensor,)),
 )
 
 #: The largest batches that cuDNN normalizes.
@@ -93,7 +98,9 @@ class CompositeOps:
             _aten.log_softmax.int: _log_softmax,
             _aten.rms_norm.default: _rms_norm,
             _aten.one_hot.default: _one_hot,
+            _aten.ctc_loss.IntList: _ctc_loss,
             _aten.batch_norm.default: self._batch_norm,
+            _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
         }
         for op, avoided in _AVOIDED_OPS:
@@ -109,8 +116,11 @@ class CompositeOps:
         library = Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            for op, replacement in self.replacements().items():
+            library.impl("renorm", self._renorm, "AutogradCUDA")
+            for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
+        for op, shape in SHAPES.items():
+            library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:
             if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
                 library.impl(name.removeprefix("aten::"), _launched, "CUDA")
@@ -134,6 +144,18 @@ class CompositeOps:
         if _cudnn_normalizes(*args):
             self._mark_unknown("aten.batch_norm.default by cuDNN")
         return in_cpp(_aten.batch_norm.default, *args)
+
+    def _cumprod_backward(self, grad: Any, input: Any, dim: int, output: Any) -> Any:
+        if input.is_complex() or torch.is_grad_enabled():
+            self._mark_unknown("the backward of aten.cumprod.default")
+            return in_cpp(_aten.cumprod_backward.default, grad, input, dim, output)
+        return cumprod_backward(grad, input, dim, output)
+
+    def _renorm(self, input: Any, *args: Any) -> Any:
+        """Runs ``renorm``, whose gradient sums in another dtype on CUDA than on fakes."""
+        if torch.is_grad_enabled() and input.requires_grad:
+            self._mark_unknown("the backward of aten.renorm.default")
+        return in_autograd(_aten.renorm.default, input, *args)
 
     def _attention(
         self,
@@ -205,10 +227,36 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
 
 
 def _one_hot(self: Any, num_classes: int = -1) -> Any:
-    if num_classes <= 0 or not self.numel():
+    if num_classes < -1 or num_classes == 0 or not self.numel():
         return in_cpp(_aten.one_hot.default, self, num_classes)
+    if num_classes == -1:
+        num_classes = int(self.max().item()) + 1
     made = self.new_zeros(*self.shape, num_classes)
     return made.scatter_(-1, self.unsqueeze(-1), 1)
+
+
+def _ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Any:
+    """Runs the loss with lengths on the device, which C++ code cannot make for a fake."""
+    if targets.device != log_probs.device:
+        targets = targets.to(log_probs.device)
+    if targets.dtype is not torch.int64:
+        targets = targets.to(torch.int64)
+    args = (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
+    losses = _aten._ctc_loss(*args)[0]
+    if zero_infinity:
+        losses = torch.where(losses == inf, losses.new_zeros(()), losses)
+    if reduction == 1:
+        lengths = losses.new_tensor([max(length, 1) for length in target_lengths])
+        return (losses / lengths).mean()
+    return losses.sum() if reduction == 2 else losses
 
 
 def _launched(*args: Any, **kwargs: Any) -> Any:

@@ -40,7 +40,12 @@ _SAME_IN_KERNEL: Final = frozenset(
         *(_aten._log_softmax.default, _aten._log_softmax_backward_data.default),
         *(_aten.nll_loss_forward.default, _aten.nll_loss_backward.default),
         *(_aten.embedding.default, _aten.copy_.default, _aten.uniform_.default),
-        *(_aten.gelu_backward.default, _aten.silu_backward.default, _aten.zero_.default),
+        *(
+            _aten.nonzero_static.default,
+            _aten.gelu_backward.default,
+            _aten.silu_backward.default,
+            _aten.zero_.default,
+        ),
     }
 )
 #: Factories of random values, whose kernels for ``meta`` are slow Python code.

@@ -22,6 +22,7 @@ from ...errors import CannotSimulate, UnknownValue
 from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
 from .cached_op import CachedOp
+from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -74,7 +75,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self.heard: Heard | None = None
         """What hears of each operator that runs."""
         self._dispatch_depth = 0
-        self.known_ops = KnownOps(replacements)
+        self.known_ops = KnownOps({**replacements, **COMPOSED})
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
@@ -114,7 +115,9 @@ class SimulatedFakeMode(FakeTensorMode):
             return self._put_on_device(facts, types, args, kwargs)
         if facts.composite is not None:  # composites reach the mode in inference mode
             with self:
-                return facts.composite(*args, **kwargs)
+                out = facts.composite(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         with torch._C.DisableTorchFunction():  # the code below is not the program's
             return self._run(facts, types, args, kwargs)
 
@@ -185,10 +188,6 @@ class SimulatedFakeMode(FakeTensorMode):
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
             func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
             facts = self.known_ops.of(func)
-        if facts.backward_reads_values and torch.is_grad_enabled() and args[0].requires_grad:
-            self.observer.mark_unknown(f"the backward of {facts.func}")
-        if facts.target and torch.is_grad_enabled() and args[1].requires_grad:
-            self.observer.mark_unknown(f"the gradient of the target of {facts.func}")
         return facts, args
 
     def _run_in_general(
@@ -233,6 +232,9 @@ class SimulatedFakeMode(FakeTensorMode):
         self.used_implicit_device = True
         if not facts.lift:
             kwargs = {**kwargs, "device": IMPLICIT_CUDA}
+        if facts.composite is not None:
+            with self:
+                return facts.composite(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             made = self._run(facts, types, args, kwargs)
             if not facts.lift:

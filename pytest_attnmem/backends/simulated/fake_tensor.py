@@ -150,13 +150,14 @@ class SimulatedTensor(torch.Tensor):
         return _fake_mode(self).observer.address(self)
 
     def __repr__(self, **kwargs: Any) -> str:  # type: ignore[override]
+        if _fake_mode(self).in_kernel_invocation:  # C++ prints what no overload takes
+            return self._described()
         try:
             text = _on_host(self, PRINTING, repr)
         except CannotSimulate:
             if _fake_mode(self).running:
                 raise
-            where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
-            return f"tensor(simulated, {where})"
+            return self._described()
         more = f", device='{self._fake_device}'" if self.is_cuda else ""
         if self.grad_fn is not None:
             more += f", grad_fn=<{type(self.grad_fn).__name__}>"
@@ -164,6 +165,10 @@ class SimulatedTensor(torch.Tensor):
             more += ", requires_grad=True"
         shown = f"{text[:-1]}{more})"
         return f"Parameter containing:\n{shown}" if getattr(self, "_is_param", False) else shown
+
+    def _described(self) -> str:
+        where = f"device='{self._fake_device}', size={tuple(self.shape)}, dtype={self.dtype}"
+        return f"tensor(simulated, {where})"
 
     __str__ = __repr__
 

@@ -14,7 +14,7 @@ import torch
 _NODES: Final = frozenset(
     {
         *("VarMeanBackward0", "StdMeanBackward0", "SpecialI1EBackward0", "SpecialI1Backward0"),
-        *("NativeGroupNormBackward0", "SpecialModifiedBesselK1Backward0"),
+        *("NativeGroupNormBackward0", "SpecialModifiedBesselK1Backward0", "LuUnpackBackward0"),
     }
 )
 

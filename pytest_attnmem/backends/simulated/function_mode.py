@@ -17,6 +17,7 @@ from ...errors import CannotSimulate
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, is_meta, leaves_meta
 from .repeated_calls import RepeatedCalls
+from .set_by_index import fill
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -239,7 +240,15 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 index = self._index_tensor(index)
             elif type(index) is tuple and any(map(_is_index, index)):
                 index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
+            if value and isinstance(value[0], (int, float, complex)):
+                if fill(tensor, index, value[0]):
+                    return None
+                value = (self._host_number(value[0], tensor.dtype),)
         return func(tensor, index, *value)
+
+    def _host_number(self, number: complex, dtype: torch.dtype) -> Any:
+        """Returns the tensor that C++ code makes of a number for a tensor of CUDA: on the host."""
+        return self._run_factory(torch.tensor, (number,), {"dtype": dtype, "device": CPU})
 
     def _index_tensor(self, index: list[int]) -> Any:
         return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})

@@ -26,23 +26,13 @@ _BACKWARD_OPS: Final = frozenset(
     {_aten.add.Tensor, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))}
 )
 
-#: Operators whose backward reads values; on a subclass, which has none, it calls other operators.
-_BACKWARD_READS_VALUES: Final = frozenset(
-    {_aten.prod.default, _aten.prod.dim_int, _aten.cumprod.default}
-)
-
-#: Losses whose gradients of input and target share a node, which works in place on one of them.
-_TARGETS: Final = frozenset(
-    {_aten.binary_cross_entropy.default, _aten.binary_cross_entropy_with_logits.default}
-)
-
 
 class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("backward", "backward_reads_values", "cacheable", "composite", "factory", "func"),
-        *("lift", "name", "plain", "target", "view"),
+        *("backward", "cacheable", "composite", "factory", "func"),
+        *("lift", "name", "plain", "view"),
     )
 
     def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
@@ -59,9 +49,7 @@ class OpFacts:
         """True if it writes no values."""
         self.cacheable = _is_cacheable(func)
         self.backward = func in _BACKWARD_OPS
-        self.backward_reads_values = func in _BACKWARD_READS_VALUES
-        self.target = func in _TARGETS
-        self.plain = not (self.lift or self.backward or self.backward_reads_values or self.target)
+        self.plain = not (self.lift or self.backward)
         """True if a cached call may be repeated without further questions."""
 
 

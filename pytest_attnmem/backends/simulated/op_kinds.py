@@ -44,3 +44,8 @@ CUDA_KERNELS = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten:
 def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Runs the composite in C++; ``decompose`` prefers Python code, which may differ."""
     return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def in_autograd(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs PyTorch's own code of autograd."""
+    return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)

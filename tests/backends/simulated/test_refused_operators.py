@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 import torch
-import torch.nn.functional as F
 
 from pytest_attnmem.errors import CannotSimulate
 
@@ -24,23 +23,26 @@ def test_batch_norm_without_cudnn(run):
     assert run(trained).unmeasured is None
 
 
-def test_the_gradient_of_a_target(run):
+def test_the_gradient_of_renorm(run):
     def trained():
-        x, target = torch.empty(2, 8, 8, device="cuda", requires_grad=True)
-        F.binary_cross_entropy_with_logits(x, target)
+        return torch.renorm(torch.empty(8, 8, device="cuda", requires_grad=True), 2, 0, 1.0)
 
-    assert run(trained).unmeasured == (
-        "no model of the gradient of the target of aten.binary_cross_entropy_with_logits.default"
-    )
+    assert run(trained).unmeasured == "no model of the backward of aten.renorm.default"
+
+
+def test_an_index_in_the_order_of_columns(run):
+    def read():
+        x = torch.ones(6, device="cuda")
+        return x[torch.nonzero_static(torch.ones(6, 6, device="cuda"), size=20)]
+
+    assert run(read).unmeasured == "no model of aten.index.Tensor"
 
 
 def test_an_operator_without_a_shape_rule(run):
-    def margin():
-        x = torch.empty(4, 5, device="cuda", requires_grad=True)
-        loss = F.multi_margin_loss(x, torch.zeros(4, dtype=torch.int64, device="cuda"))
+    def decomposed():
         with suppress(CannotSimulate):
-            loss.backward()
+            torch.geqrf(torch.empty(4, 5, device="cuda"))
 
-    assert run(margin).unmeasured.startswith(
-        "aten.multi_margin_loss_backward.default, which PyTorch cannot run without data, needs the"
+    assert run(decomposed).unmeasured.startswith(
+        "aten.geqrf.default, which PyTorch cannot run without data, needs the"
     )

@@ -112,3 +112,13 @@ def test_a_torch_without_the_private_apis_is_refused_by_name(monkeypatch):
         f"backend 'simulated' does not run on torch {torch.__version__}: module 'torch._C' has no"
         " attribute '_dispatch_get_registrations_for_dispatch_key'"
     )
+
+
+def test_an_overload_that_does_not_fit_costs_nothing(run):
+    def program():  # lerp_ asks for an overload, and C++ describes the tensors for each that fails
+        x = torch.zeros(1024, device="cuda").lerp_(torch.ones(1, device="cuda"), torch.tensor(0.5))
+        return x.sum()
+
+    found = run(program)
+    assert found.unmeasured is None
+    assert not torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python)

@@ -23,8 +23,6 @@ ATTENTION = [
 #: The programs with an operator without a rule; all others agree to the byte.
 UNKNOWN = {
     "encoder_eval": "aten._transformer_encoder_layer_fwd.default",
-    "prod": "the backward of aten.prod.dim_int",
-    "cumprod": "the backward of aten.cumprod.default",
 }
 if INSTALLED != "2.13":  # later versions copy an expanded gradient inside the operator
     UNKNOWN["groupnorm"] = "aten.native_group_norm_backward.default"

@@ -17,7 +17,7 @@ from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .reduction_ops import dims_or_all, loop_over
-from .tensor_bytes import HALVES, accumulate_type, dense_bytes
+from .tensor_bytes import HALVES, accumulate_type, dense_bytes, wrap_dim
 from .tensor_iterator import reduction
 
 _COUNT: Final = 8
@@ -81,11 +81,29 @@ def _count_nonzero(call: OpCall) -> AllocationPlan:
     return temporary("nonzero", x.numel(), allocate_outputs(call), cast)
 
 
+def _renorm(call: OpCall) -> AllocationPlan:
+    """Plans the norms of the slices, and the factors where the norms have another dtype."""
+    x, _, dim = call.args[:3]
+    wide = accumulate_type(x.dtype)
+    keep = wrap_dim(dim, x.dim())
+    loop = loop_over(x, [d for d in range(x.dim()) if d != keep], True, [wide.itemsize])
+    norms = blocks_plan(loop, ReductionKernel(wide.itemsize), call.profile)
+    factors = x.shape[keep] * x.dtype.itemsize if wide != x.dtype else 0
+    inner = temporary("factors", factors)
+    return (
+        *allocate_outputs(call),
+        *temporary("norms", x.shape[keep] * wide.itemsize, norms, inner),
+    )
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.ldexp.Tensor": _ldexp,
         "aten.mvlgamma.default": _mvlgamma,
         "aten.dist.default": _dist,
         "aten.count_nonzero": _count_nonzero,
+        "aten.renorm.default": _renorm,
+        "aten.renorm_.default": _renorm,
+        "aten.isin.Tensor_Scalar": allocate_outputs,
     }
 )

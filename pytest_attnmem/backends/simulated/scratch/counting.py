@@ -68,6 +68,23 @@ def _counts(call: OpCall) -> AllocationPlan | None:
     )
 
 
+def _histogram(call: OpCall) -> AllocationPlan | None:
+    """Plans the counts, and the range of the numbers if the caller gives none."""
+    x: torch.Tensor = call.args[0]
+    if x.numel() and argument(call, "min") == argument(call, "max"):
+        size = x.dtype.itemsize
+        return (
+            Output(0),
+            *(Temporary("smallest", size), Temporary("largest", size)),
+            *extrema_of_all(tuple(x.shape), tuple(x.stride()), x.dtype, call.profile),
+        )
+    return allocate_outputs(call)
+
+
 RULES: Final = MappingProxyType[str, Rule](
-    {"aten.repeat_interleave.Tensor": _repeats, "aten.bincount.default": _counts}
+    {
+        "aten.repeat_interleave.Tensor": _repeats,
+        "aten.bincount.default": _counts,
+        "aten.histc.default": _histogram,
+    }
 )

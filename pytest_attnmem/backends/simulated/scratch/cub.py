@@ -30,6 +30,7 @@ _SORT_TILES: Final = MappingProxyType(
         (4, 8): (2816, 3072, 5376),
         (8, 8): (2816, 3840, 4608),
         (8, 0): (2816, 3840, 5760),
+        (4, 0): (5888, 8064, 6912),
         (2, 8): (0, 0, 5760),
     }
 )
@@ -103,6 +104,11 @@ def radix_sort_storage(
         count * value * again,
         passes * 4,
     )
+
+
+def segmented_sort_storage(count: int, key: int, value: int) -> int:
+    """Returns the storage bytes of a radix sort of segments: a second buffer for both arrays."""
+    return _storage(count * key, count * value)
 
 
 def unique_storage(count: int, profile: DeviceProfile) -> int:

@@ -11,7 +11,7 @@ import torch
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
-from .cub import radix_sort_storage
+from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
 from .plan_steps import allocate_outputs, temporary
 from .reduction_ops import extrema_of_all
@@ -51,6 +51,18 @@ def _index_tensors(indices: Sequence[Any]) -> list[IndexTensor] | None:
     return found
 
 
+def _are_by_column(indices: Sequence[IndexTensor]) -> bool:
+    """Returns True if all indices have elements in another order than that of rows."""
+    first = indices[0]
+    plain = contiguous_strides(first.shape)
+    moved = any(
+        size > 1 and stride not in (0, usual)
+        for size, stride, usual in zip(first.shape, first.strides, plain, strict=True)
+    )
+    in_order = dense_without_overlap(first.shape, first.strides)
+    return moved and in_order and len({index.strides for index in indices}) == 1
+
+
 def _copies(indices: Sequence[IndexTensor]) -> list[int]:
     """Returns the bytes of a copy of each index; strides that differ require contiguous copies."""
     if len({index.strides for index in indices}) == 1:
@@ -63,7 +75,31 @@ def _get(call: OpCall) -> AllocationPlan | None:
     indices = _index_tensors(call.args[1])
     if indices is None:
         return _get_by_mask(call)
+    if _are_by_column(indices):
+        return None  # the result has the order of the indices on CUDA, not here
     return _with_copies(indices, allocate_outputs(call))
+
+
+def _masked_scatter(call: OpCall) -> AllocationPlan | None:
+    """Plans the numbers of the elements that are true, a scan over the expanded mask.
+
+    See ``launch_masked_scatter_kernel`` in IndexKernel.cu of ATen.
+    """
+    x, mask, source = call.args[:3]
+    shape = call.outputs[0].shape if call.outputs else x.shape
+    count = prod(shape)
+    if not count:
+        return allocate_outputs(call)
+    storages = list(scan_storages(count, _INDEX, whole=True))
+    if mask.dtype is not torch.bool or len(storages) > 1:
+        return None
+    expanded = mask.expand(shape).is_contiguous()
+    scan = temporary("scan", storages[0])
+    copied = temporary("contiguous source", copy_bytes(source))
+    plan = temporary("contiguous mask", 0 if expanded else count, scan, copied)
+    places = temporary("places", count * _INDEX, plan)
+    target = x if not call.outputs else call.outputs[0]
+    return (*allocate_outputs(call), *places) if target.is_contiguous() else None
 
 
 def _get_by_mask(call: OpCall) -> AllocationPlan | None:
@@ -100,11 +136,14 @@ def _put(call: OpCall) -> AllocationPlan | None:
     accumulate = bool(call.kwargs.get("accumulate", accumulate))
     if indices is None:
         return _put_by_mask(call, accumulate)
+    moved = call.args[2].device != call.args[0].device
+    number = call.args[2].dtype.itemsize if moved else 0
     if accumulate or call.deterministic:
-        added = _sorted_put(call, indices, call.args[1])
+        added = None if moved else _sorted_put(call, indices, call.args[1])
         return None if added is None else (*allocate_outputs(call), *added)
     held = [step for step in _with_copies(indices, ()) if isinstance(step, Temporary)]
-    return (*allocate_outputs(call), *held, *(Free(step.name) for step in held))
+    write: AllocationPlan = (*held, *(Free(step.name) for step in held))
+    return (*allocate_outputs(call), *temporary("number of the host", number, write))
 
 
 def _put_by_mask(call: OpCall, accumulate: bool) -> AllocationPlan | None:
@@ -211,6 +250,9 @@ def _range_check(index: IndexTensor, call: OpCall) -> AllocationPlan:
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.index.Tensor": _get,
+        "aten._unsafe_index.Tensor": _get,
+        "aten.masked_scatter.default": _masked_scatter,
+        "aten.masked_scatter_.default": _masked_scatter,
         **{
             f"aten.{name}.default": _put
             for name in ("index_put", "index_put_", "_unsafe_index_put", "_index_put_impl_")

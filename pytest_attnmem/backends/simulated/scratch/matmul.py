@@ -160,6 +160,23 @@ def _baddbmm(call: OpCall) -> AllocationPlan:
     return _batches(call, left, right)
 
 
+def _addbmm(call: OpCall) -> AllocationPlan | None:
+    """Plans the products of a batch, each added to the result (LinearAlgebra.cpp)."""
+    left, right = call.args[1:3]
+    result = _result(call)
+    if not result.is_contiguous():
+        return None
+    if not result.numel() or not left.numel():
+        return allocate_outputs(call)
+    copies = tuple(
+        Temporary(name, _matrix_copy(batch.select(0, 0)))
+        for name, batch in (("first operand", right), ("second operand", left))
+    )
+    held = tuple(copy for copy in copies if copy.nbytes)
+    each = (*held, CUBLAS, *(Free(copy.name) for copy in reversed(held)))
+    return (*allocate_outputs(call), *each * left.shape[0])
+
+
 def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
     """Plans a matrix-vector product, with copies of operands that gemv cannot read."""
     result = _result(call)
@@ -205,6 +222,8 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.bmm.{overload}": _bmm for overload in ("default", "out", "dtype")},
         **{f"aten.baddbmm.{overload}": _baddbmm for overload in ("default", "out", "dtype")},
         "aten.baddbmm_.default": _baddbmm,
+        "aten.addbmm.default": _addbmm,
+        "aten.addbmm_.default": _addbmm,
         "aten.mv.default": _mv,
         "aten.addmv.default": _addmv,
         "aten.addmv_.default": _addmv,

@@ -17,6 +17,8 @@ from .plan_steps import allocate_outputs, temporary
 _INDEX: Final = 8
 _COUNT: Final = 4
 _LARGEST: Final = 2**31 - 1
+#: Elements that a block of ``nonzero_static`` counts at a time.
+_STATIC_TILE: Final = 512 * 16
 PLACES: Final = "places"
 
 
@@ -83,6 +85,25 @@ def _masked_select(call: OpCall) -> AllocationPlan | None:
     return None if found is None else (*found, *allocate_outputs(call))
 
 
+def _static(call: OpCall) -> AllocationPlan | None:
+    """Plans the counts of elements in each block, and their sums (``nonzero_static``).
+
+    None for more blocks than multiprocessors, which share blocks by occupancy.
+    """
+    x: torch.Tensor = call.args[0]
+    if not x.numel() or not call.outputs[0].numel() or not x.is_contiguous():
+        return allocate_outputs(call) if x.is_contiguous() or not x.numel() else None
+    blocks = -(-x.numel() // _STATIC_TILE)
+    if blocks > call.profile.multiprocessors:
+        return None
+    held = temporary("counts", blocks * _COUNT, temporary("sums", blocks * _INDEX))
+    return (*allocate_outputs(call), *held)
+
+
 RULES: Final = MappingProxyType[str, Rule](
-    {"aten.nonzero.default": _nonzero, "aten.masked_select.default": _masked_select}
+    {
+        "aten.nonzero.default": _nonzero,
+        "aten.nonzero_static.default": _static,
+        "aten.masked_select.default": _masked_select,
+    }
 )

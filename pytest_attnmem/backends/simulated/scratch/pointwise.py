@@ -42,7 +42,7 @@ IN_PLACE: Final = (
     *("zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "log_normal_"),
     *("cauchy_", "geometric_", "bernoulli_.float", "detach_", "squeeze_", "unsqueeze_"),
     *("transpose_", "t_", "as_strided_", "tril_", "triu_", "eq_", "requires_grad_"),
-    *("set_", "resize_"),
+    *("set_", "resize_", "resize_as_"),
 )
 
 

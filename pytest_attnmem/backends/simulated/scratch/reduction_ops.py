@@ -162,6 +162,14 @@ def _any_or_all(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(1), call.profile))
 
 
+def _hash(call: OpCall) -> AllocationPlan:
+    """Plans the exclusive or of the bits of elements, as 8 bytes (ReduceOps.cpp)."""
+    x: torch.Tensor = call.args[0]
+    dims = dims_or_all(x, argument(call, "dim"))
+    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [8])
+    return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(8), call.profile))
+
+
 def _log_sum_exp(call: OpCall) -> AllocationPlan:
     """Plans the largest elements, the exponentials of the differences, and their sum."""
     x: torch.Tensor = call.args[0]
@@ -197,6 +205,9 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.min.dim": _extremum_with_index,
         "aten.argmax": _index_of_extremum,
         "aten.argmin": _index_of_extremum,
+        "aten.argmax.out": _index_of_extremum,
+        "aten.argmin.out": _index_of_extremum,
+        "aten.hash_tensor": _hash,
         "aten.aminmax": _extrema,
         **{f"aten.{name}": _moments for name in ("var", "std", "var_mean", "std_mean")},
         "aten.any": _any_or_all,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .cub import LOWEST_CAPABILITY, radix_sort_storage
+from .cub import LOWEST_CAPABILITY, radix_sort_storage, segmented_sort_storage
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import copy_bytes, dense_bytes, wrap_dim
-from .tensor_iterator import contiguous_strides
+from .reduction_launch import ReductionKernel, blocks_plan
+from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap, wrap_dim
+from .tensor_iterator import contiguous_strides, reduction
 
 if TYPE_CHECKING:
     import torch
@@ -46,16 +47,24 @@ def _sort(call: OpCall) -> AllocationPlan | None:
     rows = x.numel() // length
     if length <= _SMALL:
         return (*allocate_outputs(call), *temporary("numbers", length * _INDEX))
-    if x.numel() > _LARGEST or not (x.is_contiguous() and dim == x.dim() - 1):
+    in_order = x.stride(dim) == 1 and dense_without_overlap(x.shape, x.stride())
+    if x.numel() > _LARGEST:
         return None
     sorts = _rows_of(call, x, rows)
-    return None if sorts is None else (*allocate_outputs(call), *sorts)
+    if sorts is None:
+        return None
+    if not in_order:
+        indices = temporary("sorted indices", x.numel() * _INDEX, sorts)
+        values = temporary("sorted elements", dense_bytes(x), indices)
+        sorts = temporary("elements by row", dense_bytes(x), values)
+    return (*allocate_outputs(call), *sorts)
 
 
 def _rows_of(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
     count, size = x.numel(), x.dtype.itemsize
     if rows >= _SEGMENTED:
-        return None
+        sort = temporary("sort", segmented_sort_storage(count, size, _INDEX))
+        return temporary("places", count * _INDEX, sort)
     storage = radix_sort_storage(count, size, _INDEX, 8 * size, call.profile)
     if storage is None:
         return None
@@ -80,7 +89,7 @@ def _top(call: OpCall) -> AllocationPlan | None:
     Up to 4096 values are sorted in place (TensorTopK.cu).
     """
     x: torch.Tensor = call.args[0]
-    if x.numel() == 0 or call.args[1] > _SMALL:
+    if x.numel() == 0 or call.args[1] > _SMALL or not _plain_results(call):
         return None
     if x.dim() == 0 or call.args[1] == 0:
         return allocate_outputs(call)
@@ -147,8 +156,34 @@ def _is_last(x: torch.Tensor, dim: int) -> bool:
     return all(n == 1 or a == b for n, a, b in zip(shape, strides, plain, strict=True))
 
 
+def _plain_results(call: OpCall) -> bool:
+    """Returns True if the results, where the caller gives them, need no copies."""
+    given = call.kwargs.get("values"), call.kwargs.get("indices")
+    return all(tensor is None or tensor.is_contiguous() for tensor in given)
+
+
 def _median(call: OpCall) -> AllocationPlan | None:
     """Plans the median of all elements, which are sorted."""
+    return _middle(call, temporary("is nan", 1, allocate_outputs(call)))
+
+
+def _nanmedian(call: OpCall) -> AllocationPlan | None:
+    """Plans the median of the elements that are numbers: their count is a sum of a mask."""
+    x: torch.Tensor = call.args[0]
+    count, profile = x.numel(), call.profile
+    loop = reduction((count,), (1,), _INDEX, [_INDEX], (0,), False)
+    steps = temporary("cast", count * _INDEX, blocks_plan(loop, ReductionKernel(_INDEX), profile))
+    half = (Temporary("rest", _INDEX), Temporary("divisor", 4), Temporary("place", _INDEX))
+    freed = (Free("divisor"), Free("rest"), Free("numbers left out"), Free("nan"))
+    plan = (
+        *(Temporary("nan", count), Temporary("numbers left out", _INDEX), *steps),
+        *(*half, *freed, *allocate_outputs(call), Free("place")),
+    )
+    return _middle(call, plan) if x.dtype.is_floating_point else None
+
+
+def _middle(call: OpCall, after: AllocationPlan) -> AllocationPlan | None:
+    """Plans a sort of all elements, and what is done with the sorted ones."""
     x: torch.Tensor = call.args[0]
     count = x.numel()
     if not count or not x.is_contiguous() or count > _LARGEST:
@@ -159,9 +194,7 @@ def _median(call: OpCall) -> AllocationPlan | None:
     if sort is None:
         return None
     indices = temporary("indices", count * _INDEX, sort)
-    return temporary(
-        "sorted", dense_bytes(x), indices, temporary("is nan", 1, allocate_outputs(call))
-    )
+    return temporary("sorted", dense_bytes(x), indices, after)
 
 
 RULES: Final = MappingProxyType[str, Rule](
@@ -169,6 +202,8 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.sort.default": _sort,
         "aten.sort.stable": _sort,
         "aten.topk.default": _top,
+        "aten.topk.values": _top,
+        "aten.nanmedian.default": _nanmedian,
         "aten.kthvalue.default": _selected,
         "aten.median.default": _median,
         "aten.median.dim": _selected,

@@ -1,0 +1,224 @@
+"""Operators that ATen composes of others below autograd, as Python code with the same calls.
+
+Each function frees its tensors where the C++ code does. It returns NotImplemented for calls that
+a rule of the folder ``scratch`` plans. Sources, in aten/src/ATen/native: Distributions.cpp,
+DistributionTemplates.h, TensorCompare.cpp and TensorAdvancedIndexing.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf, prod
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from .trilinear import trilinear
+from .windows import WINDOWS
+
+_aten = torch.ops.aten
+_MASKS: Final = (torch.bool, torch.uint8)
+
+
+def _multinomial(
+    self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Any:
+    """Draws without replacement, or once: the places of the largest quotients."""
+    if (replacement and num_samples != 1) or not self.numel():
+        return NotImplemented
+    result = torch.empty((*self.shape[:-1], num_samples), dtype=torch.int64, device=self.device)
+    least, most = torch.aminmax(self)
+    finite = most < inf
+    positive = least >= 0
+    valid = finite & positive
+    del finite, positive
+    zero = _sums_to_zero(self)
+    torch.logical_not(zero)
+    noise = torch.empty_like(self).exponential_(1.0, generator=generator)
+    torch.div(self, noise, out=noise)
+    if num_samples == 1:
+        torch.argmax(noise, -1, True, out=result)
+    else:
+        values = torch.empty(result.shape, dtype=self.dtype, device=self.device)
+        torch.topk(noise, num_samples, out=(values, result))
+    del valid
+    return result
+
+
+def _sums_to_zero(x: Any) -> Any:
+    if x.dim() == 1:
+        total = x.sum()
+        return total == 0
+    total = x.sum(1)
+    each = total == 0
+    return each.any()
+
+
+def _check_deviation(std: Any) -> None:
+    """Reads if a standard deviation is negative, as the C++ code does."""
+    if std.numel():
+        least = std.min()
+        torch._check(bool((least >= 0).item()), lambda: "normal expects all elements of std >= 0.0")
+
+
+def _normal(mean: Any, std: Any, generator: Any = None) -> Any:
+    """Draws around a tensor with a tensor of deviations; each of two functions checks them."""
+    _check_deviation(std)
+    shape = torch.broadcast_shapes(mean.shape, std.shape)
+    made = torch.empty(shape, dtype=mean.dtype, device=std.device)
+    _check_deviation(std)
+    return made.normal_(0, 1, generator=generator).mul_(std).add_(mean)
+
+
+def _normal_around_number(mean: float, std: Any, generator: Any = None) -> Any:
+    _check_deviation(std)
+    made = torch.empty(std.shape, dtype=std.dtype, device=std.device)
+    _check_deviation(std)
+    center = torch.full((), mean, dtype=made.dtype, device=made.device)
+    made.normal_(0, 1, generator=generator).mul_(std).add_(center)
+    return made
+
+
+def _is_in(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    out = torch.empty(elements.shape, dtype=torch.bool, device=elements.device)
+    if not elements.numel():
+        return out
+    if test_elements.numel() >= int(10.0 * elements.numel() ** 0.145):
+        return _is_in_sorted(out, elements, test_elements, assume_unique, invert)
+    out.fill_(invert)
+    row = test_elements.view([1] * elements.dim() + [test_elements.numel()])
+    compared = elements.unsqueeze(-1).ne(row) if invert else elements.unsqueeze(-1).eq(row)
+    found = compared.all(-1) if invert else compared.any(-1)
+    return out.copy_(found)
+
+
+def _is_in_sorted(out: Any, elements: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+    order = None
+    if assume_unique:
+        flat, other = elements.ravel(), tests.ravel()
+    else:
+        flat, order = _aten._unique(elements, False, True)
+        other, unused = _aten._unique(tests, False)
+        del unused
+    every = torch.cat([flat, other])
+    del flat, other
+    in_order, places = every.sort(stable=True, dim=0)
+    twice = torch.empty_like(in_order, dtype=torch.bool)
+    behind, before = in_order[1:], in_order[:-1]
+    twice[:-1].copy_(behind.ne(before) if invert else behind.eq(before))
+    twice[-1:].fill_(invert)
+    mask = torch.empty_like(twice)
+    mask.index_copy_(0, places, twice)
+    if order is not None:
+        return out.copy_(_aten.index(mask, [order]))
+    return out.copy_(mask[: elements.numel()].view_as(elements))
+
+
+def _clamped(x: Any, indices: Any) -> list[Any]:
+    """Returns the indices, each within the bounds of its dimension."""
+    found = list(indices)
+    for dim, index in enumerate(found):
+        if index is not None:
+            found[dim] = index.clamp(-x.shape[dim], x.shape[dim] - 1)
+    return found
+
+
+def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    found = _clamped(self, indices)
+    if not self.numel():
+        given = [index is not None for index in indices] + [False] * self.dim()
+        sizes = [1 if size == 0 and given[dim] else size for dim, size in enumerate(self.shape)]
+        return _aten._unsafe_index(self.new_full(sizes, fill), found)
+    result = _aten._unsafe_index(self, found)
+    return result.masked_fill(mask.logical_not(), fill)
+
+
+def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
+    if not self.numel():
+        return self.clone()
+    found = _clamped(self, indices)
+    kept = values.masked_fill(mask.logical_not(), 0)
+    return _aten._unsafe_index_put(self, found, kept, True)
+
+
+def _expanded(indices: Any) -> list[Any]:
+    """Returns the indices, with the places of the elements of each mask."""
+    found: list[Any] = []
+    for index in indices:
+        if index is not None and index.dtype in _MASKS:
+            places = index.nonzero()
+            found += [places.select(1, dim) for dim in range(index.dim())]
+        else:
+            found.append(index)
+    return found
+
+
+def _by_masks(self: Any, indices: Any) -> tuple[int, int]:
+    """Returns the numbers of masks of the device among the indices, and of other indices."""
+    given = [index for index in indices if index is not None]
+    masks = sum(index.dtype in _MASKS and index.device == self.device for index in given)
+    return masks, len(given) - masks
+
+
+def _index(self: Any, indices: Any) -> Any:
+    """Reads elements by several indices, of which one is a mask (``expandTensors``)."""
+    masks, others = _by_masks(self, indices)
+    if not masks or masks + others == 1:
+        return NotImplemented
+    return _aten.index.Tensor(self, _expanded(indices))
+
+
+def _index_put_(
+    self: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
+) -> Any:
+    """Writes elements by masks whose elements the values do not tell."""
+    masks, others = _by_masks(self, indices)
+    if not masks or accumulate or torch.are_deterministic_algorithms_enabled():
+        return NotImplemented
+    on_host = values.device != self.device
+    if masks + others == 1 and (on_host or values.numel() != 1):
+        return NotImplemented
+    if on_host:
+        values = values.to(self.device)
+    return _aten.index_put_.default(self, _expanded(indices), values)
+
+
+def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    masks, others = _by_masks(self, indices)
+    if masks + others < 2 or not masks or accumulate:
+        return NotImplemented
+    copy = self.clone(memory_format=torch.preserve_format)
+    return _index_put_(copy, indices, values)
+
+
+def _masked_scatter_backward(grad: Any, mask: Any, sizes: Any) -> Any:
+    numel = prod(sizes)
+    selected = grad.masked_select(mask)
+    missing = numel - selected.numel()
+    if missing > 0:
+        rest = torch.zeros(missing, dtype=grad.dtype, device=grad.device)
+        selected = torch.cat([selected, rest])
+    return selected.view(sizes)
+
+
+#: The functions by operator. The fake mode calls them, so autograd knows one operator.
+COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
+    {
+        _aten.multinomial.default: _multinomial,
+        _aten.normal.Tensor_Tensor: _normal,
+        _aten.normal.float_Tensor: _normal_around_number,
+        _aten.isin.Tensor_Tensor: _is_in,
+        _aten.index.Tensor: _index,
+        _aten.index_put.default: _index_put,
+        _aten.index_put_.default: _index_put_,
+        _aten._index_put_impl_.default: _index_put_,
+        _aten._unsafe_masked_index.default: _masked_index,
+        _aten._unsafe_masked_index_put_accumulate.default: _masked_put,
+        _aten._trilinear.default: trilinear,
+        **WINDOWS,
+        _aten.masked_scatter_backward.default: _masked_scatter_backward,
+    }
+)

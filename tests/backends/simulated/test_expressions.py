@@ -1,0 +1,42 @@
+"""Calls of operators with data against their recordings on null devices."""
+
+import expressions
+import pytest
+import torch
+from opinfo import peaks_so_far
+from opinfo_samples import backward
+from recordings import read
+from replays import device
+
+RECORDED = read("expressions")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("place", range(len(RECORDED["devices"])), ids=RECORDED["devices"])
+def test_a_call_has_the_recorded_peaks(place):
+    """Runs all calls on the first device, and on another one those with other peaks."""
+    simulated = device(RECORDED["devices"][place])
+    wrong = []
+    for call, rows in zip(expressions.CALLS, RECORDED["peaks"], strict=True):
+        if place and rows[place] == rows[0]:
+            continue
+        found = peaks(simulated, *call)
+        if rows[place] is None or found != (rows[place], None):
+            wrong.append((call, rows[place], *found))
+    assert wrong == []
+
+
+def peaks(simulated, inputs, call):
+    """Returns the peaks above the inputs, and why they are not to be trusted."""
+    simulated.forget()
+    with simulated.world():
+        torch.empty(0, device="cuda")  # names the device, before tensors of the host
+        names = expressions.inputs(inputs)
+        gauge = simulated.gauge()
+        gauge.start()
+        result = expressions.result(call, names)
+        found = peaks_so_far(simulated)
+        if backward(result):
+            found += peaks_so_far(simulated)
+        problem = gauge.stop().problem
+    return found, problem

@@ -1,0 +1,85 @@
+"""Record the calls of ``tests/expressions.py``: ``python tests/null/record_expressions.py``.
+
+A row of ``tests/data/cuda/<version>/expressions.json`` has the peaks of a call above its inputs,
+``[requested, allocated]`` of the forward pass, then of forward and backward together. Null stands
+for a call that the null device cannot run, because nobody can know a value that it reads.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+from record_opinfo import above, stats, warm
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+TESTS = Path(__file__).parents[1]
+DEVICES = ("A100-80GB", "H100", "T4", "A10G", "B200")
+
+
+def main():
+    rows = {device: recorded_on(device) for device in DEVICES}
+    head = {
+        "what": "peaks in bytes of calls of operators on null devices",
+        "torch": version("torch"),
+        "devices": DEVICES,
+    }
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in zip(*rows.values(), strict=True))
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    file = recordings.folder() / "expressions.json"
+    file.write_text(f'{start},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+    print(file, *map(len, rows.values()))
+
+
+def recorded_on(device):
+    paths = [str(TESTS), str(TESTS.parent), str(Path(__file__).parent)]
+    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": os.pathsep.join(paths)}
+    code = "import record_expressions; record_expressions.record()"
+    run = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(run, env=env, stdout=-1, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def record():
+    """Prints a line for each call, on the device of the process."""
+    import expressions
+
+    from pytest_attnmem.backends.null import program
+    from pytest_attnmem.measurement.values_limit import VALUES_LIMIT, parse_values_limit
+
+    program.prepare(parse_values_limit(VALUES_LIMIT))
+    warm()
+    for call in expressions.CALLS:
+        try:
+            row = peaks(*call)
+        except (RuntimeError, TypeError) as error:
+            print(call, str(error)[:90], file=sys.stderr)
+            row = None
+        print(json.dumps(row), flush=True)
+    os._exit(0)
+
+
+def peaks(inputs, call):
+    import expressions
+    import torch
+    from opinfo_samples import backward
+
+    torch.cuda.empty_cache()
+    names = expressions.inputs(inputs)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = stats()
+    result = expressions.result(call, names)
+    row = above(before)
+    return row + above(before) if backward(result) else row
+
+
+if __name__ == "__main__":
+    main()
