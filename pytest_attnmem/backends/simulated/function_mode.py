@@ -66,6 +66,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: lambda tensor: tensor.get_device(),
+            torch.device: _device,
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 
@@ -259,6 +260,13 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return _TO(tensor, device=device, **kwargs)
+
+
+def _device(*args: Any, **kwargs: Any) -> torch.device:
+    """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
+    if len(args) == 1 and not kwargs and type(args[0]) is int:
+        return torch.device("cuda", args[0])
+    return torch.device(*args, **kwargs)
 
 
 def _names_meta(device: Any) -> bool:

@@ -156,3 +156,8 @@ def test_only_the_memory_of_the_device_is_counted(run):
         return layer
 
     assert run(program).peak_bytes == 256 * 256 * 4
+
+
+def test_a_number_names_the_device(run):
+    assert run(lambda: torch.ones(5, device=torch.device(0))).peak_bytes == 20
+    assert run(lambda: torch.ones(5).to(torch.device("cuda:0"))).peak_bytes == 20
