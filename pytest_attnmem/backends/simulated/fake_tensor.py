@@ -89,7 +89,7 @@ class SimulatedTensor(torch.Tensor):
         """Records that another stream uses the tensor's memory."""
         _fake_mode(self).observer.record_stream(self, stream.stream_id)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         if id(self) not in memo:
             if not self.is_leaf:
                 raise RuntimeError(
@@ -97,10 +97,12 @@ class SimulatedTensor(torch.Tensor):
                     " deepcopy protocol at the moment."
                 )
             with torch.no_grad():
-                memo[id(self)] = copy = self.detach().clone()
-            copy.requires_grad_(self.requires_grad)
-            if getattr(self, "_is_param", False):
-                copy._is_param = True
+                if getattr(self, "_is_param", False):
+                    copy = self.detach().clone()
+                    copy._is_param = True
+                else:
+                    copy = _on_copied_storage(self, memo.setdefault("torch", {}))
+            memo[id(self)] = copy.requires_grad_(self.requires_grad)
             if self.grad is not None:
                 copy.grad = deepcopy(self.grad, memo)
         return memo[id(self)]
@@ -177,6 +179,24 @@ class SimulatedTensor(torch.Tensor):
 
 
 SimulatedTensor.__name__ = "Tensor"
+
+
+def _on_copied_storage(tensor: Any, memo: dict[int, Any]) -> Any:
+    """Returns a copy that shares a whole copied storage with the copies of other views.
+
+    See ``Tensor.__deepcopy__`` in torch/_tensor.py, which makes a number besides.
+    """
+    storage = tensor.untyped_storage()
+    whole = memo.get(storage._cdata)
+    if whole is None:
+        count = storage.nbytes() // tensor.element_size()
+        whole = memo[storage._cdata] = tensor.detach().as_strided((count,), (1,), 0).clone()
+    number = tensor.new_empty([])
+    copy = whole.view(tensor.dtype).as_strided(
+        tensor.shape, tensor.stride(), tensor.storage_offset()
+    )
+    del number
+    return copy.detach()
 
 
 def _on_host(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:

@@ -161,3 +161,15 @@ def test_only_the_memory_of_the_device_is_counted(run):
 def test_a_number_names_the_device(run):
     assert run(lambda: torch.ones(5, device=torch.device(0))).peak_bytes == 20
     assert run(lambda: torch.ones(5).to(torch.device("cuda:0"))).peak_bytes == 20
+
+
+def test_a_deep_copy_has_the_whole_storage_once_for_all_its_views(run):
+    def program():
+        x = torch.arange(1000.0, device="cuda")
+        first, second = copy.deepcopy([x[:10], x[500:502]])
+        assert (second.tolist(), first.shape) == ([500, 501], (10,))
+        assert second.data_ptr() == first.data_ptr() + 2000
+        return first, second
+
+    seen = run(program)
+    assert (seen.peak_bytes, seen.retained_bytes) == (8004, 4000)
