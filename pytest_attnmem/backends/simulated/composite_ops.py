@@ -254,7 +254,9 @@ def _ctc_loss(
     if zero_infinity:
         losses = torch.where(losses == inf, losses.new_zeros(()), losses)
     if reduction == 1:
-        lengths = losses.new_tensor([max(length, 1) for length in target_lengths])
+        lengths = losses.new_empty(len(target_lengths))
+        for place, length in enumerate(target_lengths):
+            lengths[place : place + 1].fill_(max(length, 1))
         return (losses / lengths).mean()
     return losses.sum() if reduction == 2 else losses
 

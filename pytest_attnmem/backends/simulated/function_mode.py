@@ -148,6 +148,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
             f"the simulated backend has one device, 'cuda', not {str(given)!r}; use another backend"
         )
 
+    def is_for_host(self, given: Any) -> bool:
+        """Returns True if a storage made for that device, or for none, is on the host."""
+        return self._fake_mode.device_named and torch.device(given or CPU).type == "cpu"
+
     def _attribute(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Reads or sets an attribute where a tensor from outside takes part."""
         name, (owner, *values) = func.__self__.__name__, args

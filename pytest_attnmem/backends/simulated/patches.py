@@ -148,7 +148,8 @@ def _with_fakes(original: Any, function_mode: SimulatedFunctionMode) -> Callable
 
 def _storage_init(function_mode: SimulatedFunctionMode) -> Callable[..., None]:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        if torch.device(kwargs.get("device") or "cpu").type == "cuda":  # without any operator
+        if (args or kwargs) and not function_mode.is_for_host(kwargs.get("device")):
+            # Allocated without any operator.
             function_mode.mark_unknown("torch.UntypedStorage")
 
     return __init__
