@@ -25,7 +25,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test install-null test-null lint matrix bench record accuracy clean
+.PHONY: demo test install-null test-null lint matrix bench record accuracy suites clean
 .DELETE_ON_ERROR:
 
 # The examples' table; and in build/demo the page of it, and the documents' report and figures.
@@ -69,6 +69,11 @@ accuracy: $(VENV)/installed
 	$(BIN)/python tests/accuracy.py
 	for python in $(wildcard .venv-null-*/bin/python); do $$python tests/accuracy.py || exit 1; done
 
+# The tests of other projects, with the plugin: some GB of environments, and an hour. `make suites ONLY=peft` runs one.
+suites: $(VENV)/installed
+	$(BIN)/python tests/suites/run.py $(ONLY)
+	$(BIN)/python tests/suites/page.py
+
 # Timings are for reading, and never asserted.
 bench: $(VENV)/installed
 	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
@@ -96,4 +101,4 @@ $(NULL)/installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-null* .nox
+	rm -rf $(VENV) .venv-null* .venv-suites .nox

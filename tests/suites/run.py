@@ -1,0 +1,163 @@
+"""Runs the tests of other projects bare and with the plugin on each backend: ``make suites``.
+
+``python tests/suites/run.py [PROJECT ...]`` runs some projects. Each has two environments, one with
+the CUDA build of torch for the null device, made by uv in ``.venv-suites``, and a checkout of its
+tests at one commit. ``SUITES_MIRROR`` names a folder with clones, ``OWNER+NAME/repo``, for a
+machine that does not reach the repositories. Results go to ``tests/data/suites/PROJECT.json``, and
+``page.py`` makes docs/reach.md of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+DATA = ROOT / "tests" / "data" / "suites"
+WORK = ROOT / ".venv-suites"
+TORCH = os.environ.get("TORCH", "2.13.0")
+DEVICE = "A100-80GB"
+#: The ways to run, with the options of pytest for each and the build of torch.
+WAYS = {
+    "bare": (["-p", "no:attnmem"], "cpu"),
+    "cpu": (["--attnmem-backend=cpu"], "cpu"),
+    "simulated": ([f"--attnmem-backend=simulated:{DEVICE}"], "cpu"),
+    "null": ([f"--attnmem-backend=null:{DEVICE}"], "null"),
+}
+#: Seconds for the tests of one project in one way.
+PATIENCE = 3600
+
+
+def projects() -> dict[str, dict[str, Any]]:
+    """Returns the projects by name, as ``projects.toml`` has them."""
+    return tomllib.loads((HERE / "projects.toml").read_text("utf-8"))
+
+
+def checkout(name: str, project: dict[str, Any]) -> Path:
+    """Returns a folder with the tests of a project."""
+    folder = WORK / name / "tests"
+    if not folder.exists():
+        mirror = os.environ.get("SUITES_MIRROR")
+        owner, _, repository = project["repository"].partition("/")
+        if mirror:
+            clone = Path(mirror) / f"{owner}+{repository}" / "repo"
+        else:
+            clone = WORK / name / "clone"
+            url = f"https://github.com/{project['repository']}"
+            run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", url, str(clone)])
+        folder.mkdir(parents=True)
+        archive = ["git", f"--git-dir={clone}", "archive", project["commit"], *project["files"]]
+        packed = subprocess.run(archive, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "x", "-C", str(folder)], check=True, input=packed)
+    return folder
+
+
+def environment(name: str, project: dict[str, Any], build: str) -> Path:
+    """Returns the Python of an environment with a project, and the build of torch."""
+    folder = WORK / name / build
+    python = folder / "bin" / "python"
+    if not (folder / "installed").exists():
+        run(["uv", "venv", "--quiet", "--allow-existing", str(folder)])
+        install = ["uv", "pip", "install", "--quiet", "--python", str(python)]
+        equals = "===" if build == "null" else "=="
+        run([*install, f"torch{equals}{TORCH}"])
+        run([*install, *project["requirements"], "pytest", "--editable", str(ROOT)])
+        (folder / "installed").touch()
+    return python
+
+
+def run(command: list[str]) -> None:
+    """Runs a command, which must end well."""
+    subprocess.run(command, check=True)
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Returns the outcome of each test in a report in the format of JUnit: the worst of it."""
+    found: dict[str, str] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        tags = {child.tag for child in case}
+        failed = {"failure", "error"} & tags
+        outcome = "failed" if failed else "skipped" if "skipped" in tags else "passed"
+        if found.get(name) != "failed":
+            found[name] = outcome
+    return found
+
+
+def measured(report: Path) -> dict[str, int]:
+    """Returns the number of rows by outcome, and by reason where a test is not enforced."""
+    counts: dict[str, int] = {}
+    for row in json.loads(report.read_text("utf-8"))["results"]:
+        outcome = row["reason"] if row["outcome"] == "not enforced" else "measured"
+        counts[outcome] = counts.get(outcome, 0) + 1
+    return counts
+
+
+def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
+    """Runs the tests of a project in one way; returns what became of them."""
+    options, build = WAYS[way]
+    tests, python = checkout(name, project), environment(name, project, build)
+    for place, package in project.get("links", {}).items():
+        link = tests / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(
+            next((python.parent.parent / "lib").glob(f"python*/site-packages/{package}"))
+        )
+    junit, rows = WORK / name / f"{way}.xml", WORK / name / f"{way}.json"
+    rows.unlink(missing_ok=True)
+    limits = [] if way == "bare" else ["--attnmem-default=1 TiB", f"--attnmem-json={rows}"]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}"]
+    start = time.monotonic()
+    with (WORK / name / f"{way}.log").open("w") as log:
+        ended = subprocess.run(
+            [*command, *options, *limits, *project["tests"]],
+            check=False, cwd=tests, stdout=log, stderr=log, timeout=PATIENCE,
+            env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        )  # fmt: skip
+    if ended.returncode not in (0, 1):
+        raise SystemExit(f"{name} did not run on {way}: see {log.name}")
+    found: dict[str, Any] = {"seconds": round(time.monotonic() - start)}
+    found["tests"] = outcomes(junit)
+    if way != "bare":
+        found["rows"] = measured(rows)
+    return found
+
+
+def summary(ways: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Returns the numbers of a project: tests that pass bare and fail otherwise are named."""
+    passed = {test for test, outcome in ways["bare"]["tests"].items() if outcome == "passed"}
+    made: dict[str, Any] = {}
+    for way, found in ways.items():
+        tests = found["tests"]
+        counts = {kind: [*tests.values()].count(kind) for kind in ("passed", "failed", "skipped")}
+        red = sorted(test for test in passed if tests.get(test) == "failed")
+        made[way] = {"seconds": found["seconds"], **counts, "red": red}
+        if "rows" in found:
+            made[way]["rows"] = dict(sorted(found["rows"].items(), key=lambda row: -row[1]))
+    return made
+
+
+def main(names: list[str]) -> None:
+    """Runs the named projects, or all."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    for name, project in projects().items():
+        if names and name not in names:
+            continue
+        chosen = ["bare", *(way for way in [*WAYS][1:] if way in project.get("backends", WAYS))]
+        ways = {way: run_tests(name, project, way) for way in chosen}
+        text = json.dumps({"torch": TORCH, "ways": summary(ways)}, indent=1)
+        (DATA / f"{name}.json").write_text(text + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
