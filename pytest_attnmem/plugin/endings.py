@@ -14,11 +14,14 @@ from ..errors import (
     causes,
 )
 from ..torch_releases import NO_RULES
+from .null_errors import missing_on_null
 from .row_writer import STOPS, stopped
 
 
 class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
     """The skip of a test that asked for what nobody can know here; the test keeps its rows."""
+
+    __module__ = "builtins"  # as of pytest's own, which a subtest prints
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, _use_item_location=True)
@@ -27,9 +30,11 @@ class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
 def skipped_if_unknown(error: BaseException) -> BaseException:
     """Returns the skip of a body that asked for what nobody can know here, or ``error``.
 
-    That is a number that no rule gives on this torch, a value that nobody computed, or code that
-    cannot be simulated.
+    That is a number that no rule gives on this torch, a value that nobody computed, code that
+    cannot be simulated, or a library that the null device lacks.
     """
+    if missing := missing_on_null(error):
+        return NotKnown(missing)
     refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
     if refused and NO_RULES in str(error):
         return NotKnown(str(error))

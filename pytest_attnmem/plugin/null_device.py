@@ -1,4 +1,4 @@
-"""Starts a session on the null device, and explains failures that only the null device causes."""
+"""Starts a session on the null device, and reports the calls that the device could not answer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from ..profiles import offered_profiles
 from .session import SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from .options import Settings
-
-#: The prefix of torch's errors for a missing cuDNN.
-_NO_CUDNN = "cuDNN error"
 
 
 def start_again(config: pytest.Config, wanted: str) -> None:
@@ -60,26 +55,6 @@ class NullSession:
     def pytest_report_header(self) -> str:
         """Returns a line that names the device."""
         return f"attnmem: on {self._name}, which allocates like CUDA; values are computed when read"
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Adds a note to a failure that a value or a missing cuDNN may have caused."""
-        error = call.excinfo.value if call.excinfo else None
-        note = self._note(error) if error else ""
-        add = getattr(error, "add_note", None)
-        if note and add:
-            add(note)
-        report = yield
-        if note and not add:  # Python 3.10
-            report.sections.append(("attnmem", note))
-        return report
-
-    def _note(self, error: BaseException) -> str:
-        if str(error).startswith(_NO_CUDNN):
-            return f"on {self._name} there is no cuDNN: its scratch is known only on a GPU"
-        return ""
 
     @pytest.hookimpl(trylast=True)  # after the line with the totals
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -103,6 +103,9 @@ def attention(q, k, v):
     weights = (q @ k.transpose(-1, -2)).softmax(-1)
     return weights @ v
 
+@pytest.mark.parametrize("call", [torch.linalg.cholesky, torch.fft.fft])
+def test_library(call): call(torch.eye(4, device="cuda"))
+
 @pytest.mark.memory_budget("B*H*N*d*itemsize")
 def test_over(qkv):
     attention(*qkv(1, 8, 1024, 64))
@@ -192,6 +195,8 @@ def test_failures_say_where_they_ran_and_who_held_memory(session):
     assert "Mismatched elements: 128 / 128 (100.0%)" in ran.out
     assert "assert tensor(4., device='cuda:0') == 5" in ran.out
     assert "on null:A100-80GB there is no cuDNN: its scratch is known only on a GPU" in ran.out
+    for library in ("cuSOLVER", "cuFFT"):
+        assert f"on null:A100-80GB there is no {library}: its scratch is known only" in ran.out
     assert "peak 64.0 MiB exceeds budget 2.0 MiB (32.0x) on null:A100-80GB" in ran.out
     assert "32.0 MiB  [1, 8, 1024, 1024] float32  softmax  test_it.py:18  in attention" in ran.out
     assert "out of memory on null:A100-80GB: tried to allocate 1024.00 MiB" in ran.out

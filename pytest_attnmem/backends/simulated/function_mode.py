@@ -15,7 +15,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
-from .meta_tensors import all_meta, is_meta, leaves_meta
+from .meta_tensors import all_meta, is_meta, leaves_meta, on_meta
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
@@ -212,6 +212,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
         """Runs ``Tensor.to`` for every form of its arguments."""
         if is_meta(tensor):
             leaves_meta(torch.Tensor.to, (tensor, *args), kwargs)
+        elif _names_meta(kwargs.get("device", args[0] if args else None)):
+            return on_meta(tensor, kwargs.get("dtype"))
         device = kwargs.pop("device", None)
         rest = list(args)
         if rest and (other := rest[0]) is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import META, SimulatedTensor
 
@@ -35,6 +36,14 @@ def all_meta(args: tuple[Any, ...]) -> bool:
                     return False
                 found = True
     return found
+
+
+def on_meta(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """Returns what a move of a tensor to ``meta`` returns."""
+    with no_dispatch():
+        return torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=dtype or tensor.dtype, device=META
+        )
 
 
 def leaves_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

@@ -149,6 +149,7 @@ class Simulation:
         """Empties the device, as in a new process."""
         self.placement.restart(device_named)
         self._primed = False
+        self.device.workspaces = self._workspaces()
         self.device.restart(unlimited)
         self._storages.restart()
         self._converter.clear()

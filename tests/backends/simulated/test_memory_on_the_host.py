@@ -130,6 +130,8 @@ def test_tensors_on_meta_stay_there():
     assert (out.is_meta, out.shape) == (True, (4, 8))
     out.sum().backward()
     assert layer.weight.grad.is_meta
+    moved = torch.ones(3, 2, device="cuda").t().to("meta")
+    assert (moved.is_meta, moved.shape, moved.stride()) == (True, (2, 3), (1, 2))
 
 
 @pytest.mark.usefixtures("anywhere")

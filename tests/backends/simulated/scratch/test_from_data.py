@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import pytest
 from recordings import VERSIONS, read
 
 from pytest_attnmem.backends.simulated.op_plan import OpCall
@@ -15,6 +16,7 @@ from .plans import trace
 NAME = "operators-from-data"
 
 
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8 is now deprecated")
 def test_the_plans_are_the_recorded_traces():
     wrong, devices = [], read(NAME)["devices"]
     for rows in zip(*(read(NAME, version)["calls"] for version in VERSIONS), strict=True):

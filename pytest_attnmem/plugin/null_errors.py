@@ -1,0 +1,27 @@
+"""Errors on the null device that no other device raises: what they need is missing there."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ..nulldevice.launch import present
+
+_SCRATCH = "its scratch is known only on a GPU"
+#: What is missing, by the beginning of PyTorch's error.
+_MISSING = MappingProxyType(
+    {
+        "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": f"there is no cuDNN: {_SCRATCH}",
+        "cusolver error: CUSOLVER_STATUS_NOT_INITIALIZED": f"there is no cuSOLVER: {_SCRATCH}",
+        "cuFFT error: CUFFT_INTERNAL_ERROR": f"there is no cuFFT: {_SCRATCH}",
+        "CUDA error: initialization error when calling `cusparse": f"there is no cuSPARSE: {_SCRATCH}",
+        "CUDA error: operation not supported": "no CUDA graph can be captured",
+    }
+)
+
+
+def missing_on_null(error: BaseException) -> str:
+    """Returns what the null device lacks for the program that raised ``error``; else ""."""
+    for beginning, missing in _MISSING.items():
+        if str(error).startswith(beginning) and present() is not None:
+            return f"on null:{present()} {missing}"
+    return ""
