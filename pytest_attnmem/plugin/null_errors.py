@@ -13,7 +13,7 @@ _MISSING = MappingProxyType(
         "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": f"there is no cuDNN: {_SCRATCH}",
         "cusolver error: CUSOLVER_STATUS_NOT_INITIALIZED": f"there is no cuSOLVER: {_SCRATCH}",
         "cuFFT error: CUFFT_INTERNAL_ERROR": f"there is no cuFFT: {_SCRATCH}",
-        "CUDA error: initialization error when calling `cusparse": f"there is no cuSPARSE: {_SCRATCH}",
+        "CUDA error: initialization error when calling `cusp": f"there is no cuSPARSE: {_SCRATCH}",
         "CUDA error: operation not supported": "no CUDA graph can be captured",
     }
 )

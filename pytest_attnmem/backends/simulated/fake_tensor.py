@@ -72,6 +72,11 @@ class SimulatedTensor(torch.Tensor):
             locals()[_name] = vars(FakeTensor)[_name]
         __qualname__, __module__ = "Tensor", "torch"
 
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            """Makes what ``type(x)(…)`` makes of a parameter, or else of a tensor."""
+            kind = torch.nn.Parameter if "requires_grad" in kwargs else torch.Tensor
+            return kind(*args, **kwargs)
+
     fake_mode = _hidden(_fake_mode, "fake_mode")
     fake_device = _hidden(lambda self: self._fake_device, "fake_device")
     device = property(

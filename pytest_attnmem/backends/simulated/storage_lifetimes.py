@@ -84,11 +84,12 @@ class StorageLifetimes:
 
         Those that were made outside windows stay, and ``readmit`` allocates their memory again.
         """
-        kept = {key: found for key, found in [*self._storages.items()] if found.outside}
-        self._has_older_storages = self._has_older_storages or len(kept) < len(self._storages)
-        self._storages = kept
-        for found in kept.values():
-            found.block = None
+        for key, found in self._storages.copy().items():  # a collection may free some meanwhile
+            if found.outside:
+                found.block = None
+            else:
+                self._storages.pop(key, None)
+                self._has_older_storages = True
         self.unknown.clear()
 
     def keep(self) -> None:
@@ -98,7 +99,7 @@ class StorageLifetimes:
 
     def readmit(self) -> None:
         """Allocates the storages that a restart kept, as inputs, where the device has room."""
-        for found in [*self._storages.values()]:  # a collection of garbage may free some meanwhile
+        for found in [*self._storages.values()]:
             if found.outside and found.block is None:
                 with suppress(AllocationError):
                     found.block = self.memory.add_input(found.nbytes)

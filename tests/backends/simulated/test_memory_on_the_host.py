@@ -175,3 +175,11 @@ def test_a_deep_copy_has_the_whole_storage_once_for_all_its_views(run):
 
     seen = run(program)
     assert (seen.peak_bytes, seen.retained_bytes) == (8004, 4000)
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_the_type_of_a_parameter_makes_parameters():
+    weight = linear().weight
+    made = type(weight)(weight.detach(), requires_grad=False)
+    assert (isinstance(made, nn.Parameter), made.requires_grad) == (True, False)
+    assert torch.equal(made, weight)
