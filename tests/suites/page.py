@@ -18,7 +18,7 @@ It runs them bare, and with `--attnmem-default "1 TiB"` on the backends `cpu`, `
 `null` (A100-80GB). This page is made of the results in `tests/data/suites`.
 
 - *measured*: tests with a peak, of those that allocate on the device.
-- *red*: tests that pass bare and fail with the plugin. There is to be none.
+- *red*: tests that pass bare and fail with the plugin; the aim is none.
 
 | project | backend | tests that pass bare | measured | not enforced | red | seconds (bare) |
 |---|---|---|---|---|---|---|
