@@ -73,7 +73,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self.torch_code: dict[int, tuple[CodeType, bool]] = {}
         """Answers of ``asked_by_torch``."""
         self.heard: Heard | None = None
-        """What hears of each operator that runs."""
+        """The listener that hears of each operator that runs."""
         self._dispatch_depth = 0
         self.known_ops = KnownOps({**replacements, **COMPOSED})
         self._avoided_ops: tuple[Any, ...] = ()
