@@ -54,12 +54,13 @@ def ending_of(cause: BaseException | None) -> Ending:
 
 def reason_of(cause: BaseException) -> str:
     """Returns why budgets are not enforced if the body raised ``cause``."""
-    if isinstance(cause, NotKnown):
-        return str(cause.msg)
+    known = skipped_if_unknown(cause)  # a strict session, or unittest, has no skip in its place
+    if isinstance(known, NotKnown):
+        return str(known.msg)
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
-    if isinstance(cause, (CannotSimulate, UnknownValue)):
+    if isinstance(cause, CannotSimulate):
         return str(cause)
     if isinstance(cause, STOPS):
         return stopped(cause)

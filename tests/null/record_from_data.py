@@ -9,30 +9,17 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import recordings
-from record_operators import DEVICES, SCRATCH, TESTS, merged, warm, words
+from record_operators import DEVICES, SCRATCH, TESTS, warm, words, write
 
 NAME = "operators-from-data"
 
 
 def main():
-    rows = [merged(*every) for every in zip(*map(recorded_on, DEVICES), strict=True)]
-    rows = [row for row in rows if row is not None]
-    head = {
-        "what": "what PyTorch's allocator was asked for by operators that read data",
-        "torch": version("torch"),
-        "devices": DEVICES,
-    }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    file = recordings.folder() / f"{NAME}.json"
-    file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
-    print(file, len(rows))
+    write(NAME, "operators that read data", map(recorded_on, DEVICES))
 
 
 def recorded_on(device):

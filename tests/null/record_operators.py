@@ -35,18 +35,23 @@ SETS = {
 def main():
     for name in sys.argv[1:] or SETS:
         traces = {device: recorded_on(device, SETS[name]) for device in DEVICES}
-        rows = [merged(*every) for every in zip(*traces.values(), strict=True)]
-        rows = [row for row in rows if row is not None]
-        head = {
-            "what": "what PyTorch's allocator was asked for by single operators on null devices",
-            "torch": version("torch"),
-            "devices": DEVICES,
-        }
-        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-        start = json.dumps(head, indent=1).removesuffix("\n}")
-        file = recordings.folder() / f"{name}.json"
-        file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
-        print(file, len(rows))
+        write(name, "single operators on null devices", traces.values())
+
+
+def write(name, of, traces):
+    """Writes the recording of that name; ``traces`` has the rows of each device."""
+    rows = [merged(*every) for every in zip(*traces, strict=True)]
+    rows = [row for row in rows if row is not None]
+    head = {
+        "what": f"what PyTorch's allocator was asked for by {of}",
+        "torch": version("torch"),
+        "devices": DEVICES,
+    }
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    file = recordings.folder() / f"{name}.json"
+    file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
+    print(file, len(rows))
 
 
 def recorded_on(device, calls):

@@ -167,7 +167,7 @@ def _storage_resize(
 
 
 def _opt_step(self: Any, optimizer: Any, optimizer_state: Any, *args: Any, **kwargs: Any) -> Any:
-    """Steps the optimizer, because no gradient is infinite without values."""
+    """Steps the optimizer: a read of every gradient could exceed the limit of work."""
     return optimizer.step(*args, **kwargs)
 
 
