@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+
+if TYPE_CHECKING:
+    from .host_generator import Draws
 
 
 class Buffer:
@@ -164,7 +167,7 @@ class Note:
         """The notes that wrote what this note reads."""
         self.readers: tuple[weakref.ref[Note], ...] = ()
         """The notes that read what this note changes."""
-        self.random: Random | None = None
+        self.random: Random | Draws | None = None
         self.done = False
 
     def finish(self, unknown: str = "") -> None:

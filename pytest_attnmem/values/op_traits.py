@@ -51,6 +51,9 @@ class OpTraits(NamedTuple):
     empty: bool
     """True if its outputs have no values yet."""
     random: bool
+    """True if it draws random numbers."""
+    typed: bool
+    """True if it takes the dtype of its output."""
 
 
 def op_traits(func: Any) -> OpTraits:
@@ -72,4 +75,5 @@ def op_traits(func: Any) -> OpTraits:
         likes=name in _LIKE,
         empty=name in _EMPTY,
         random=torch.Tag.nondeterministic_seeded in func.tags,
+        typed=any(argument.name == "dtype" for argument in schema.arguments),
     )

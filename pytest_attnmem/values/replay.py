@@ -8,6 +8,7 @@ import torch
 
 from ..errors import CannotCompute, UnknownValue
 from .compute import compute
+from .host_generator import Draws
 from .notes import HostTensor, Layout, Note, Ref, leaves
 from .op_traits import op_traits
 from .work import work
@@ -61,6 +62,8 @@ class Replay:
                 for _, ref in note.outputs:
                     _mark_empty(view(ref))
         except (CannotCompute, UnknownValue) as error:
+            if isinstance(note.random, Draws):
+                note.random.unknown = str(error)
             note.finish(str(error))
         else:
             note.finish()
@@ -104,9 +107,14 @@ def _filled(arg: Any) -> Any:
 
 
 def _with_random(note: Note, args: Any, kwargs: Any) -> Any:
-    """Runs the operator; the random numbers depend on the state of the device's generator."""
+    """Runs the operator; its random numbers depend on the state of its generator."""
     if note.random is None:
         return compute(note.func, args, kwargs)
+    if isinstance(note.random, Draws):
+        if note.outputs and op_traits(note.func).typed:  # the default dtype may be another now
+            kwargs = {**kwargs, "dtype": note.outputs[0][1].layout.dtype}
+        with note.random.current():
+            return compute(note.func, args, kwargs)
     generator = torch.default_generator
     before = generator.get_state()
     generator.manual_seed((note.random.seed * 1_000_003 + note.random.offset) % 2**63)

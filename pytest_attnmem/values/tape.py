@@ -9,6 +9,7 @@ import torch
 
 from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
+from .host_generator import Draws
 from .notes import Buffer, HostTensor, Layout, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
@@ -32,8 +33,11 @@ class Storages(Protocol):
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
 
-    def random(self, generator: Any) -> Random:
-        """Returns the state of a generator of the device, or of the default generator."""
+    def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
+        """Returns the state from which an operator draws: of its generator, or of the default one.
+
+        Returns the operators that drew before if the generator is a generator of the host.
+        """
 
 
 class Tape:
@@ -86,9 +90,9 @@ class Tape:
         )
         if kwargs:
             note.kwargs = {name: self._noted(arg, call) for name, arg in kwargs.items()}
-        note.before = tuple(call.before)
         if traits.random:
-            note.random = self._storages.random(kwargs.get("generator"))
+            note.random = self._drawn_from(note, call, args, kwargs)
+        note.before = tuple(call.before)
         return call
 
     def end(self, call: Call, out: Any) -> None:
@@ -156,6 +160,16 @@ class Tape:
         if type(arg) in (list, tuple):
             return type(arg)([self._noted(item, call) for item in arg])
         return arg
+
+    def _drawn_from(self, note: Note, call: Call, args: Any, kwargs: Any) -> Random | Draws:
+        """Returns the state from which an operator draws; ``call`` learns of the draw before it."""
+        random = self._storages.random(args, kwargs)
+        if isinstance(random, Random):
+            return random
+        before = random.follow(note)
+        if before is not None:
+            call.before.append(before)
+        return random
 
     def _overwrite(self, call: Call) -> None:
         """Makes the note the writer of what its operator changes, after all earlier readers."""

@@ -53,8 +53,9 @@ class DeviceStorages:
         """Yields each slot."""
         yield from [*self._slots.values()]
 
-    def random(self, generator: Any) -> Random:
+    def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random:
         """Returns the state of a generator, or of the current device's default generator."""
+        generator = kwargs.get("generator")
         if generator is None or generator.device.type != "cuda":
             generator = torch.cuda.default_generators[torch.cuda.current_device()]
         return Random(generator.initial_seed(), generator.get_offset())

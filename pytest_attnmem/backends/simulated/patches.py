@@ -8,16 +8,16 @@ meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch._subclasses import fake_tensor
 from torch.autograd.graph import _engine_run_backward
 from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
-from torch.utils._mode_utils import no_dispatch
 
+from ...errors import UnknownValue
 from . import loading
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .function_mode import SimulatedFunctionMode
     from .torch_cuda import TorchCuda
+    from .values import Values
+
+#: Floating-point operations that ``GradScaler`` may cost to know if a gradient is infinite.
+_STEP_WORK: Final = 10**9
 
 
 @contextmanager
@@ -49,7 +53,7 @@ def patched_torch(
             ((torch, "load"), (torch.serialization, "load")),
             loading.inside(fake_mode, function_mode),
         ),
-        **_torch_patches(function_mode, autocast),
+        **_torch_patches(function_mode, autocast, fake_mode.values),
         **without_modes(fake_mode.torch_code),
         **further,
     }
@@ -69,15 +73,11 @@ def patched_torch(
 
 
 def _torch_patches(
-    function_mode: SimulatedFunctionMode, autocast: Autocast
+    function_mode: SimulatedFunctionMode, autocast: Autocast, values: Values
 ) -> dict[tuple[Any, str], Any]:
     return {
         (fake_tensor, "init_gpu_context"): lambda device: None,
         (fake_tensor.log, "disabled"): True,  # a shape mismatch raises an error anyway
-        (torch, "get_rng_state"): _host_state(torch.get_rng_state),
-        (torch.random, "get_rng_state"): _host_state(torch.random.get_rng_state),
-        (torch, "set_rng_state"): lambda state: None,
-        (torch.random, "set_rng_state"): lambda state: None,
         (torch, "set_autocast_enabled"): autocast.following(torch.set_autocast_enabled),
         (torch._C, "set_autocast_enabled"): autocast.following(torch._C.set_autocast_enabled),
         (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
@@ -106,18 +106,8 @@ def _torch_patches(
         (torch.overrides, "has_torch_function"): lambda tensors: False,
         (torch.nn.Module, "_apply"): _module_apply(function_mode),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
-        (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step,
+        (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step(values),
     }
-
-
-def _host_state(original: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns a function that returns the host generator's real state."""
-
-    def run() -> Any:
-        with torch._C.DisableTorchFunction(), no_dispatch():
-            return original()
-
-    return run
 
 
 def _both(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], None]:
@@ -166,9 +156,21 @@ def _storage_resize(
     return resize_
 
 
-def _opt_step(self: Any, optimizer: Any, optimizer_state: Any, *args: Any, **kwargs: Any) -> Any:
-    """Steps the optimizer: a read of every gradient could exceed the limit of work."""
-    return optimizer.step(*args, **kwargs)
+def _opt_step(values: Values) -> Callable[..., Any]:
+    """Returns ``GradScaler._maybe_opt_step``, which skips a step whose gradients are infinite.
+
+    Gradients that take much work stay unknown; then the optimizer steps, as it does in all but a
+    few steps of a training run.
+    """
+
+    def step(self: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
+        for found in state["found_inf_per_device"].values():
+            with suppress(UnknownValue):
+                if values.value(found, _STEP_WORK).item():
+                    return None
+        return optimizer.step(*args, **kwargs)
+
+    return step
 
 
 def _group_by_device(

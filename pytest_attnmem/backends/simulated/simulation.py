@@ -122,6 +122,8 @@ class Simulation:
                 yield
             finally:
                 self._depth = 0
+                starts_again = bool(self.placement.starts_again)
+                self.values.storages.host_generators.leave(starts_again=starts_again)
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()
@@ -134,6 +136,7 @@ class Simulation:
             **self._blas_settings.replacements(),
             **self._addresses.patches(),
             **saving.patches(),
+            **self.values.patches(),
         }
 
     def prime(self) -> int:

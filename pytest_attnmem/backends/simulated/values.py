@@ -14,9 +14,10 @@ from torch.utils._pytree import tree_map_only
 from ...errors import CannotCompute, UnknownValue
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...values.compute import compute
+from ...values.host_generator import SET_STATE, STATE, Draws, HostGenerators
 from ...values.notes import Buffer, Random, Slot, leaves
 from ...values.tape import Tape
-from .fake_tensor import SimulatedTensor
+from .fake_tensor import CPU, SimulatedTensor
 from .random_state import RandomState
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class SimulatedStorages:
 
     def __init__(self) -> None:
         self.generator = RandomState()
+        self.host_generators = HostGenerators()
         self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
         self._addressed: dict[int, list[torch.Tensor]] = {}
         self._outside = Buffer(0, _FROM_OUTSIDE)
@@ -67,12 +69,16 @@ class SimulatedStorages:
         for slot, _ in [*self._slots.values()]:
             yield slot
 
-    def random(self, generator: Any) -> Random:
-        """Returns the state of the generator, and moves it on."""
-        if generator is not None:
-            with no_dispatch():
+    def random(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random | Draws:
+        """Returns the state from which an operator draws, and moves the device's generator on."""
+        generator = kwargs.get("generator")
+        with no_dispatch():
+            if _on_host(args, kwargs):
+                draws = self.host_generators.draws(generator or torch.default_generator)
+                return self.generator.draw() if draws.too_many else draws
+            if generator is not None:
                 drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
-            return Random(int(drawn), 0)
+                return Random(int(drawn), 0)
         return self.generator.draw()
 
     def _forget(self, key: int, _: object) -> None:
@@ -104,14 +110,54 @@ class Values:
             if isinstance(tensor, torch.Tensor):
                 self.tape.lose(tensor, reason)
 
-    def value(self, tensor: torch.Tensor) -> torch.Tensor:
+    def value(self, tensor: torch.Tensor, at_most: int | None = None) -> torch.Tensor:
         """Returns the values of a simulated tensor as a tensor of the host.
 
         Raises:
-            UnknownValue: nobody can know them.
+            UnknownValue: nobody can know them, or they take more floating-point operations than
+                the limit, or than ``at_most``.
+        """
+        replay = self.tape.replay
+        limit, replay.limit = replay.limit, min(replay.limit, at_most or replay.limit)
+        try:
+            with torch._C.DisableTorchFunction(), no_dispatch():
+                return self.tape.value(tensor)
+        finally:
+            replay.limit = limit
+
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the replacements for the state of the host's generator, by owner and name."""
+        return {
+            **{(owner, "get_rng_state"): self.host_random_state for owner in (torch, torch.random)},
+            **{
+                (owner, "set_rng_state"): self.set_host_random_state
+                for owner in (torch, torch.random)
+            },
+        }
+
+    def host_random_state(self) -> torch.Tensor:
+        """Returns the state of the host's default generator, uint8 on the host.
+
+        It is a simulated tensor if operators whose numbers nobody has read come before.
         """
         with torch._C.DisableTorchFunction(), no_dispatch():
-            return self.tape.value(tensor)
+            draws = self.storages.host_generators.draws(torch.default_generator)
+            if draws.too_many:
+                return torch.default_generator.get_state()
+            if draws.pending is None:
+                return draws.state.clone()
+            state = self._make(torch.empty_like(draws.state, device="meta"), CPU)
+            call = self.tape.begin(STATE, (), {})
+            self.tape.end(call, state)
+            return state  # type: ignore[no-any-return]
+
+    def set_host_random_state(self, state: torch.Tensor) -> None:
+        """Sets the state of the host's default generator."""
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            if type(state) is SimulatedTensor:
+                self.tape.end(self.tape.begin(SET_STATE, (state,), {}), None)
+            else:
+                torch.default_generator.set_state(state)
 
     def host_address(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the address of memory with the values of a storage; None for an unknown storage.
@@ -150,6 +196,15 @@ class Values:
         stride = (1, max(real.shape[0], 1)) if func is _NONZERO else real.stride()
         elem = torch.empty_strided(real.shape, stride, dtype=real.dtype, device="meta")
         return self._make(elem, device)
+
+
+def _on_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Returns True for an operator whose output is on the host."""
+    device = kwargs.get("device")
+    if device is None:
+        tensors = (leaf for leaf in leaves(args) if type(leaf) is SimulatedTensor)
+        device = next((tensor._fake_device for tensor in tensors), CPU)
+    return bool(device.type == "cpu")
 
 
 def adopt(slot: Slot, real: torch.Tensor) -> None:

@@ -122,3 +122,21 @@ def test_an_overload_that_does_not_fit_costs_nothing(run):
     found = run(program)
     assert found.unmeasured is None
     assert not torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python)
+
+
+@pytest.mark.parametrize(
+    ("weight", "limit", "states"), [(1, 10**12, 2), (1e30, 10**12, 0), (1e30, 10, 2)]
+)
+def test_a_gradient_that_is_infinite_skips_the_step(backends, weight, limit, states):
+    backend = backends()
+    backend.limit_values(limit)
+    try:
+        with backend.world():
+            layer = torch.nn.Linear(8, 8, device="cuda")
+            optimizer, scaler = torch.optim.Adam(layer.parameters()), torch.amp.GradScaler("cuda")
+            loss = (layer(torch.ones(2, 8, device="cuda")) * weight).sum() * weight
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            assert len(optimizer.state) == states
+    finally:
+        backend.limit_values(10**12)

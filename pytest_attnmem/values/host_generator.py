@@ -1,0 +1,134 @@
+"""Generators of the host, whose numbers are drawn when a program reads one of them.
+
+An operator that draws on the host is noted like every other, and computes nothing. PyTorch's
+numbers depend on the operators that drew before, so each note depends on the note before it, back
+to the generator's last seed; then the numbers are PyTorch's own for that seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import torch
+
+from ..errors import UnknownValue
+from .notes import Note
+
+#: Numbers that may wait to be drawn, in bytes and in operators; beyond, they are others.
+_MOST_BYTES: Final = 1 << 30
+_MOST_NOTES: Final = 50_000
+
+_library = torch.library.Library("attnmem", "DEF")
+_SEEDED = (torch.Tag.nondeterministic_seeded,)
+_library.define("host_random_state() -> Tensor", tags=_SEEDED)
+_library.define("set_host_random_state(Tensor state) -> ()", tags=_SEEDED)
+
+
+def _state() -> torch.Tensor:
+    return torch.default_generator.get_state()
+
+
+def _set_state(state: torch.Tensor) -> None:
+    torch.default_generator.set_state(state)
+
+
+_library.impl("host_random_state", _state, "CompositeExplicitAutograd")
+_library.impl("set_host_random_state", _set_state, "CompositeExplicitAutograd")
+
+#: The operators of ``torch.get_rng_state`` and ``torch.set_rng_state``, to be noted.
+STATE = torch.ops.attnmem.host_random_state.default
+SET_STATE = torch.ops.attnmem.set_host_random_state.default
+
+
+class Draws:
+    """The operators that draw from one state of a generator, in the order of the program."""
+
+    def __init__(self, state: torch.Tensor) -> None:
+        self.state = state
+        """The state of the generator after the operators that were computed."""
+        self.unknown = ""
+        """The reason why nobody knows the next numbers; empty if they can be computed."""
+        self.too_many = False
+        """True if so much waits to be drawn that later operators draw other numbers."""
+        self._last: Note | None = None
+        self._notes = self._bytes = 0
+
+    @property
+    def pending(self) -> Note | None:
+        """Returns the last operator; None if all were computed."""
+        return None if self._last is None or self._last.done else self._last
+
+    def follow(self, note: Note) -> Note | None:
+        """Makes a note the last operator; returns the one before it if that is not computed."""
+        before = self.pending
+        if before is None:
+            self._notes = self._bytes = 0
+        else:
+            self._notes += 1
+            self._bytes += sum([buffer.nbytes for buffer in before.written])
+            self._bytes += sum([ref.buffer.nbytes for _, ref in before.outputs])
+        self.too_many = self._notes >= _MOST_NOTES or self._bytes >= _MOST_BYTES
+        self._last = None if self.too_many else note
+        return before
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes the default generator of the host continue from the state, and keeps the new one.
+
+        Raises:
+            UnknownValue: an operator before could not be computed.
+        """
+        if self.unknown:
+            raise UnknownValue(self.unknown)
+        generator = torch.default_generator
+        before = generator.get_state()
+        generator.set_state(self.state)
+        try:
+            yield
+            self.state = generator.get_state()
+        finally:
+            generator.set_state(before)
+
+
+class _Known(NamedTuple):
+    generator: torch.Generator
+    mark: torch.Tensor
+    """The state that the generator was left in; another one shows that it was seeded since."""
+    draws: Draws
+
+
+class HostGenerators:
+    """The generators of the host from which the program of one window draws."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+        self._first: dict[int, tuple[torch.Generator, torch.Tensor]] = {}
+
+    def draws(self, generator: torch.Generator) -> Draws:
+        """Returns the operators that draw from the generator since it was seeded."""
+        known, state = self._known.get(id(generator)), generator.get_state()
+        if known is None or not torch.equal(state, known.mark):
+            self._first.setdefault(id(generator), (generator, state))
+            torch.empty((), dtype=torch.int64).random_(generator=generator)  # the mark
+            known = _Known(generator, generator.get_state(), Draws(state))
+            self._known[id(generator)] = known
+        return known.draws
+
+    def leave(self, *, starts_again: bool) -> None:
+        """Ends the window: code outside it draws from the generators themselves.
+
+        A generator continues after the numbers that were read. A program that starts again finds
+        each generator as it was.
+        """
+        if starts_again:
+            for generator, state in self._first.values():
+                generator.set_state(state)
+        else:
+            for generator, mark, draws in self._known.values():
+                done = draws.pending is None and not (draws.too_many or draws.unknown)
+                if done and torch.equal(generator.get_state(), mark):
+                    generator.set_state(draws.state)
+        self._known.clear()
+        self._first.clear()
