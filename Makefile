@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := build/demo
+FIGURES := build/figures
 
 # torch without CUDA, of the tests; and with CUDA, of the null device, as in `make record TORCH=2.15.0`.
 CPU_TORCH := 2.13.0
@@ -25,22 +26,32 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test install-null test-null lint matrix bench record accuracy suites clean
+.PHONY: demo figures test install-null test-null lint matrix bench record accuracy suites clean
 .DELETE_ON_ERROR:
 
-# The examples' table; and in build/demo the page of it, and the documents' report and figures.
-demo: $(VENV)/installed
-	mkdir -p $(DEMO)
-	$(BIN)/python -m pytest examples --attnmem-report --attnmem-artifacts $(DEMO)/artifacts \
-		--attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json --attnmem-markdown $(DEMO)/report.md
+# A regression as a user meets it; then all examples, with their table and their page.
+demo: $(VENV)/base
+	@mkdir -p $(DEMO)
+	@echo "A mask is copied for each element of the batch. The outputs stay the same, and the budget fails:"
+	@$(BIN)/python -m pytest examples/test_regression.py --runxfail --quiet --no-header; test $$? -eq 1
+	@echo && echo "All examples:"
+	@$(BIN)/python -m pytest examples --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
+	@echo && echo "The page: $(DEMO)/report.html. Try next:"
+	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --B 1 --H 16 --N 131072 --d 128 --device H100"
+	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
+	@echo "  $(BIN)/python -m pytest examples/test_standard.py --attnmem-backend simulated:H100 --attnmem-report"
+
+# The figures and the report of docs/documents.md, in build/figures.
+figures: $(VENV)/installed
+	mkdir -p $(FIGURES)
 	$(BIN)/attnmem sweep --kernel standard,checkpointed,flash,sliding-window,ring:4 --d 64 --n 1024,4096,8192,16384 \
-		--backward --simulate --device "GTX 1080" --json $(DEMO)/sweep.json --markdown $(DEMO)/sweep.md
-	$(BIN)/attnmem plot $(DEMO)/sweep.json -o $(DEMO)/sweep.png
+		--backward --simulate --device "GTX 1080" --json $(FIGURES)/sweep.json --markdown $(FIGURES)/sweep.md
+	$(BIN)/attnmem plot $(FIGURES)/sweep.json -o $(FIGURES)/sweep.png
 	$(BIN)/attnmem sweep --kernel standard --d 16,32,64,128 --n 256,1024,4096,8192,16384 \
-		--backward --simulate --device "GTX 1080" --markdown $(DEMO)/benchmark_report.md
-	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(DEMO)/roofline.png
-	$(BIN)/python examples/figures.py $(DEMO)
-	@echo "written: $$(ls $(DEMO) | tr '\n' ' ')"
+		--backward --simulate --device "GTX 1080" --markdown $(FIGURES)/benchmark_report.md
+	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(FIGURES)/roofline.png
+	$(BIN)/python examples/figures.py $(FIGURES)
+	@echo "written: $$(ls $(FIGURES) | tr '\n' ' ')"
 
 # A file to a worker at a time, or each worker would make the costly fixtures of it anew.
 test: lint
@@ -87,9 +98,13 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 # torch comes first and by exact version: a range would take the build with several GB of CUDA libraries.
-$(VENV)/installed: pyproject.toml constraints.txt
+$(VENV)/base: pyproject.toml constraints.txt
 	$(call venv,$(VENV))
 	$(call install,$(VENV)) "torch==$(CPU_TORCH)"
+	$(call install,$(VENV)) --constraint constraints.txt --editable '.[torch]'
+	touch $@
+
+$(VENV)/installed: $(VENV)/base
 	$(call install,$(VENV)) --constraint constraints.txt --editable '.[test,lint]'
 	touch $@
 
