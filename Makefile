@@ -37,7 +37,7 @@ demo: $(VENV)/base
 	@echo && echo "All examples:"
 	@$(BIN)/python -m pytest examples --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
 	@echo && echo "The page: $(DEMO)/report.html. Try next:"
-	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --B 1 --H 16 --N 131072 --d 128 --device H100"
+	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --dtype bfloat16 --B 1 --H 16 --N 131072 --d 128 --device H100"
 	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
 	@echo "  $(BIN)/python -m pytest examples/test_standard.py --attnmem-backend simulated:H100 --attnmem-report"
 
