@@ -109,7 +109,9 @@ def _attention(
                 raise
     texts = (str(warning.message).partition("(Triggered")[0].strip() for warning in caught)
     reasons = "; ".join(text for text in texts if text and not text.endswith("because:"))
-    raise RuntimeError(f"sdpa's {name} backend refuses: {reasons or f'there is none on {device}'}")
+    dtype = str(q.dtype).removeprefix("torch.")
+    reasons = reasons or f"there is none for {dtype} on {device}"
+    raise RuntimeError(f"sdpa's {name} backend refuses: {reasons}")
 
 
 _Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"

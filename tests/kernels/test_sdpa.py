@@ -54,9 +54,13 @@ def test_what_was_allowed_before_is_allowed_after(inputs):
         (
             sdpa.efficient,
             lambda *qkv: qkv,
-            "sdpa's efficient backend refuses: there is none on cpu",
+            "sdpa's efficient backend refuses: there is none for float64 on cpu",
         ),
-        (sdpa.cudnn, lambda *qkv: qkv, "sdpa's cudnn backend refuses: there is none on cpu"),
+        (
+            sdpa.cudnn,
+            lambda *qkv: qkv,
+            "sdpa's cudnn backend refuses: there is none for float64 on cpu",
+        ),
     ],
 )
 def test_a_refusal_is_one_line(attention, change, message, inputs):
