@@ -7,7 +7,7 @@ to the generator's last seed; then the numbers are PyTorch's own for that seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -20,11 +20,6 @@ from .notes import Note
 _MOST_BYTES: Final = 1 << 30
 _MOST_NOTES: Final = 50_000
 
-_library = torch.library.Library("attnmem", "DEF")
-_SEEDED = (torch.Tag.nondeterministic_seeded,)
-_library.define("host_random_state() -> Tensor", tags=_SEEDED)
-_library.define("set_host_random_state(Tensor state) -> ()", tags=_SEEDED)
-
 
 def _state() -> torch.Tensor:
     return torch.default_generator.get_state()
@@ -34,8 +29,15 @@ def _set_state(state: torch.Tensor) -> None:
     torch.default_generator.set_state(state)
 
 
-_library.impl("host_random_state", _state, "CompositeExplicitAutograd")
-_library.impl("set_host_random_state", _set_state, "CompositeExplicitAutograd")
+def _define(name: str, arguments: str, run: Callable[..., object]) -> None:
+    if not hasattr(torch.ops.attnmem, name):  # torch keeps operators if this module is reloaded
+        tags = (torch.Tag.nondeterministic_seeded,)
+        torch.library.define(f"attnmem::{name}", arguments, tags=tags)
+        torch.library.impl(f"attnmem::{name}", "CompositeExplicitAutograd", run)
+
+
+_define("host_random_state", "() -> Tensor", _state)
+_define("set_host_random_state", "(Tensor state) -> ()", _set_state)
 
 #: The operators of ``torch.get_rng_state`` and ``torch.set_rng_state``, to be noted.
 STATE = torch.ops.attnmem.host_random_state.default
