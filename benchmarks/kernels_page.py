@@ -17,13 +17,14 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.formulas.interpolation import through
-from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring
+from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring, sdpa
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
 from pytest_attnmem.units import format_size
@@ -39,7 +40,10 @@ SIZES: Final = {"B": 1, "H": 8, "Hkv": 8, "d": 64, "dv": 64, "dtype": "float16",
 #: Three lengths determine the saved bytes, a polynomial of degree 2 in N.
 LENGTHS: Final = (64, 128, 192)
 #: Kernels that run programs of their own on the device, not operators of PyTorch.
-FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient")
+FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient", "sdpa-cudnn")
+#: Attention whose kernels need scratch memory, and the devices of its table.
+SDPA: Final = (sdpa.flash, sdpa.efficient, sdpa.cudnn, sdpa.math, scaled_dot_product_attention)
+DEVICES: Final = ("A100-80GB", "H100", "B200")
 #: Operators that do not read the tensor that they write.
 OVERWRITES: Final = ("copy_", "fill_", "zero_")
 #: Matrix products, and the index of the left matrix among their arguments.
@@ -79,6 +83,14 @@ and scratch memory inside kernels are not counted.
 
 """
 
+SCRATCH = """
+## `scaled_dot_product_attention` with its scratch memory
+
+The peak of both passes beyond the inputs, requested bytes, simulated, with the same sizes. The last
+row is the call without a choice of backend; a sign “-” is a call that the simulation does not know.
+
+"""
+
 OTHERS = f"""
 ## Kernels with other calls
 
@@ -105,6 +117,7 @@ def render() -> str:
         [_costs(kernel, primed, recorded["kernels"]) for kernel in KERNELS],
     )
     gc.unfreeze()
+    scratch = _table(["call", *DEVICES], [_with_scratch(call) for call in SDPA])
     others = _table(
         ["model", "memory", "time", "paper", "forward", "both passes"],
         [
@@ -116,7 +129,8 @@ def render() -> str:
     )
     each = "\n".join(f"- `{_path(k.attention)}`: {_summary(k.attention)}" for k in KERNELS)
     explained = COSTS.format(**recorded["environment"])
-    return f"{HEAD}{orders}\n{explained}{costs}\n{OTHERS}{others}\n\n## Descriptions\n\n{each}\n"
+    tables = f"{HEAD}{orders}\n{explained}{costs}\n{SCRATCH}{scratch}\n{OTHERS}{others}"
+    return f"{tables}\n\n## Descriptions\n\n{each}\n"
 
 
 def _table(titles: list[str], rows: list[list[str]]) -> str:
@@ -189,6 +203,29 @@ def _saved(kernel: Kernel, primed: PrimedBackend) -> Callable[[int], int]:
 
     fit = through("N", LENGTHS, [Fraction(retained(length)) for length in LENGTHS])
     return lambda length: int(fit.value({"N": length}))
+
+
+def _with_scratch(attention: Callable[..., Any]) -> list[str]:
+    """Returns the row of a call: its name, and the bytes of both passes on each device."""
+
+    def peak(device: str) -> str:
+        inputs: list[Tensor] = []
+
+        def passes() -> None:
+            attention(*inputs).sum().backward()
+
+        def prepared() -> None:
+            inputs.extend(
+                qkv(B=1, H=8, N=N, d=64, dtype="float16", device="cuda", requires_grad=True)
+            )
+
+        primed = open_primed(f"simulated:{device}")
+        primed.run(prepared)
+        found = primed.run(passes)[0]
+        return "-" if found.peak_bytes is None or found.unmeasured else f"{found.peak_bytes:,}"
+
+    name = _path(attention) if attention in SDPA[:-1] else "F.scaled_dot_product_attention"
+    return [f"`{name}`", *map(peak, DEVICES)]
 
 
 def _fused(saved: Callable[[int], int]) -> tuple[int, int]:

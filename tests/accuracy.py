@@ -164,6 +164,7 @@ def _counted() -> dict[str, str]:
         ("operators", "calls of attention's operators", "test_operators"),
         ("calls", "calls of `scaled_dot_product_attention`", "test_attend"),
         ("choices", "backends taken", "test_select_backend"),
+        ("cudnn", "peaks of cuDNN's attention", "test_cudnn"),
     ):
         of_all = [read(f"attention-{name}", version)["devices"] for version in VERSIONS]
         counts = [sum(map(len, found.values())) for found in of_all]

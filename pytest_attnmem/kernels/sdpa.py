@@ -1,7 +1,7 @@
 """PyTorch's ``scaled_dot_product_attention``, pinned to one of its backends.
 
-The models of flash and efficient do not count the scratch of CUDA's fused kernels, which is large
-in their backward pass (aten/src/ATen/native/transformers/cuda).
+The models of flash, efficient and cuDNN do not count the scratch of CUDA's fused kernels, which is
+large in their backward pass (aten/src/ATen/native/transformers/cuda).
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ def efficient(
 def cudnn(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """cuDNN's backend, on CUDA. It has no memory model, because its workspace is not documented.
+    """cuDNN's backend, on CUDA; PyTorch prefers it on Hopper and on Blackwell's B200.
 
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
+
+    O(N·d) memory, O(N²·d) time: Dao, 2023 (arXiv 2307.08691), FlashAttention-2.
     """
     return _attention(SDPBackend.CUDNN_ATTENTION, q, k, v, causal, scale)
 
@@ -142,6 +144,8 @@ def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> 
     )
 
 
+_SEEDS = {"seed and offset": "16"}
+
 # The CPU's kernel gives each thread a tile of scores, this many rows by columns.
 _ROWS = "min(N, 32 + 32*min(1, N//192) + 192*min(1, N//768))"
 _TILE = f"{_ROWS}*min(M, 512)"
@@ -173,6 +177,15 @@ FLASH = _fused(
 
 # The lse is kept only for gradients, and its rows are padded to 32.
 EFFICIENT = _fused("sdpa efficient", "B*H*32*ceil(N/32)*4", Phase("attention", _OUT), {})
+
+# cuDNN gives each gradient the layout of its input.
+CUDNN = KernelModel(
+    MemoryModel("sdpa cudnn forward", (Phase("attention", _OUT, {"cuda": _SEEDS}),)),
+    MemoryModel(
+        "sdpa cudnn training",
+        (Phase("backward", {**_OUT, "lse": "B*H*N*4", **_GRADS}, {"cuda": _SEEDS}),),
+    ),
+)
 
 # Math computes with these: q, k, v and so on at full width.
 _QW, _KW, _VW = (f"B*H*{size}*{_WIDE}" for size in ("N*d", "M*d", "M*dv"))
@@ -256,5 +269,6 @@ MATH = KernelModel(
 KERNELS = (
     Kernel("sdpa-flash", flash, FLASH, equal_head_dims=True),
     Kernel("sdpa-efficient", efficient, EFFICIENT, devices=("cuda",)),
+    Kernel("sdpa-cudnn", cudnn, CUDNN, devices=("cuda",)),
     Kernel("sdpa-math", math, MATH, mask=True),
 )

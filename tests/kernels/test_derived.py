@@ -40,7 +40,7 @@ def test_the_model_is_the_derived_form(kernel: Kernel, training: bool) -> None:
     model = kernel.model.training if training else kernel.model.forward
     arguments = parse_shapes(("B H N d",) * 3)
     called = partial(_called, kernel, training)
-    dtype = "float16" if kernel.name == "sdpa-flash" else "float32"
+    dtype = "float16" if kernel.name in HALVES else "float32"
     with program(called, arguments, dtype=dtype, backward=training, profile="") as run:
         if kernel.name in STRAIGHT:
             where = sample(SIZES)
@@ -56,6 +56,10 @@ def test_the_model_is_the_derived_form(kernel: Kernel, training: bool) -> None:
 
 #: Those that run the same operators at every size.
 STRAIGHT = frozenset({"standard", "checkpointed", "sdpa-math", "linear", "linear-causal"})
+
+
+#: Those that take half types alone on CUDA, and keep the state of random numbers there.
+HALVES = frozenset({"sdpa-flash", "sdpa-cudnn"})
 
 
 def _called(
@@ -86,8 +90,8 @@ def _polynomials(model: MemoryModel, where: Sample, kernel: Kernel, dtype: str) 
 
 
 def _kinds(kernel: Kernel) -> tuple[str, ...]:
-    """None, for the tensors alone; the random state of the fused kernel is a tensor on CUDA."""
-    return ("cuda",) if kernel.name == "sdpa-flash" else ()
+    """None, for the tensors alone; the random state of a fused kernel is a tensor on CUDA."""
+    return ("cuda",) if kernel.name in HALVES else ()
 
 
 def _shape(sizes: dict[str, int], kernel: Kernel, dtype: str) -> AttentionShape:

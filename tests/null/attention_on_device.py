@@ -3,6 +3,7 @@
 import contextlib
 
 import cases
+import cudnn_cases
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -108,6 +109,11 @@ def attended(case, backend):
         return forward, None
     grad = torch.empty_like(result[0])
     return forward, events(lambda: torch.autograd.backward(result, grad))
+
+
+def cudnn():
+    """Returns the peaks of each call of cuDNN's attention; None if cuDNN does not take it."""
+    return [cudnn_cases.peaks(call) for call in cudnn_cases.calls()]
 
 
 def events(call):

@@ -3,8 +3,8 @@
 Each null device has a process of its own. PyTorch's backend for each of the questions in
 ``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``. The memory
 events of each operator go to ``attention-operators.json``, those of
-``scaled_dot_product_attention`` as a whole to ``attention-calls.json``. All are in
-``tests/data/cuda/<version>/``.
+``scaled_dot_product_attention`` as a whole to ``attention-calls.json``, and the peaks of cuDNN's
+attention to ``attention-cudnn.json``. All are in ``tests/data/cuda/<version>/``.
 
 An event is ``+bytes`` for a requested allocation, and ``-n`` for the free of the n-th allocation.
 """
@@ -33,6 +33,7 @@ DECIDING = {
     (12, 0): replace(find_profile("RTX 4090"), compute_capability=(12, 0)),
 }
 ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100", "B200")
+PLANNED = ("H100", "B200")  # the devices that choose cuDNN
 SCRIPT = """
 import json, os, sys
 import attention_on_device
@@ -47,6 +48,8 @@ def main():
     for what in ("operators", "calls"):
         events = {device: on(find_profile(device), what) for device in ALLOCATING}
         write(f"attention-{what}.json", "what each of cases.calls() allocates and frees", events)
+    peaks = {device: on(find_profile(device), "cudnn") for device in PLANNED}
+    write("attention-cudnn.json", "the peaks of each of cudnn_cases.calls()", peaks)
 
 
 def on(device, what):

@@ -1,7 +1,7 @@
 """Shapes of operators that PyTorch has no rule of shapes for, or another, as kernels for ``meta``.
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
-FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu.
+FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp.
 """
 
 from __future__ import annotations
@@ -25,17 +25,40 @@ def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
     return torch.empty_strided(shape, strides, dtype=torch.int64, device="meta")
 
 
+def _laid_out_like(query: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a tensor with its dimensions in the query's order (``MHA.cpp``)."""
+    if query.shape == shape:
+        return query.new_empty_strided(shape, query.stride())
+    order = sorted(range(len(shape)), key=query.stride)[::-1]  # of equal strides, the last is outer
+    made = query.new_empty([shape[dim] for dim in order])
+    return made.permute([order.index(dim) for dim in range(len(shape))])
+
+
+def _cudnn_attention(
+    query: Any, key: Any, value: Any, bias: Any, compute_log_sumexp: bool, *_: Any, **__: Any
+) -> tuple[Any, ...]:
+    """Returns what cuDNN's attention does: without gradients there is no log-sum-exp."""
+    (B, H, N, _d), (M, dv) = query.shape, value.shape[2:]
+    out = _laid_out_like(query, (B, H, N, dv))
+    sums = query.new_empty((B, H, N, 1), dtype=torch.float32) if compute_log_sumexp else None
+    seed, offset = (torch.empty((), dtype=torch.int64, device="meta") for _ in range(2))
+    return (out, sums, None, None, N, M, seed, offset, None)
+
+
 #: The kernels by operator; the first argument of most is a gradient, the second the input.
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
-    {_aten.nonzero_static.default: _places}
-    | dict.fromkeys(
-        (
-            _aten.multi_margin_loss_backward.default,
-            _aten.multilabel_margin_loss_backward.default,
-            _aten.fractional_max_pool3d_backward.default,
-            _aten._ctc_loss_backward.default,
-            _aten._ctc_loss_backward.Tensor,
+    {
+        _aten.nonzero_static.default: _places,
+        _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
+        **dict.fromkeys(
+            (
+                _aten.multi_margin_loss_backward.default,
+                _aten.multilabel_margin_loss_backward.default,
+                _aten.fractional_max_pool3d_backward.default,
+                _aten._ctc_loss_backward.default,
+                _aten._ctc_loss_backward.Tensor,
+            ),
+            _like_second,
         ),
-        _like_second,
-    )
+    }
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from recordings import VERSIONS
 from torch._subclasses import FakeTensorMode
 
+from pytest_attnmem.backends.simulated.attention import cudnn_ops
 from pytest_attnmem.backends.simulated.attention.flash_ops import splits
 from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import RULES, plan
@@ -56,24 +57,7 @@ def test_the_recordings_are_of_every_operator():
     assert {row[0] for row in RECORDED["A100-80GB"]} == operators
     assert {row[0] for row in RECORDED["T4"]} == {name for name in operators if "flash" not in name}
     ruled = {name for name, found in RULES.items() if ".attention." in found.module}
-    assert {f"aten.{name}.default" for name in operators} == ruled
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_scaled_dot_product_cudnn_attention",
-        "_scaled_dot_product_cudnn_attention_backward",
-        "_cudnn_attention_forward",
-        "_cudnn_attention_backward",
-    ],
-)
-def test_an_operator_of_cudnn_has_no_plan(name):
-    assert hasattr(torch.ops.aten, name)  # only cuDNN knows its workspace
-    assert (
-        plan(OpCall(f"aten.{name}.default", (), {}, (), find_profile("H100"), False, KNOWN[0]))
-        is None
-    )
+    assert {f"aten.{name}.default" for name in operators} == ruled - set(cudnn_ops.RULES)
 
 
 def test_the_random_state_of_efficient_attention_stays_on_the_host(fakes):

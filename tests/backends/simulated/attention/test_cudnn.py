@@ -1,0 +1,109 @@
+"""cuDNN's attention against the plans of cuDNN itself, on the null device."""
+
+import pytest
+import torch
+from recordings import INSTALLED, VERSIONS
+
+from pytest_attnmem.backends.simulated.attention.cudnn_workspaces import (
+    AttentionCall,
+    backward_bytes,
+    forward_bytes,
+)
+from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.torch_releases import minor_version
+
+from . import cudnn_cases
+from .recordings import recorded
+
+DEVICES = ("H100", "B200")
+CALLS = cudnn_cases.calls()
+SEEDS, HALF, FLOAT = 16, 2, 4  # bytes
+
+
+def described(call, device, version):
+    profile = find_profile(device)
+    return AttentionCall(
+        profile.compute_capability,
+        profile.multiprocessors,
+        minor_version(f"{version}.0"),
+        *(call[name] for name in ("B", "H", "Hkv", "N", "M", "d", "dv")),
+        biased=bool(call["mask"]),
+        causal=call["causal"],
+        drops=call["dropout"] > 0,
+        trains=call["train"],
+    )
+
+
+def workspaces(call, forward, backward):
+    """Returns the bytes of a recorded call beyond its tensors."""
+    B, H, heads, N, M, d, dv = (call[name] for name in ("B", "H", "Hkv", "N", "M", "d", "dv"))
+    results = HALF * B * H * N * dv + SEEDS + (FLOAT * B * H * N if call["train"] else 0)
+    if call["mask"].startswith("b"):  # is made into numbers
+        shapes = {"NM": N * M, "1NM": B * N * M, "BHNM": B * H * N * M, "B11M": B * M}
+        results += HALF * shapes[call["mask"][1:]]
+    gradients = HALF * (B * H * N * d + B * heads * M * (d + dv))
+    return forward - results, None if backward is None else backward - gradients
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_workspaces_are_those_of_the_plans(device, version):
+    wrong, answered = [], 0
+    for call, row in zip(CALLS, recorded("cudnn", version)[device], strict=True):
+        if row is None:
+            continue
+        asked, (forward, _, backward, _) = described(call, device, version), row
+        found = forward_bytes(asked), backward_bytes(asked) if call["train"] else None
+        for mine, planned in zip(found, workspaces(call, forward, backward), strict=True):
+            answered += mine is not None
+            if mine not in (None, planned):
+                wrong.append((call, mine, planned))
+    assert wrong == []
+    assert answered >= (700 if device == "H100" else 400)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.filterwarnings("ignore:.*(cuDNN|cudnn)")
+def test_the_peaks_are_the_recorded_ones(run, device):
+    rows = recorded("cudnn")[device]
+    known = [is_known(call, row, device) for call, row in zip(CALLS, rows, strict=True)]
+    peaks = []
+    run(lambda: peaks.extend(map(cudnn_cases.peaks, CALLS)), device)
+    wrong = [
+        (call, mine, row)
+        for call, mine, row, compared in zip(CALLS, peaks, rows, known, strict=True)
+        if compared and mine != row
+    ]
+    assert wrong == []
+
+
+def is_known(call, row, device):
+    if row is None:
+        return True
+    asked = described(call, device, INSTALLED)
+    found = forward_bytes(asked), backward_bytes(asked) if call["train"] else 0
+    return None not in found
+
+
+@pytest.mark.parametrize(
+    ("device", "queries", "problem"),
+    [
+        ("H100", 128, None),
+        ("H100", 1, None),
+        ("B200", 128, None),
+        ("B200", 1, "no model of aten._scaled_dot_product_cudnn_attention.default"),
+    ],
+)
+def test_a_plan_that_is_not_known_is_not_measured(run, device, queries, problem):
+    def attend():
+        query = torch.empty(1, 2, queries, 64, device="cuda", dtype=torch.float16)
+        key = torch.empty(1, 2, 4096, 64, device="cuda", dtype=torch.float16)
+        torch.nn.functional.scaled_dot_product_attention(query, key, key)
+
+    assert run(attend, device).unmeasured == problem
+
+
+def test_a_device_that_nobody_asked_has_no_plan():
+    call = described(CALLS[0], "H100", INSTALLED)._replace(capability=(10, 3))
+    assert forward_bytes(call) is None
+    assert backward_bytes(call) is None
