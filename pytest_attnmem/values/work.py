@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The products of a backward of attention, where the forward has two.
 BACKWARD_PRODUCTS = 5
+#: What one program of a Triton kernel counts: the interpreter needs some 10 ms for it.
+TRITON_PROGRAM = 10**9
 INPUTS = ("query", "key", "value")
 
 
@@ -22,8 +24,8 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     """Returns the floating-point operations of one operator.
 
     Products, convolutions and recurrent networks count two for each multiplication and addition,
-    as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. Every other
-    operator counts the elements of its inputs and outputs.
+    as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. A Triton kernel
+    counts its programs. Every other operator counts the elements of its inputs and outputs.
 
     Args:
         func: the operator.
@@ -32,6 +34,8 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
         outputs: what it returned, in the same way.
     """
     name = func._schema.name.removeprefix("aten::")
+    if name == "attnmem::triton_kernel":
+        return int(prod(args[1].grid) * TRITON_PROGRAM)
     if "_attention" in name and "mask" not in name:
         found = _attention(func, args, kwargs, backward=name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import torch
 
 from ...nulldevice.contents import foreign_launches, uploaded
+from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from .fake_modes import exclude
 from .reads import Reads
 from .storages import DeviceStorages
+
+#: A launch of a Triton kernel and its tensors.
+Expected: TypeAlias = tuple[Launch, list[torch.Tensor]]
 
 _KEY = "Fake"
 _KEPT = "_attnmem_noting"
@@ -85,6 +90,30 @@ class Noting:
         if not getattr(self._operators, "running", False):
             for tensor in tensors:
                 self.tape.lose(tensor, reason)
+        self._noted_launches = self._launches.value
+
+    @contextmanager
+    def expecting(self, launch: Expected | None) -> Iterator[None]:
+        """Names the launch that the calls inside will make; None if it is not understood."""
+        before = getattr(self._operators, "expected", None)
+        self._operators.expected = launch
+        try:
+            yield
+        finally:
+            self._operators.expected = before
+
+    @contextmanager
+    def launching(self) -> Iterator[bool]:
+        """Notes the expected launch while its kernel is launched; gives False if there is none."""
+        expected: Expected | None = getattr(self._operators, "expected", None)
+        if expected is None or getattr(self._operators, "running", False):
+            yield False
+            return
+        launch, tensors = expected
+        self.storages.drop_freed()
+        call = self.tape.begin(KERNEL, (tensors, launch), {})
+        yield True
+        self.tape.end(call, None)
         self._noted_launches = self._launches.value
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
