@@ -21,10 +21,11 @@ def test_larger_sizes_are_not_free_though_nothing_is_computed():
     assert (Null.computes, Null.larger_is_free) == (True, False)
 
 
-CUDNN = (
-    "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention can be"
-    " pinned with torch.nn.attention.sdpa_kernel"
+NORM = (
+    "cuDNN's batch normalisation takes scratch that is known on a GPU alone; PyTorch's own can be"
+    " had with torch.backends.cudnn.flags(enabled=False)"
 )
+OLDER = "the installed cuDNN cannot plan without a GPU; cuDNN 9.8 and newer can"
 ZEROS = (
     "it gives zeros, and a size or a branch that depends on them is wrong; read values after the"
     " window"
@@ -36,7 +37,9 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
     ("calls", "reads", "line", "reason"),
     [
         ({}, 0, "", None),
-        ({"cudnnCreate": 2}, 1, "a.py:1", CUDNN),
+        ({"cudnnGetBatchNormalizationBackwardExWorkspaceSize": 2}, 1, "a.py:1", NORM),
+        ({"cudnnCreate": 2}, 0, "", OLDER),
+        ({"cudnnNew": 2, "cudaX": 1}, 0, "", "the null device does not know cudnnNew"),
         ({"cudaStreamBeginCapture": 1}, 0, "", GRAPH),
         ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, "", GRAPH),
         ({"cudaX": 1, "cuY": 3}, 5, "a.py:1", "the null device does not know cudaX, cuY"),
