@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_attnmem.backends.null import Null, untrue
+from pytest_attnmem.backends.null.cudnn_calls import unplanned
 from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
@@ -50,6 +51,23 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
 )
 def test_calls_and_reads_that_make_numbers_untrue_are_named(calls, reads, line, reason):
     assert untrue(calls, reads, line) == reason
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        ("cudnnRNNForward", "recurrent network"),
+        ("cudnnDropoutGetStatesSize", "recurrent network"),
+        ("cudnnCTCLoss_v8", "CTC loss"),
+        ("cudnnConvolutionForward", "older convolution"),
+    ],
+)
+def test_what_cudnn_plans_on_a_gpu_alone_is_named(function, what):
+    remedy = {
+        "older convolution": "unset TORCH_CUDNN_V8_API_DISABLED",
+    }.get(what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)")
+    scratch = "takes scratch that is known on a GPU alone"
+    assert unplanned({function: 1, "cudaX": 1}) == f"cuDNN's {what} {scratch}; {remedy}"
 
 
 @pytest.mark.parametrize(

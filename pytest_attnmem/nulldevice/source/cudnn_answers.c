@@ -1,7 +1,8 @@
 /* The answers of cuDNN about plans, remembered in this process and in a file for later ones.
  *
- * The file belongs to one version of cuDNN and one device. A line has a question, its answer and a
- * checksum. A line that is damaged is passed over, so its question is asked again and written again.
+ * The file belongs to one version of cuDNN, one device and the settings of cuDNN in the environment.
+ * A line has a question, its answer and a checksum. A line that is damaged is passed over, so its
+ * question is asked again and written again.
  */
 #include "cudnn.h"
 #include <fcntl.h>
@@ -97,15 +98,28 @@ static void read_line(char *line)
     keep((cudnn_key)high << 64 | low, &answer);
 }
 
+/* Returns what plans depend on: the device, and variables that change cuDNN's choice of a plan. */
+static unsigned circumstances(void)
+{
+    const char *device = cudnn_device_json();
+    cudnn_key key = cudnn_key_add(cudnn_key_start(), device, strlen(device));
+    for (char **variable = environ; *variable; variable++) {
+        bool log = !strncmp(*variable, "CUDNN_LOG", 9) || !strncmp(*variable, "CUDNN_FRONTEND", 14);
+        if (!log && (!strncmp(*variable, "CUDNN_", 6) || !strncmp(*variable, "NVIDIA_TF32", 11)))
+            key = cudnn_key_add(key, *variable, strlen(*variable) + 1);
+    }
+    return (unsigned)(key ^ key >> 64);
+}
+
 static void load(void)
 {
     char path[4096];
-    const char *folder = getenv("ATTNMEM_NULL_PLANS"), *device = cudnn_device_json();
+    const char *folder = getenv("ATTNMEM_NULL_PLANS");
     loaded = true;
     if (!grow() || !folder || !*folder)
         return;
     int size = snprintf(path, sizeof path, "%s/cudnn-%zu-%08x-%d.txt", folder, cudnn_library()->version(),
-                        checksum(device, strlen(device)), FORMAT);
+                        circumstances(), FORMAT);
     if (size < 0 || (size_t)size >= sizeof path)
         return;
     file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);

@@ -126,7 +126,7 @@ static int finalize(struct descriptor *ours)
     struct cudnn_answer answer = {0};
     ours->key = named(ours->key, 'f', 0, 0, 0);
     if (ours->planned && cudnn_recall(ours->key, &answer)) {
-        bool noted = answer.status || cudnn_add(ours, (struct step){FINALIZE});
+        bool noted = answer.status || cudnn_add(ours, (struct step){.what = FINALIZE});
         return noted ? answer.status : ALLOC_FAILED;
     }
     unsigned long unknown = null_counted();
@@ -193,7 +193,7 @@ static int get(struct descriptor *ours, int name, int type, int64_t count, int64
         answer.found = given;
         answer.bytes = values;
         if (values && type != TYPE_DESCRIPTOR && !answer.status)
-            answer.size = (size_t)(found && given < count ? given : count) * cudnn_size_of(type);
+            answer.size = (size_t)(given < count ? given : count) * cudnn_size_of(type);
         if (ours->planned && null_counted() == unknown)
             cudnn_remember(question, &answer);
     } else if (answer.size) {

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from pytest_attnmem.errors import CannotCompute
+
 B, H, D = 2, 4, 8
 
 
@@ -191,6 +193,33 @@ def test_packed_sequences_of_flash(run, values, is_causal):
         *arguments, state, unused,
     )  # fmt: skip
     close(found, gradients(expected, tensors, grad))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_packed_sequences_of_cudnn(run, values, is_causal):
+    tensors, ends, grad = packed(values, kv_heads=2)
+    expected, sums = packed_reference(tensors, causal if is_causal else lambda n, m: None)
+    given = (*detached(tensors), None, *ends, 5, 5, True, 0.0, is_causal)
+    out, lse, *found_ends, max_q, max_k, seed, offset, debug = run(
+        "_cudnn_attention_forward", *given
+    )
+    lses = torch.cat(sums, 1).detach()
+    by_row = torch.__version__ < "2.14"  # [T, H, 1]; since then [H, T]
+    close((out, lse), (expected.detach(), (lses.T[..., None] if by_row else lses).float()))
+    assert [end.tolist() for end in found_ends] == [[*ENDS_Q], [*ENDS_K]]
+    assert (max_q, max_k, debug) == (5, 5, None)
+    found = run(
+        "_cudnn_attention_backward", grad, *detached(tensors), out,
+        lses.T[..., None] if by_row else lses, seed, offset, None, *ends, 5, 5, 0.0, is_causal,
+    )  # fmt: skip
+    close(found, gradients(expected, tensors, grad))
+
+
+def test_packed_sequences_with_a_mask_are_unknown(run, values):
+    tensors, ends, _ = packed(values)
+    with pytest.raises(CannotCompute) as error:
+        run("_cudnn_attention_forward", *detached(tensors), values(8, 10), *ends, 5, 5, True)
+    assert "a mask of packed sequences (attn_bias) has no equivalent" in str(error.value)
 
 
 @pytest.mark.parametrize(("mask_type", "last"), [(0, None), (1, False), (2, True)])
