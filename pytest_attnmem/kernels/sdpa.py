@@ -53,7 +53,7 @@ def efficient(
 def cudnn(
     q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: float | None = None
 ) -> Tensor:
-    """cuDNN's backend, on CUDA. It has no memory model, because its workspace is not documented.
+    """cuDNN's backend, on CUDA and on the null device. It has no memory model: cuDNN plans it.
 
     q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → out [B, H, N, dv]. Raises as :func:`flash`.
     """
