@@ -1,9 +1,12 @@
 """Flash, efficient and cuDNN's attention against a softmax written out, and its autograd."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from pytest_attnmem.errors import CannotCompute
+from pytest_attnmem.values.host_operators import cudnn_attention
 
 B, H, D = 2, 4, 8
 
@@ -213,6 +216,27 @@ def test_packed_sequences_of_cudnn(run, values, is_causal):
         lses.T[..., None] if by_row else lses, seed, offset, None, *ends, 5, 5, 0.0, is_causal,
     )  # fmt: skip
     close(found, gradients(expected, tensors, grad))
+
+
+def test_a_cache_of_keys_of_cudnn_is_causal_at_its_end(values):
+    """The operator with ``out`` is of PyTorch 2.15, so it is called by its function here."""
+    tensors, ends, _ = packed(values)
+    query, key, value = detached(tensors)
+    call = SimpleNamespace(
+        out=torch.empty(8, H, D, dtype=torch.float64), query=query, key=key, value=value,
+        cum_seq_q=ends[0], cum_seq_k=ends[1], max_q=5, max_k=5, is_causal=True, scale=None,
+        seqused_k=torch.tensor([4, 5]), block_table=None,
+    )  # fmt: skip
+    lse = cudnn_attention.forward_into(call)
+    for rows, keys in ((slice(0, 3), slice(0, 4)), (slice(3, 8), slice(5, 10))):
+        one = [t.transpose(0, 1)[None] for t in (query[rows], key[keys], value[keys])]
+        allowed = causal(one[0].shape[2], one[1].shape[2], last=True)
+        expected, sums = plain(*one, D**-0.5, allowed)
+        close((call.out[rows].transpose(0, 1)[None], lse[:, rows][None]), (expected, sums.float()))
+    call.block_table = torch.zeros(2, 1)
+    with pytest.raises(CannotCompute) as error:
+        cudnn_attention.forward(call)
+    assert str(error.value) == "a cache of pages (block_table) has no equivalent"
 
 
 def test_packed_sequences_with_a_mask_are_unknown(run, values):
