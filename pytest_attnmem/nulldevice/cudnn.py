@@ -1,8 +1,9 @@
-"""cuDNN's attention on the null device: selected as on a GPU, with outputs but unknown scratch.
+"""cuDNN's recurrent networks and CTC loss on the null device: outputs, and scratch that is unknown.
 
-PyTorch selects cuDNN's attention (``sdp_utils.cpp``), and PyTorch's meta kernels know its outputs.
-Only cuDNN on a device knows its scratch. So each call asks for a handle, as the real kernel does,
-and the runtime refuses the handle and counts the call as ``cudnnCreate``.
+cuDNN plans attention and convolution without a device, and these only with one: they take a handle
+(ATen/native/cudnn/{RNN,LossCTC}.cpp). So the operators have kernels here that allocate the outputs,
+and call the runtime by the name of cuDNN's function. It counts the call, and a window with a
+counted call is not enforced.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
-ATTENTION = "_scaled_dot_product_cudnn_attention"
-BACKWARD = "_scaled_dot_product_cudnn_attention_backward"
 _KEPT = "_attnmem_cudnn"
+_SEED_BYTES = 8  # of the equivalent on the CPU, which keeps the seed of its dropout there
+
+Tensor = torch.Tensor
 
 
 def stand_in() -> bool:
-    """Replaces cuDNN's kernels in PyTorch's dispatcher, for the rest of the process.
+    """Replaces these kernels in PyTorch's dispatcher, for the rest of the process.
 
     Returns False if an earlier call did so.
     """
@@ -32,28 +33,58 @@ def stand_in() -> bool:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         warnings.filterwarnings("ignore", ".*[Oo]verriding a previously registered", UserWarning)
-        for name in (ATTENTION, BACKWARD):
-            kernel = _like(getattr(torch.ops.aten, name).default)
-            library.impl(name, kernel, "CUDA")
+        for name, function, kernel in (
+            ("_cudnn_rnn", "cudnnRNNForward", _network),
+            ("_cudnn_rnn_backward", "cudnnRNNBackwardData_v8", _network_backward),
+            ("_cudnn_rnn_flatten_weight", "cudnnGetRNNWeightSpaceSize", _flattened),
+            ("_cudnn_init_dropout_state", "cudnnDropoutGetStatesSize", _dropout_state),
+            ("_cudnn_ctc_loss", "cudnnCTCLoss_v8", _ctc_loss),
+            ("_cudnn_ctc_loss.Tensor", "cudnnCTCLoss_v8", _ctc_loss),
+        ):
+            library.impl(name, _counted(function, kernel), "CUDA")
     return True
 
 
-def _like(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a kernel that only allocates the outputs, as the meta kernel describes them."""
+def _counted(function: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        getattr(ctypes.CDLL(None), function)(None, None, None)
+        return kernel(*args, **kwargs)
 
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        device = next(arg.device for arg in args if isinstance(arg, torch.Tensor))
-        ctypes.CDLL(None).cudnnCreate(ctypes.byref(ctypes.c_void_p()))
-        described = tree_map_only(torch.Tensor, _described, (args, kwargs))
-        result = operator(*described[0], **described[1])
-
-        def make(like: torch.Tensor) -> torch.Tensor:
-            return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=device)
-
-        return tree_map_only(torch.Tensor, make, result)
-
-    return kernel
+    return counted
 
 
-def _described(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+def _flattened(weights: list[Tensor], *_: object) -> Tensor:
+    """Returns a buffer [elements]; the weights stay where they are, so their values are known."""
+    return weights[0].new_empty(sum(weight.numel() for weight in weights))
+
+
+def _network(
+    input: Tensor, weight: list[Tensor], stride: int, buffer: Tensor | None, hx: Tensor,
+    cx: Tensor | None, mode: int, hidden: int, projected: int, layers: int, batch_first: bool,
+    dropout: float, train: bool, both: bool, batch_sizes: list[int], state: Tensor | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Returns output [N, B, h], states [L, B, h], cells, reserve and buffer; 2*h, 2*L both ways."""
+    out = input.new_empty(*input.shape[:-1], (1 + both) * (projected or hidden))
+    cells = input.new_empty(0) if cx is None else torch.empty_like(cx)
+    reserve = input.new_empty(_SEED_BYTES * train, dtype=torch.uint8)
+    buffer = _flattened(weight) if buffer is None else buffer
+    return out, torch.empty_like(hx), cells, reserve, buffer
+
+
+def _network_backward(
+    input: Tensor, weight: list[Tensor], stride: int, buffer: Tensor, hx: Tensor,
+    cx: Tensor | None, *rest: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Returns the gradients of the input, states and cells, and those of the weights if asked."""
+    of_weights = [torch.empty_like(one) for one in weight] if rest[-1][3] else []
+    of_cells = None if cx is None else torch.empty_like(cx)
+    return torch.empty_like(input), torch.empty_like(hx), of_cells, of_weights
+
+
+def _dropout_state(*_: object, device: torch.device, **__: object) -> Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=device)
+
+
+def _ctc_loss(log_probs: Tensor, *_: object) -> tuple[Tensor, Tensor]:
+    """Returns the losses [B] and the gradient [T, B, C]."""
+    return log_probs.new_empty(log_probs.shape[1]), torch.empty_like(log_probs)

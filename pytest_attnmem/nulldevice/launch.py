@@ -113,6 +113,7 @@ def variables(
         # Programs open the driver and NVML by name, so this folder must come first.
         "LD_LIBRARY_PATH": _first(str(folder), over.get("LD_LIBRARY_PATH", "")),
         "TRITON_LIBCUDA_PATH": str(folder),
+        _PREFIX + "PLANS": str(folder),  # cuDNN's answers, which depend on the runtime's
         **{_PREFIX + name: str(value) for name, value in _described(profile, count).items()},
     }
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pytest_attnmem.backends.null import Null, untrue
+from pytest_attnmem.backends.null.cudnn_calls import unplanned
 from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
@@ -21,10 +22,11 @@ def test_larger_sizes_are_not_free_though_nothing_is_computed():
     assert (Null.computes, Null.larger_is_free) == (True, False)
 
 
-CUDNN = (
-    "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of attention can be"
-    " pinned with torch.nn.attention.sdpa_kernel"
+NORM = (
+    "cuDNN's batch normalisation takes scratch that is known on a GPU alone; PyTorch's own can be"
+    " had with torch.backends.cudnn.flags(enabled=False)"
 )
+OLDER = "the installed cuDNN cannot plan without a GPU; cuDNN 9.8 and newer can"
 ZEROS = (
     "it gives zeros, and a size or a branch that depends on them is wrong; read values after the"
     " window"
@@ -36,7 +38,9 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
     ("calls", "reads", "line", "reason"),
     [
         ({}, 0, "", None),
-        ({"cudnnCreate": 2}, 1, "a.py:1", CUDNN),
+        ({"cudnnGetBatchNormalizationBackwardExWorkspaceSize": 2}, 1, "a.py:1", NORM),
+        ({"cudnnCreate": 2}, 0, "", OLDER),
+        ({"cudnnNew": 2, "cudaX": 1}, 0, "", "the null device does not know cudnnNew"),
         ({"cudaStreamBeginCapture": 1}, 0, "", GRAPH),
         ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, "", GRAPH),
         ({"cudaX": 1, "cuY": 3}, 5, "a.py:1", "the null device does not know cudaX, cuY"),
@@ -47,6 +51,23 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
 )
 def test_calls_and_reads_that_make_numbers_untrue_are_named(calls, reads, line, reason):
     assert untrue(calls, reads, line) == reason
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        ("cudnnRNNForward", "recurrent network"),
+        ("cudnnDropoutGetStatesSize", "recurrent network"),
+        ("cudnnCTCLoss_v8", "CTC loss"),
+        ("cudnnConvolutionForward", "older convolution"),
+    ],
+)
+def test_what_cudnn_plans_on_a_gpu_alone_is_named(function, what):
+    remedy = {
+        "older convolution": "unset TORCH_CUDNN_V8_API_DISABLED",
+    }.get(what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)")
+    scratch = "takes scratch that is known on a GPU alone"
+    assert unplanned({function: 1, "cudaX": 1}) == f"cuDNN's {what} {scratch}; {remedy}"
 
 
 @pytest.mark.parametrize(

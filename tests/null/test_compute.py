@@ -11,7 +11,6 @@ from pytest_attnmem.nulldevice.cudnn import stand_in
 from pytest_attnmem.values.compute import compute
 
 stand_in()
-torch.backends.cudnn.enabled = False  # the null device has no handle of cuDNN
 seen, wrong = set(), []
 
 
@@ -32,6 +31,8 @@ class Compare(TorchDispatchMode):
         given = tree_map(zeros, (args, kwargs))
         out = func(*args, **kwargs)
         leaves = tree_flatten((args, kwargs, out))[0]
+        if isinstance(out, bool) or func._schema.name == "aten::set_":  # to a device's storage
+            return out
         if any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in leaves):
             seen.add(str(func))
             found = described(compute(func, *given))
@@ -58,7 +59,16 @@ FLASH, EFFICIENT, CUDNN = (getattr(nn.attention.SDPBackend, name) for name in (
 HEADS = ((2, 4, 40, 64),) * 2
 on = {"device": "cuda", "dtype": torch.float16}
 indices = torch.zeros(6, dtype=torch.long, device="cuda")
-with Compare():
+with Compare(), torch.backends.cudnn.flags(enabled=True):
+    for layer in (nn.Conv2d(4, 6, 3, **on), nn.ConvTranspose2d(4, 6, 3, 2, groups=2, **on),
+                  nn.Conv2d(4, 4, 3, groups=4, dilation=2, **on), nn.BatchNorm2d(4, **on)):
+        step(layer, (2, 4, 9, 9))
+    step(nn.LSTM(8, 7, 2, dropout=0.5, bidirectional=True, **on), (5, 3, 8))
+    step(nn.LSTM(8, 7, proj_size=4, batch_first=True, **on), (5, 3, 8))
+    step(nn.GRU(8, 7, **on), (5, 3, 8))
+    labels = torch.ones(6, dtype=torch.int32)
+    step(lambda x: F.ctc_loss(x.float().log_softmax(-1), labels, [9, 9], [3, 3]), (9, 2, 5))
+with Compare(), torch.backends.cudnn.flags(enabled=False):
     for options in ({}, {"is_causal": True}, {"dropout_p": 0.125}):
         step(attention(FLASH, **options), *HEADS)
         step(attention(CUDNN, **options), *HEADS)
@@ -98,6 +108,9 @@ ALONE = {
     "aten._scaled_dot_product_flash_attention_backward.default",
     "aten._scaled_dot_product_efficient_attention_backward.default",
     "aten._scaled_dot_product_cudnn_attention_backward.default",
+    "aten.convolution_backward.default",
+    "aten._cudnn_rnn_backward.default",
+    "aten._cudnn_ctc_loss.default",
     "aten._thnn_fused_lstm_cell_backward_impl.default",
     "aten._thnn_fused_gru_cell_backward.default",
     "aten._conv_depthwise2d.default",

@@ -26,6 +26,7 @@ def test_a_program_is_told_its_devices():
     over = variables(FOLDER, H100, 2, {})
     assert over.pop("LD_PRELOAD") == "/cache/key/libcuda.so.1"
     assert over.pop("LD_LIBRARY_PATH") == over.pop("TRITON_LIBCUDA_PATH") == "/cache/key"
+    assert over.pop("ATTNMEM_NULL_PLANS") == "/cache/key"
     assert over == {
         "ATTNMEM_NULL_PROFILE": "H100",
         "ATTNMEM_NULL_DEVICES": "2",

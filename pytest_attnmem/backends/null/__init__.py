@@ -13,6 +13,7 @@ from ...nulldevice.counts import NextRead, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
+from .cudnn_calls import unplanned
 from .noting import noting
 
 
@@ -73,11 +74,8 @@ def _unknown_values() -> Sequence[str]:
 
 def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = "") -> str | None:
     """Returns why a real device would need other memory; ``None`` where it would not."""
-    if any(name.startswith("cudnn") for name in calls):
-        return (
-            "cuDNN was chosen, and its scratch is known on a GPU alone; another backend of"
-            " attention can be pinned with torch.nn.attention.sdpa_kernel"
-        )
+    if reason := unplanned(calls):
+        return reason
     if any("Capture" in name or "Graph" in name for name in calls):
         return "a CUDA graph was captured, which the null device cannot"
     if calls:

@@ -12,13 +12,13 @@
 /* Read by Python as a variable: the number of these launches. */
 VISIBLE unsigned long attnmem_null_foreign_launches;
 
-static bool of_torch(const void *kernel)
+bool null_of_library(const void *address, const char *prefix)
 {
     Dl_info library;
-    if (!dladdr(kernel, &library) || !library.dli_fname)
+    if (!dladdr(address, &library) || !library.dli_fname)
         return false;
     const char *name = strrchr(library.dli_fname, '/');
-    return !strncmp(name ? name + 1 : library.dli_fname, "libtorch", 8);
+    return !strncmp(name ? name + 1 : library.dli_fname, prefix, strlen(prefix));
 }
 
 void null_launched(const void *kernel)
@@ -27,7 +27,7 @@ void null_launched(const void *kernel)
     const void **known = &seen[((uintptr_t)kernel >> 4) % SEEN];
     if (kernel && *known == kernel)
         return;
-    if (kernel && of_torch(kernel))
+    if (kernel && null_of_library(kernel, "libtorch"))
         *known = kernel;
     else
         __atomic_fetch_add(&attnmem_null_foreign_launches, 1, __ATOMIC_RELAXED);

@@ -87,6 +87,10 @@ void null_copy(void *to, const void *from, size_t size);
 
 /* foreign.c */
 void null_launched(const void *kernel); /* NULL: a kernel of the driver's API */
+bool null_of_library(const void *address, const char *prefix); /* true: in a file whose name begins so */
+
+/* cudnn_backend.c */
+bool null_is_planning(void); /* true: cuDNN, called by this thread, plans without a device */
 
 /* launch.c */
 cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared);
@@ -99,6 +103,7 @@ struct unknown_call {
     struct unknown_call *next;
 };
 void null_count(struct unknown_call *call);
+unsigned long null_counted(void); /* all calls together */
 #define COUNT_CALL()                                           \
     do {                                                       \
         static struct unknown_call call = {__func__, 0, NULL}; \

@@ -13,6 +13,14 @@ void null_count(struct unknown_call *call)
         ;
 }
 
+unsigned long null_counted(void)
+{
+    unsigned long calls = 0;
+    for (struct unknown_call *call = __atomic_load_n(&seen, __ATOMIC_ACQUIRE); call; call = call->next)
+        calls += __atomic_load_n(&call->calls, __ATOMIC_RELAXED);
+    return calls;
+}
+
 /* Writes "name calls" lines; returns the size of the whole text, as snprintf does. */
 VISIBLE size_t attnmem_null_unknown(char *buffer, size_t size)
 {

@@ -1,6 +1,7 @@
 """cuDNN's attention: ATen/native/transformers/cuda/attention.cu.
 
-A causal mask begins at the first query and the first key.
+A causal mask begins at the first query and the first key; with the used keys of a cache
+(``seqused_k``) it ends at the last ones (torch/nn/attention/varlen.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from ...errors import CannotCompute
 from ..dense_attention import Scores, attend, attend_backward, visible_band
 from ..random_seed import drawn_seed, dropout
+from ..sequences import Part, parts
 
 
 def scaled_dot_product(call: SimpleNamespace) -> tuple[Any, ...]:
@@ -28,9 +30,9 @@ def scaled_dot_product(call: SimpleNamespace) -> tuple[Any, ...]:
 
 
 def scaled_dot_product_backward(call: SimpleNamespace) -> tuple[Any, ...]:
-    """Returns the gradients of query, key and value, [B, H, N, d]."""
-    if call.cum_seq_q is not None and call.cum_seq_q.numel():
-        raise CannotCompute("packed sequences (cum_seq_q) have no equivalent")
+    """Returns the gradients of query, key and value, [B, H, N, d] or packed [T, H, d]."""
+    if call.query.dim() == 3:
+        return _packed_backward(call)
     lengths = (call.query.shape[2], call.key.shape[2])
     how = _how(call, lengths, call.philox_seed)
     inputs = (call.query, call.key, call.value)
@@ -38,21 +40,80 @@ def scaled_dot_product_backward(call: SimpleNamespace) -> tuple[Any, ...]:
 
 
 def forward(call: SimpleNamespace) -> tuple[Any, ...]:
-    """Returns what ``_cudnn_attention_forward`` does without packed sequences."""
-    if call.cum_seq_q is not None:
-        raise CannotCompute("packed sequences (cum_seq_q) have no equivalent")
-    return scaled_dot_product(call)
+    """Returns what ``_cudnn_attention_forward`` does, of [B, H, N, d] or packed [T, H, d].
+
+    The logsumexp of packed sequences is [H, T], and [T, H, 1] in PyTorch 2.13, whose operator has
+    no caches of keys.
+    """
+    if call.query.dim() == 4:
+        return scaled_dot_product(call)
+    seed = drawn_seed(call.dropout_p)
+    query, value = call.query, call.value
+    out = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    lse = query.new_full((1, query.shape[1], query.shape[0]), float("inf"), dtype=torch.float32)
+    for part in _parts(call):
+        of_inputs = (part.of_queries(query), part.of_keys(call.key), part.of_keys(value))
+        found, found_lse = attend(*of_inputs, _how(call, part.lengths, seed, part))
+        part.of_queries(out).copy_(found)
+        lse[:, :, part.queries] = found_lse.float()
+    packed = lse[0] if hasattr(call, "seqused_k") else lse[0].T.unsqueeze(-1).contiguous()
+    ends = (call.cum_seq_q, call.cum_seq_k)
+    return out, packed, *ends, call.max_q, call.max_k, torch.tensor(seed), torch.tensor(0), None
 
 
-def _how(call: SimpleNamespace, lengths: tuple[int, int], seed: torch.Tensor | int) -> Scores:
+def forward_into(call: SimpleNamespace) -> torch.Tensor:
+    """Writes the output into ``out`` and returns the logsumexp."""
+    call.attn_bias, call.dropout_p = None, 0.0
+    out, lse, *_ = forward(call)
+    call.out.copy_(out)
+    return torch.as_tensor(lse)
+
+
+def _packed_backward(call: SimpleNamespace) -> tuple[Any, ...]:
+    inputs = (call.query, call.key, call.value)
+    grads = tuple(torch.zeros_like(tensor) for tensor in inputs)
+    lse = call.logsumexp if call.logsumexp.dim() == 2 else call.logsumexp.squeeze(-1).T
+    for part in _parts(call):
+        found = attend_backward(
+            part.of_queries(call.grad_out),
+            (part.of_queries(inputs[0]), part.of_keys(inputs[1]), part.of_keys(inputs[2])),
+            part.of_queries(call.out),
+            lse[None, :, part.queries],
+            _how(call, part.lengths, call.philox_seed, part),
+        )
+        part.of_queries(grads[0]).copy_(found.query)
+        part.of_keys(grads[1]).copy_(found.key)
+        part.of_keys(grads[2]).copy_(found.value)
+    return grads
+
+
+def _parts(call: SimpleNamespace) -> list[Part]:
+    if getattr(call, "block_table", None) is not None or call.cum_seq_k is None:
+        raise CannotCompute("a cache of pages (block_table) has no equivalent")
+    if call.attn_bias is not None:
+        raise CannotCompute("a mask of packed sequences (attn_bias) has no equivalent")
+    used = getattr(call, "seqused_k", None)
+    return parts(call.query, call.key, call.cum_seq_q, call.cum_seq_k, used)
+
+
+def _how(
+    call: SimpleNamespace,
+    lengths: tuple[int, int],
+    seed: torch.Tensor | int,
+    part: Part | None = None,
+) -> Scores:
     scale = call.query.shape[-1] ** -0.5 if call.scale is None else call.scale
     bias, visible = call.attn_bias, None
     if bias is not None and bias.dtype == torch.bool:
         bias, visible = None, bias
     if call.is_causal:
-        causal = visible_band(*lengths, None, 0, from_the_end=False)
+        cached = getattr(call, "seqused_k", None) is not None
+        causal = visible_band(*lengths, None, 0, from_the_end=cached)
         visible = causal if visible is None or causal is None else visible & causal
-    return Scores(scale, bias, visible, dropout(call.dropout_p, seed))
+    dropped = dropout(call.dropout_p, seed)
+    if dropped and part:
+        dropped = dropped._replace(seed=dropped.seed + part.place)
+    return Scores(scale, bias, visible, dropped)
 
 
 OPERATORS: Final = MappingProxyType(
@@ -60,6 +121,7 @@ OPERATORS: Final = MappingProxyType(
         "aten._scaled_dot_product_cudnn_attention.default": scaled_dot_product,
         "aten._scaled_dot_product_cudnn_attention_backward.default": scaled_dot_product_backward,
         "aten._cudnn_attention_forward.default": forward,
+        "aten._cudnn_attention_forward_no_dropout_inplace.default": forward_into,
         "aten._cudnn_attention_backward.default": scaled_dot_product_backward,
     }
 )

@@ -23,6 +23,11 @@ def flattened(call: SimpleNamespace) -> torch.Tensor:
     return torch.cat([weight.reshape(-1) for weight in call.weight_arr])
 
 
+def dropout_state(call: SimpleNamespace) -> torch.Tensor:
+    """Returns no state: the seed of the dropout is in the reserve."""
+    return _empty(torch.uint8)
+
+
 def forward(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     """Returns the output, the last states, the last cells (empty without), reserve and weights."""
     seed = drawn_seed(call.dropout if call.train else 0.0)
@@ -83,6 +88,7 @@ def _empty(dtype: torch.dtype) -> torch.Tensor:
 OPERATORS: Final = MappingProxyType(
     {
         "aten._cudnn_rnn_flatten_weight.default": flattened,
+        "aten._cudnn_init_dropout_state.default": dropout_state,
         "aten._cudnn_rnn.default": forward,
         "aten._cudnn_rnn_backward.default": backward,
     }

@@ -48,7 +48,7 @@ def test_attention_has_the_recorded_peaks(run, device, name, peaks):
 
 def check(seen, peaks, unknown):
     if seen.unmeasured and "cudnn" in seen.unmeasured:
-        pytest.skip("a device would use cuDNN, which the null device does not have")
+        pytest.skip("a device would use cuDNN, which the simulation has no model of")
     assert seen.unmeasured == (f"no model of {unknown}" if unknown else None)
     if not unknown:
         assert [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes] == peaks

@@ -1,7 +1,12 @@
 """Flash, efficient and cuDNN's attention against a softmax written out, and its autograd."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+
+from pytest_attnmem.errors import CannotCompute
+from pytest_attnmem.values.host_operators import cudnn_attention
 
 B, H, D = 2, 4, 8
 
@@ -191,6 +196,54 @@ def test_packed_sequences_of_flash(run, values, is_causal):
         *arguments, state, unused,
     )  # fmt: skip
     close(found, gradients(expected, tensors, grad))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_packed_sequences_of_cudnn(run, values, is_causal):
+    tensors, ends, grad = packed(values, kv_heads=2)
+    expected, sums = packed_reference(tensors, causal if is_causal else lambda n, m: None)
+    given = (*detached(tensors), None, *ends, 5, 5, True, 0.0, is_causal)
+    out, lse, *found_ends, max_q, max_k, seed, offset, debug = run(
+        "_cudnn_attention_forward", *given
+    )
+    lses = torch.cat(sums, 1).detach()
+    by_row = torch.__version__ < "2.14"  # [T, H, 1]; since then [H, T]
+    close((out, lse), (expected.detach(), (lses.T[..., None] if by_row else lses).float()))
+    assert [end.tolist() for end in found_ends] == [[*ENDS_Q], [*ENDS_K]]
+    assert (max_q, max_k, debug) == (5, 5, None)
+    found = run(
+        "_cudnn_attention_backward", grad, *detached(tensors), out,
+        lses.T[..., None] if by_row else lses, seed, offset, None, *ends, 5, 5, 0.0, is_causal,
+    )  # fmt: skip
+    close(found, gradients(expected, tensors, grad))
+
+
+def test_a_cache_of_keys_of_cudnn_is_causal_at_its_end(values):
+    """The operator with ``out`` is of PyTorch 2.15, so it is called by its function here."""
+    tensors, ends, _ = packed(values)
+    query, key, value = detached(tensors)
+    call = SimpleNamespace(
+        out=torch.empty(8, H, D, dtype=torch.float64), query=query, key=key, value=value,
+        cum_seq_q=ends[0], cum_seq_k=ends[1], max_q=5, max_k=5, is_causal=True, scale=None,
+        seqused_k=torch.tensor([4, 5]), block_table=None,
+    )  # fmt: skip
+    lse = cudnn_attention.forward_into(call)
+    for rows, keys in ((slice(0, 3), slice(0, 4)), (slice(3, 8), slice(5, 10))):
+        one = [t.transpose(0, 1)[None] for t in (query[rows], key[keys], value[keys])]
+        allowed = causal(one[0].shape[2], one[1].shape[2], last=True)
+        expected, sums = plain(*one, D**-0.5, allowed)
+        close((call.out[rows].transpose(0, 1)[None], lse[:, rows][None]), (expected, sums.float()))
+    call.block_table = torch.zeros(2, 1)
+    with pytest.raises(CannotCompute) as error:
+        cudnn_attention.forward(call)
+    assert str(error.value) == "a cache of pages (block_table) has no equivalent"
+
+
+def test_packed_sequences_with_a_mask_are_unknown(run, values):
+    tensors, ends, _ = packed(values)
+    with pytest.raises(CannotCompute) as error:
+        run("_cudnn_attention_forward", *detached(tensors), values(8, 10), *ends, 5, 5, True)
+    assert "a mask of packed sequences (attn_bias) has no equivalent" in str(error.value)
 
 
 @pytest.mark.parametrize(("mask_type", "last"), [(0, None), (1, False), (2, True)])
