@@ -88,6 +88,11 @@ void null_copy(void *to, const void *from, size_t size);
 /* foreign.c */
 void null_launched(const void *kernel); /* NULL: a kernel of the driver's API */
 
+/* images.c: architectures such as 86; 0 if the device runs no image of a fat binary */
+int images_architecture(const void *binary);
+void images_add(const void *kernel, int architecture);
+int images_of(const void *kernel); /* the device's own for a kernel without an image here */
+
 /* launch.c */
 cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared);
 int null_occupancy(int threads, size_t shared);
