@@ -27,7 +27,7 @@ _OFF: Final = "switched off"
 #: The first version whose efficient attention takes groups.
 _GROUPED_EFFICIENT: Final = (2, 14)
 #: The first version that adds a batch to inputs of three dimensions.
-BATCHES_ADDED: Final = (2, 15)
+BATCHES_ADDED: Final = (2, 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def select_backend(params: SdpParams) -> SelectedBackend:
 
 
 def _as_batch_of_groups(params: SdpParams) -> SdpParams:
-    """Returns the call as PyTorch sees it from 2.15 on.
+    """Returns the call as PyTorch sees it from 2.14 on.
 
     Inputs of three dimensions are one batch, and one head of keys and values serves all queries.
     """
