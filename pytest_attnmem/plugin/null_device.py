@@ -46,8 +46,13 @@ class NullSession:
     """The hooks of a session on the null device."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        from ..backends.null.built_kernels import refuse_without_kernels
         from ..backends.null.program import prepare
 
+        try:
+            refuse_without_kernels()
+        except BackendUnavailable as error:
+            raise pytest.UsageError(f"--attnmem-backend: {error}") from None
         prepare(parse_values_limit(settings.values_limit))
         self._config = config
         self._name = f"null:{present()}"

@@ -154,7 +154,7 @@ def test_links_lead_somewhere(path):
 
 
 def test_the_table_of_devices_is_current():
-    page = (ROOT / "docs" / "null-device.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     assert page == run_path(str(ROOT / "benchmarks" / "devices_table.py"))["render"](page)
 
 

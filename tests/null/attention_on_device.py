@@ -4,6 +4,7 @@ import contextlib
 
 import cases
 import cudnn_cases
+import random_questions
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -13,6 +14,12 @@ CODES = {0: "m", 1: "f", 2: "e", 3: "c"}
 NO_KERNEL, NO_BACKEND = "No available kernel", "No viable backend"
 #: The errors of a device that has no kernel for a call.
 UNABLE = (NO_KERNEL, NO_BACKEND, "no kernel found", "only supports Ampere", "not supported")
+NAMED = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "math": SDPBackend.MATH,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+}
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -24,23 +31,48 @@ def choices():
 def choice(case):
     query, key, value, mask = cases.inputs(case, "cuda")
     with setting(case["setting"]):
-        try:
-            taken = torch._fused_sdp_choice(
-                query,
-                key,
-                value,
-                mask,
-                case["dropout"],
-                case["causal"],
-                enable_gqa=case["gqa"],
+        return taken(query, key, value, mask, case)
+
+
+def taken(query, key, value, mask, case):
+    dropout, causal = case["dropout"], case["causal"]
+    try:
+        return CODES[
+            torch._fused_sdp_choice(
+                query, key, value, mask, dropout, causal, enable_gqa=case["gqa"]
             )
-        except RuntimeError as error:
-            if NO_KERNEL in str(error):
-                return "x"
-            if NO_BACKEND in str(error):
-                return "-"
-            raise
-    return CODES[taken]
+        ]
+    except RuntimeError as error:
+        if NO_KERNEL in str(error):
+            return "x"
+        if NO_BACKEND in str(error):
+            return "-"
+        raise
+
+
+def random_choices():
+    """Returns a letter for each random call."""
+    return "".join(map(random_choice, random_questions.questions()))
+
+
+def random_choice(case):
+    inputs = (described(one, case["dtype"]) for one in case["tensors"])
+    mask = case["mask"] and described(case["mask"], case["mask"]["dtype"])
+    asked = case["setting"]
+    torch.use_deterministic_algorithms(asked["deterministic"])
+    on = [NAMED[name] for name in asked["order"] or asked["on"]]
+    usual = len(on) == len(NAMED) and not asked["order"]
+    switched = sdpa_kernel(on, set_priority=bool(asked["order"]))
+    with contextlib.nullcontext() if usual else switched, torch.set_grad_enabled(asked["grad"]):
+        return taken(*inputs, mask, case)
+
+
+def described(facts, dtype):
+    """Returns a tensor of these facts."""
+    shape, strides, offset = facts["shape"], facts["strides"], facts["offset"]
+    last = sum(step * max(size - 1, 0) for size, step in zip(shape, strides, strict=True))
+    whole = torch.empty(offset + last + 1, dtype=getattr(torch, dtype), device="cuda")
+    return whole.as_strided(shape, strides, offset).requires_grad_(facts["grad"])
 
 
 @contextlib.contextmanager

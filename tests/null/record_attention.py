@@ -1,7 +1,8 @@
 """Record attention: ``python tests/null/record_attention.py``, with the CUDA build of torch.
 
 Each null device has a process of its own. PyTorch's backend for each of the questions in
-``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``. The memory
+``tests/backends/simulated/attention/cases.py`` goes to ``attention-choices.json``, and for each of
+``random_questions.py`` beside it to ``attention-random.json``. The memory
 events of each operator go to ``attention-operators.json``, those of
 ``scaled_dot_product_attention`` as a whole to ``attention-calls.json``, and the peaks of cuDNN's
 attention to ``attention-cudnn.json``. All are in ``tests/data/cuda/<version>/``.
@@ -34,6 +35,7 @@ DECIDING = {
 }
 ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100", "B200")
 PLANNED = ("H100", "B200")  # the devices that choose cuDNN
+DRAWN = ("A100-80GB", "A10G", "L4", "H100", "B200", "RTX 5090")
 SCRIPT = """
 import json, os, sys
 import attention_on_device
@@ -45,6 +47,8 @@ os._exit(0)
 def main():
     chosen = {"{}.{}".format(*key): on(device, "choices") for key, device in DECIDING.items()}
     write("attention-choices.json", "the backend taken for each of cases.questions()", chosen)
+    drawn = {capability(device): on(find_profile(device), "random_choices") for device in DRAWN}
+    write("attention-random.json", "the backend taken for each of random_questions", drawn)
     for what in ("operators", "calls"):
         events = {device: on(find_profile(device), what) for device in ALLOCATING}
         write(f"attention-{what}.json", "what each of cases.calls() allocates and frees", events)
@@ -63,6 +67,10 @@ def on(device, what):
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def capability(device):
+    return "{}.{}".format(*find_profile(device).compute_capability)
 
 
 def write(name, what, by_device):

@@ -89,3 +89,19 @@ def test_it():
     done = attnmem("--device=T4", "--", *pytest_itself)
     assert done.returncode == 0, done.stdout
     assert "null:T4" in done.stdout
+
+
+def test_a_device_that_torch_has_no_kernels_for_is_refused(attnmem, tmp_path):
+    tmp_path.joinpath("script.py").write_text("print('ran')", "utf-8")
+    done = attnmem("--device", "V100", "--", "script.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("attnmem run: torch ")
+    assert "has no kernels for null:V100, whose compute capability is 7.0" in line
+
+
+def test_cub_runs_the_kernels_of_a_lower_capability(attnmem, tmp_path):
+    script = "import torch; print(torch.ones(99, device='cuda').nonzero().shape)"
+    tmp_path.joinpath("script.py").write_text(script, "utf-8")
+    done = attnmem("--device", "L4", "--", "script.py")
+    assert done.stdout == "torch.Size([99, 1])\n", done.stderr

@@ -71,7 +71,8 @@ def test_own(): torch.empty(1024)
 
 _EXPECTED = "expected a list of pytest_attnmem.profiles.DeviceProfile"
 _CAPABILITIES = (
-    "(6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)"  # ARCHITECTURES
+    "(6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3),"
+    " (12, 0)"  # ARCHITECTURES
 )
 
 

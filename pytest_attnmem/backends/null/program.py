@@ -15,9 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ...errors import BackendUnavailable
 from ...nulldevice import counts, cudnn
 from ...nulldevice.autotune import keep_first
 from ...units import format_size
+from .built_kernels import refuse_without_kernels
 from .noting import Noting, noting
 from .triton_launches import follow_triton
 
@@ -70,6 +72,11 @@ def main(arguments: Sequence[str]) -> int:
     the work of a value, in floating-point operations.
     """
     path, limit, *program = arguments
+    try:
+        refuse_without_kernels()
+    except BackendUnavailable as error:
+        print(f"attnmem run: {error}", file=sys.stderr)
+        return 2
     prepare(int(limit), must_know=False)
     try:
         _run(program)

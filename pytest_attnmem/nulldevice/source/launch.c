@@ -34,11 +34,10 @@ VISIBLE cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *
     return cudaSuccess;
 }
 
-/* Programs register their kernels when they load. A kernel's address is enough here. */
+/* Programs register their kernels when they load. A handle is the architecture of its kernels. */
 VISIBLE void **__cudaRegisterFatBinary(void *binary)
 {
-    static void *registered;
-    return &registered;
+    return (void **)(intptr_t)(images_architecture(binary) + 1); /* never NULL */
 }
 VISIBLE void __cudaRegisterFatBinaryEnd(void **binary)
 {
@@ -46,8 +45,9 @@ VISIBLE void __cudaRegisterFatBinaryEnd(void **binary)
 VISIBLE void __cudaUnregisterFatBinary(void **binary)
 {
 }
-VISIBLE void __cudaRegisterFunction(void)
+VISIBLE void __cudaRegisterFunction(void **binary, const void *kernel)
 {
+    images_add(kernel, (int)(intptr_t)binary - 1);
 }
 VISIBLE void __cudaRegisterVar(void)
 {
@@ -105,7 +105,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
 {
     memset(attributes, 0, sizeof *attributes);
-    attributes->binaryVersion = attributes->ptxVersion = null_profile()->capability;
+    attributes->binaryVersion = attributes->ptxVersion = images_of(kernel);
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = 64;
     attributes->maxDynamicSharedSizeBytes = (int)null_profile()->shared_per_block;

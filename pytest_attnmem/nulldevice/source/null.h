@@ -92,6 +92,11 @@ bool null_of_library(const void *address, const char *prefix); /* true: in a fil
 /* cudnn_backend.c */
 bool null_is_planning(void); /* true: cuDNN, called by this thread, plans without a device */
 
+/* images.c: architectures such as 86; 0 if the device runs no image of a fat binary */
+int images_architecture(const void *binary);
+void images_add(const void *kernel, int architecture);
+int images_of(const void *kernel); /* the device's own for a kernel without an image here */
+
 /* launch.c */
 cudaError_t null_launchable(dim3 grid, dim3 block, size_t shared);
 int null_occupancy(int threads, size_t shared);

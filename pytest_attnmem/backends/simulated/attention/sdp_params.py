@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from ....torch_releases import Version
 
@@ -29,6 +29,11 @@ class Described:
     offset: int = 0
     requires_grad: bool = False
     nested: bool = False
+
+    def batched(self) -> Described:
+        """Returns the tensor with a batch of one, as ``unsqueeze(0)`` makes it below autograd."""
+        strides = (self.shape[0] * self.strides[0], *self.strides)
+        return replace(self, shape=(1, *self.shape), strides=strides, requires_grad=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ....profiles import DeviceProfile
 from ....torch_releases import minor_version
 from .math_backend import additive, math_attention
 from .sdp_params import BACKENDS, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
-from .select_backend import SelectedBackend, select_backend
+from .select_backend import BATCHES_ADDED, SelectedBackend, select_backend
 
 _aten = torch.ops.aten
 _VERSION = minor_version(torch.__version__)
@@ -52,6 +52,21 @@ def scaled_dot_product_attention(
             *given, scale=scale, enable_gqa=enable_gqa
         )
         return refusal
+    if _VERSION >= BATCHES_ADDED and query.dim() == key.dim() == value.dim() == 3:
+        batched = attn_mask is not None and attn_mask.dim() == 3
+        return scaled_dot_product_attention(
+            query.unsqueeze(0),
+            key.unsqueeze(0),
+            value.unsqueeze(0),
+            attn_mask.unsqueeze(0) if attn_mask is not None and batched else attn_mask,
+            dropout_p,
+            is_causal,
+            scale,
+            enable_gqa,
+            profile=profile,
+            has_cudnn=has_cudnn,
+            on_select=on_select,
+        ).squeeze(0)
     params = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
     choice = select_backend(params)
     if on_select is not None:

@@ -8,7 +8,7 @@ is modelled. No torch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +26,8 @@ _OFF: Final = "switched off"
 
 #: The first version whose efficient attention takes groups.
 _GROUPED_EFFICIENT: Final = (2, 14)
+#: The first version that adds a batch to inputs of three dimensions.
+BATCHES_ADDED: Final = (2, 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class SelectedBackend:
 
 def select_backend(params: SdpParams) -> SelectedBackend:
     """Returns the backend that PyTorch selects."""
+    if params.version >= BATCHES_ADDED:
+        params = _as_batch_of_groups(params)
     reasons: dict[str, str] = {}
     for backend in precedence(params):
         if backend == MATH and params.switches.math:
@@ -53,6 +57,20 @@ def select_backend(params: SdpParams) -> SelectedBackend:
             return SelectedBackend(backend, MappingProxyType(reasons))
         reasons[backend] = against
     return SelectedBackend(None, MappingProxyType(reasons))
+
+
+def _as_batch_of_groups(params: SdpParams) -> SdpParams:
+    """Returns the call as PyTorch sees it from 2.14 on.
+
+    Inputs of three dimensions are one batch, and one head of keys and values serves all queries.
+    """
+    query, key, value, mask = *params.inputs, params.attn_mask
+    if all(len(tensor.shape) == 3 for tensor in params.inputs):
+        query, key, value = (tensor.batched() for tensor in params.inputs)
+        mask = mask.batched() if mask is not None and len(mask.shape) == 3 else mask
+    heads = [tensor.shape[-3] for tensor in (key, value) if len(tensor.shape) == 4]
+    groups = params.enable_gqa or heads == [1, 1]
+    return replace(params, query=query, key=key, value=value, attn_mask=mask, enable_gqa=groups)
 
 
 def precedence(params: SdpParams) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import torch
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
 from .comparing import all_of
-from .cub import LOWEST_CAPABILITY, scan_storages
+from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .reduction_ops import extrema_of_all, loop_over
@@ -27,10 +27,10 @@ def _repeats(call: OpCall) -> AllocationPlan | None:
     is checked if the caller gives the size of the result.
     """
     x: torch.Tensor = call.args[0]
-    count, capability = x.numel(), call.profile.compute_capability
+    count, kernels = x.numel(), call.profile.kernels
     if not count:
         return ()
-    if count > _LONGEST_SCAN or capability < LOWEST_CAPABILITY or not x.is_contiguous():
+    if count > _LONGEST_SCAN or kernels is None or not x.is_contiguous():
         return None
     (storage,) = scan_storages(count, 8, whole=True)
     cast = 0 if x.dtype == torch.int64 else dense_bytes(x, torch.int64)

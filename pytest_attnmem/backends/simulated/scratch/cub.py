@@ -1,7 +1,9 @@
 """Temporary storage of CUB's algorithms (CCCL 3.0, used by PyTorch 2.13's builds for CUDA 13).
 
 A storage is several arrays, each rounded up to 256 bytes, plus 255 bytes to align them
-(``alias_temporaries`` in cub/detail/temporary_storage.cuh).
+(``alias_temporaries`` in cub/detail/temporary_storage.cuh). The elements of a block depend on the
+compute capability that the kernel was compiled for, ``DeviceProfile.kernels``: 8.6 on a device of
+8.9. A device without kernels has no rule.
 """
 
 from __future__ import annotations
@@ -11,9 +13,6 @@ from types import MappingProxyType
 from typing import Final
 
 from ....profiles import DeviceProfile
-
-#: The lowest compute capability that PyTorch's builds for CUDA 13 support.
-LOWEST_CAPABILITY: Final = (7, 5)
 
 _ALIGNMENT: Final = 256
 _PADDING: Final = 32  # extra tile states before the first tile
@@ -31,18 +30,21 @@ _SORT_TILES: Final = MappingProxyType(
         (8, 8): (2816, 3840, 4608),
         (8, 0): (2816, 3840, 5760),
         (4, 0): (5888, 8064, 6912),
-        (2, 8): (0, 0, 5760),
+        (2, 8): (0, 0, 5632),
     }
 )
+#: The tile of int32 keys alone, from 9.0 on, where those of float32 have another.
+_INT32_TILE: Final = 7296
+_SORT_COLUMNS: Final = ((8, 0), (9, 0))
 
 #: Elements of a tile of a sum of int32 (tuning_reduce.cuh).
 _SUM_THREADS: Final = 256
 _SUM_TILE: Final = 16 * _SUM_THREADS
 _SUM_WAVES: Final = 5
 
-#: Elements that a block selects from, by compute capability.
+#: Elements that a block selects from, by compute capability of the kernel.
 _SELECT_TILES: Final = MappingProxyType(
-    {(7, 5): 640, (8, 0): 2304, (8, 6): 640, (8, 9): 640, (9, 0): 4224, (10, 0): 3520}
+    {(7, 5): 640, (8, 0): 2304, (8, 6): 640, (9, 0): 4224, (10, 0): 3520, (12, 0): 3520}
 )
 
 
@@ -76,7 +78,7 @@ def one_tile(key: int, value: int) -> int:
 
 
 def radix_sort_storage(
-    count: int, key: int, value: int, bits: int, profile: DeviceProfile
+    count: int, key: int, value: int, bits: int, profile: DeviceProfile, *, int32: bool = False
 ) -> int | None:
     """Returns the storage bytes of a radix sort of pairs, or of keys alone.
 
@@ -88,12 +90,17 @@ def radix_sort_storage(
         value: bytes of a value; 0 for keys alone.
         bits: bits of a key that are sorted by.
         profile: the device.
+        int32: True for keys of int32.
     """
     if count <= one_tile(key, value):
         return 1
-    column = 2 if profile.compute_capability >= (9, 0) else profile.compute_capability >= (8, 0)
+    if profile.kernels is None:
+        return None
+    column = sum(profile.kernels >= first for first in _SORT_COLUMNS)
     tile = _SORT_TILES.get((key, value), (0, 0, 0))[column]
-    if not tile or profile.compute_capability < LOWEST_CAPABILITY:
+    if int32 and not value and profile.kernels >= (9, 0):
+        tile = _INT32_TILE
+    if not tile:
         return None
     passes = -(-bits // 8)
     again = passes > 1
@@ -111,13 +118,15 @@ def segmented_sort_storage(count: int, key: int, value: int) -> int:
     return _storage(count * key, count * value)
 
 
-def unique_storage(count: int, profile: DeviceProfile) -> int:
+def unique_storage(count: int, profile: DeviceProfile) -> int | None:
     """Returns the storage bytes of a unique-by-key of int64 keys and values.
 
-    CCCL 3.0 sets the tile by compute capability (tuning_unique_by_key.cuh).
+    CCCL 3.0 sets the tile by compute capability (tuning_unique_by_key.cuh). Returns None for a
+    device without kernels.
     """
-    capability = profile.compute_capability
-    tile = 4928 if capability >= (9, 0) else 1344 if capability == (8, 0) else 320
+    if profile.kernels is None:
+        return None
+    tile = 4928 if profile.kernels >= (9, 0) else 1344 if profile.kernels == (8, 0) else 320
     return _storage((_PADDING - (-count // tile)) * 16 + _ALIGNMENT - 1)
 
 
@@ -137,9 +146,9 @@ def sum_storage(count: int, profile: DeviceProfile) -> int:
 def select_storage(count: int, profile: DeviceProfile) -> int | None:
     """Returns the storage bytes of a selection of int64 places by flags (tuning_select_if.cuh).
 
-    Returns None for a compute capability whose tile is not known.
+    Returns None for a device without kernels, and for kernels whose tile is not known.
     """
-    tile = _SELECT_TILES.get(profile.compute_capability)
+    tile = _SELECT_TILES.get(profile.kernels) if profile.kernels is not None else None
     if tile is None:
         return None
     return _storage((_PADDING - (-count // tile)) * 8 + _ALIGNMENT - 1)

@@ -1,7 +1,7 @@
 """Temporary storage of CUB's algorithms for different elements (CCCL 3.0; see ``cub.py``).
 
-Each tile of elements has a state that the next tile reads. Tiles by compute capability are those
-of cub/device/dispatch/tuning/tuning_select_if.cuh and tuning_scan.cuh.
+Each tile of elements has a state that the next tile reads. Tiles by compute capability of the
+kernel are those of cub/device/dispatch/tuning/tuning_select_if.cuh and tuning_scan.cuh.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _UNIQUE_TILES: Final = MappingProxyType(
         (8, 6): MappingProxyType({4: 1280, 8: 640}),
         (9, 0): MappingProxyType({4: 6528, 8: 4224}),
         (10, 0): MappingProxyType({4: 5760, 8: 4224}),
+        (12, 0): MappingProxyType({4: 5760, 8: 4224}),
     }
 )
 #: Elements of a tile of a scan of int32 numbers to int64 places.
-_NUMBER_TILES: Final = MappingProxyType({(8, 0): 7680, (9, 0): 6144, (10, 0): 6144})
+_NUMBER_TILES: Final = MappingProxyType({(8, 0): 7680, (9, 0): 6144, (10, 0): 6144, (12, 0): 6144})
 _SMALLEST_NUMBER_TILE: Final = 3840
 _RUN_TILE: Final = 768
 
@@ -43,9 +44,9 @@ def _states(count: int, tile: int) -> int:
 def unique_elements_storage(count: int, itemsize: int, profile: DeviceProfile) -> int | None:
     """Returns the storage bytes of a selection of elements that differ from the one before.
 
-    Returns None for elements or a compute capability whose tile is not known.
+    Returns None for elements or kernels whose tile is not known, and for a device without kernels.
     """
-    tiles = _UNIQUE_TILES.get(profile.compute_capability)
+    tiles = _UNIQUE_TILES.get(profile.kernels) if profile.kernels is not None else None
     tile = tiles.get(itemsize) if tiles is not None else None
     if tile is None:
         return None
@@ -54,7 +55,9 @@ def unique_elements_storage(count: int, itemsize: int, profile: DeviceProfile) -
 
 def number_scan_storage(count: int, profile: DeviceProfile) -> int:
     """Returns the storage bytes of a scan that numbers groups of elements."""
-    tile = _NUMBER_TILES.get(profile.compute_capability, _SMALLEST_NUMBER_TILE)
+    tile = _SMALLEST_NUMBER_TILE
+    if profile.kernels is not None:
+        tile = _NUMBER_TILES.get(profile.kernels, tile)
     return _rounded(_states(count, tile) * _STATE)
 
 

@@ -54,9 +54,9 @@ def _sorted(
         return None
     bits = max(weights.bit_length(), 1)
     storage = radix_sort_storage(count, index, index, bits, call.profile)
-    if storage is None:
-        return None
     unique = unique_storage(count, call.profile)
+    if storage is None or unique is None:
+        return None
     every = count * index
     segments = min(count, weights)
     partial = count // _ROWS + segments

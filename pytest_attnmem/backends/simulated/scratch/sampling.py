@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .cub import LOWEST_CAPABILITY, scan_storages
+from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .scan import SCANNED
 from .tensor_bytes import HALVES, dense_bytes
@@ -24,7 +24,7 @@ _FLOAT: Final = 4
 def _multinomial(call: OpCall) -> AllocationPlan | None:
     """Plans samples with replacement: a copy of the probabilities, normalized, and its sums."""
     x: torch.Tensor = call.args[0]
-    known = x.dtype in SCANNED and call.profile.compute_capability >= LOWEST_CAPABILITY
+    known = x.dtype in SCANNED and call.profile.kernels is not None
     if call.args[1] == 1 or not argument(call, "replacement") or not known or not x.numel():
         return None
     nbytes = dense_bytes(x)

@@ -9,7 +9,7 @@ import torch
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .cub import LOWEST_CAPABILITY, scan_storages
+from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrap_dim
 
@@ -29,7 +29,7 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
     single = x.numel() == x.shape[wrap_dim(call.args[1], x.dim())]
     ordered = call.deterministic and dtype.is_floating_point and "cumsum" in call.op
-    if single and (ordered or call.profile.compute_capability < LOWEST_CAPABILITY):
+    if single and (ordered or call.profile.kernels is None):
         return None
     scans: AllocationPlan = ()
     if single:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .cub import LOWEST_CAPABILITY, scan_storages
+from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _segments(call: OpCall, x: torch.Tensor, inner: AllocationPlan) -> Allocatio
     lengths, offsets = argument(call, "lengths"), argument(call, "offsets")
     given = [tensor for tensor in (x, lengths, offsets) if tensor is not None]
     plain = all(tensor.is_contiguous() for tensor in given)
-    if not plain or call.profile.compute_capability < LOWEST_CAPABILITY or not x.numel():
+    if not plain or call.profile.kernels is None or not x.numel():
         return None
     if lengths is None:
         count = prod(offsets.shape[:-1]) * (offsets.shape[-1] - 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .cub import LOWEST_CAPABILITY, radix_sort_storage, segmented_sort_storage
+from .cub import radix_sort_storage, segmented_sort_storage
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap, wrap_dim
@@ -110,7 +110,7 @@ def _counts(call: OpCall, size: int, rows: int, length: int) -> AllocationPlan |
     items = -(-rows * length // (blocks_at_once * _THREADS))
     per_block = max(_FEWEST_ITEMS, min(items, _MOST_ITEMS)) * _THREADS
     blocks = -(-length // per_block) * rows
-    if blocks > _ONE_STORAGE or call.profile.compute_capability < LOWEST_CAPABILITY:
+    if blocks > _ONE_STORAGE or call.profile.kernels is None:
         return None
     held = {
         "k-th values": rows * size,

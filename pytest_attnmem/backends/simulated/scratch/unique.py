@@ -29,7 +29,8 @@ def _unique(call: OpCall) -> AllocationPlan | None:
     if not count or x.is_contiguous() is False or (not x.dtype.is_floating_point and size < 4):
         return None
     value = _INDEX if inverse else 0
-    storage = radix_sort_storage(count, size, value, 8 * size, call.profile)
+    int32 = size == 4 and not x.dtype.is_floating_point
+    storage = radix_sort_storage(count, size, value, 8 * size, call.profile, int32=int32)
     first = _first_of_groups(call, count, size, inverse, counts)
     if storage is None or first is None:
         return None

@@ -12,6 +12,7 @@ from pytest_attnmem.backends.simulated.attention.sdp_params import (
     EFFICIENT,
     FLASH,
     MATH,
+    ORDER,
     OVERRIDEABLE,
     Described,
     SdpParams,
@@ -25,7 +26,7 @@ from pytest_attnmem.backends.simulated.attention.select_backend import (
 )
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 
-from . import cases
+from . import cases, random_questions
 from .recordings import recorded
 
 RECORDED = recorded("choices")
@@ -98,6 +99,48 @@ def test_the_selected_backend_is_the_recorded_one(params, capability, version):
         for got, real, question in zip(mine, recorded_ones, questions, strict=True)
         if got != real
     ]
+    assert wrong == []
+
+
+def drawn_params(case):
+    def facts(one, dtype):
+        return Described(one["shape"], one["strides"], dtype, one["offset"], one["grad"])
+
+    asked, mask = case["setting"], case["mask"]
+    on = random_questions.BACKENDS if asked["order"] else asked["on"]
+    switches = Switches(
+        *(name in on for name in (FLASH, EFFICIENT, MATH, CUDNN)),
+        order=(*asked["order"], OVERRIDEABLE) if asked["order"] else ORDER,
+        deterministic=asked["deterministic"],
+        grad=asked["grad"],
+    )
+    return SdpParams(
+        *(facts(one, case["dtype"]) for one in case["tensors"]),
+        (0, 0),
+        KNOWN[0],
+        mask and facts(mask, mask["dtype"]),
+        case["dropout"],
+        case["causal"],
+        case["gqa"],
+        switches,
+    )
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return [drawn_params(case) for case in random_questions.questions()]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("capability", recorded("random"))
+def test_the_backend_of_random_calls_is_the_recorded_one(drawn, capability, version):
+    major, minor = map(int, capability.split("."))
+    facts = {"capability": (major, minor), "version": minor_version(f"{version}.0")}
+    real = recorded("random", version)[capability]
+    assert len(real) == len(drawn) == random_questions.COUNT
+    asked = [replace(one, **facts) for one in drawn]
+    found = [(letter(select_backend(one)), one) for one in asked]
+    wrong = [(mine, two, one) for (mine, one), two in zip(found, real, strict=True) if mine != two]
     assert wrong == []
 
 

@@ -1,0 +1,57 @@
+"""Refuses a null device for which this build of PyTorch has no kernels.
+
+On a real one the first kernel fails: "no kernel image is available for execution on the device".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import torch
+
+from ...errors import BackendUnavailable
+from ...nulldevice.launch import Devices, present
+
+_FLAG = re.compile(r"(sm|compute)_(\d+)([af]?)")
+#: Orin and Thor are Tegras, which run only binaries for their own compute capability.
+_TEGRA = (87, 101)
+
+
+def refuse_without_kernels() -> None:
+    """Raises BackendUnavailable if this process runs under a device that torch was not built for.
+
+    Source: ``_check_capability`` in ``torch/cuda/__init__.py``, which warns of such a device.
+    """
+    running = present()
+    if running is not None:
+        refuse(running, torch.__version__, (torch._C._cuda_getArchFlags() or "").split())
+
+
+def refuse(running: Devices, version: str, flags: Iterable[str]) -> None:
+    """Raises BackendUnavailable if none of these kernels, such as ``sm_86``, runs on the device."""
+    flags = list(flags)
+    major, minor = running.profile.compute_capability
+    if any(_runs(flag, 10 * major + minor) for flag in flags):
+        return
+    raise BackendUnavailable(
+        f"torch {version} has no kernels for null:{running}, whose compute capability is"
+        f' {major}.{minor}: it has {", ".join(flags)}; CUDA would say "no kernel image is'
+        ' available for execution on the device"; take another device, or a build of torch for'
+        " this one"
+    )
+
+
+def _runs(flag: str, capability: int) -> bool:
+    """Returns True for PTX that is not newer, and for binaries of the same major number."""
+    found = _FLAG.fullmatch(flag)
+    if found is None:
+        return False
+    kind, built, suffix = found[1], int(found[2]), found[3]
+    if built == capability:
+        return True
+    if suffix == "a" or built > capability:
+        return False
+    if kind == "compute":
+        return not suffix
+    return built // 10 == capability // 10 and capability not in _TEGRA

@@ -1,0 +1,55 @@
+"""Record ``tests/device_programs.py``: ``python tests/null/record_devices.py``.
+
+Each null device has a process of its own. A row of ``tests/data/cuda/<version>/devices.json`` has
+the requested bytes at the peak of each program; null stands for a program that chose cuDNN.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+from device_programs import DEVICES, PROGRAMS
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+TESTS = Path(__file__).parents[1]
+
+
+def main():
+    head = {"what": "requested bytes at the peak of each program", "torch": version("torch")}
+    lines = ",\n".join(f"  {json.dumps(one)}: {json.dumps(recorded(one))}" for one in DEVICES)
+    start = json.dumps({**head, "programs": list(PROGRAMS)}, indent=1).removesuffix("\n}")
+    file = recordings.folder() / "devices.json"
+    file.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
+
+
+def recorded(device):
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent), str(Path(__file__).parent)])
+    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
+    code = "import record_devices; record_devices.record()"
+    run = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(run, env=env, stdout=-1, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def record():
+    """Prints the peaks on the device of this process."""
+    from pytest_attnmem import measure
+    from pytest_attnmem.backends.null import program
+
+    program.prepare(10**9)
+    found = [measure(run, backend="null") for run in PROGRAMS.values()]
+    assert all(one.unmeasured is None or "cuDNN" in one.unmeasured for one in found), found
+    print(json.dumps([None if one.unmeasured else one.peak_bytes for one in found]), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
