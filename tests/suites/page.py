@@ -17,8 +17,9 @@ HEAD = """\
 It runs them bare, and with `--attnmem-default "1 TiB"` on the backends `cpu`, `simulated` and
 `null` (A100-80GB). This page is made of the results in `tests/data/suites`.
 
-- *measured*: tests with a peak, of those that allocate on the device.
-- *red*: tests that pass bare and fail with the plugin; the aim is none.
+- *measured*: tests with a peak, of those that allocate on the device and do not fail bare.
+- *red*: tests that pass bare and fail with the plugin. Without a GPU no test of a Triton library
+  passes bare; each of its tests that fails is red.
 
 | project | backend | tests that pass bare | measured | not enforced | red | seconds (bare) |
 |---|---|---|---|---|---|---|
@@ -51,6 +52,13 @@ def page(results: dict[str, dict[str, Any]]) -> str:
     if reasons:
         text += "\n## Not enforced, and red\n\n| project | backend | tests | reason |\n"
         text += "|---|---|---|---|\n" + "\n".join(reasons) + "\n"
+    parts = [
+        f"- {name}: {project['left_out']}."
+        for name, project in projects().items()
+        if "left_out" in project
+    ]
+    text += "\n## Left out\n\nOf the files that are run (`tests/suites/projects.toml`):\n\n"
+    text += "\n".join(parts) + "\n"
     if left:
         text += f"\nNot run yet: {', '.join(left)} (`tests/suites/projects.toml`).\n"
     return text

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import io
+import pickle
 from contextlib import nullcontext
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_file_has_the_values_and_the_device():
     assert torch.load(saved(x.requires_grad_())).requires_grad
     complex_numbers = torch.tensor([1 + 2j], device="cuda").conj()
     assert torch.load(saved(complex_numbers)).tolist() == [1 - 2j]
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_pickle_has_the_values_and_the_device():
+    x, y = torch.arange(6.0, device="cuda")[2:], torch.ones(2, device="cpu")
+    layer = linear()
+    found = pickle.loads(pickle.dumps({"x": x, "y": y, "layer": layer}))
+    assert (found["x"].is_cuda, found["y"].is_cuda) == (True, False)
+    assert (found["x"].tolist(), found["y"].tolist()) == ([2, 3, 4, 5], [1, 1])
+    assert torch.equal(found["layer"].weight, layer.weight)
+    assert isinstance(found["layer"].weight, nn.Parameter)
 
 
 @pytest.mark.usefixtures("anywhere")
