@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import torch
 
+from .grouped_products import grouped_mm
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
@@ -229,6 +230,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._unsafe_masked_index.default: _masked_index,
         _aten._unsafe_masked_index_put_accumulate.default: _masked_put,
         _aten._trilinear.default: trilinear,
+        _aten._grouped_mm.default: grouped_mm,
         **WINDOWS,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
     }
