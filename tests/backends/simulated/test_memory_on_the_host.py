@@ -147,6 +147,22 @@ def test_tensors_on_meta_stay_there():
 
 
 @pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("anywhere", ["inside"], indirect=True)
+@pytest.mark.parametrize(
+    "make",
+    [torch.zeros_like, torch.rand_like, lambda x, **at: x.new_empty(2, 3, **at).T],
+    ids=["zeros_like", "rand_like", "new_empty"],
+)
+def test_a_tensor_like_one_of_the_device_is_made_on_meta(make):
+    x = torch.ones(3, 2, device="cuda").t().contiguous().t()
+    for _ in range(3):
+        found = make(x, device="meta", dtype=torch.float16)
+        assert (found.is_meta, found.shape, found.stride()) == (True, (3, 2), (1, 3))
+        assert found.dtype == torch.float16
+    assert make(x).is_cuda
+
+
+@pytest.mark.usefixtures("anywhere")
 def test_a_model_made_on_meta_gets_its_memory_later():
     with torch.device("meta"):
         layer, other = nn.Linear(3, 3), nn.Linear(3, 3)
