@@ -45,6 +45,14 @@ def test_no_recorded_test_is_red(scripts):
     assert all(one["passed"] for _, _, one in ways if "rows" in one)
 
 
+@pytest.mark.parametrize("way", ["simulated", "null"])
+def test_nine_of_ten_are_measured_but_for_the_limits_of_a_machine_without_a_gpu(scripts, way):
+    _, page = scripts
+    found = page.in_all(page.results(), way)
+    counts = {kind: count for kind, count in found.items() if kind not in page.LIMITS}
+    assert 10 * counts["measured"] >= 9 * sum(counts.values()) > 0
+
+
 def test_a_summary_names_the_tests_that_turned_red(scripts):
     run, page = scripts
     bare = {"seconds": 9, "tests": {"a": "passed", "b": "passed", "c": "failed", "d": "skipped"}}
@@ -99,9 +107,15 @@ def test_reports_are_read(scripts, tmp_path):
     rows = [
         ("m/n.py::C::f[a]", "within", ""),
         ("n.py::f", "over", ""),
-        ("m.py::g", "not enforced", "why"),
+        ("m.py::g", "not enforced", "a value was read at m.py:12 that is not known"),
+        ("m.py::h", "not enforced", "3 threads were started"),
+        ("m.py::h", "not enforced", "a thread was started"),
     ]
     results = [dict(zip(("nodeid", "outcome", "reason"), row, strict=True)) for row in rows]
     (tmp_path / "rows.json").write_text(json.dumps({"results": results}))
-    found = run.measured(tmp_path / "rows.json")
-    assert found == [("m.n.C::f[a]", "measured"), ("n::f", "measured"), ("m::g", "why")]
+    assert run.measured(tmp_path / "rows.json") == [
+        ("m.n.C::f[a]", "measured"),
+        ("n::f", "measured"),
+        ("m::g", "a value was read that is not known"),
+        *[("m::h", "threads were started")] * 2,
+    ]
