@@ -34,8 +34,9 @@ class Replay:
                 f"it takes {total:.1e} floating-point operations, and --attnmem-values-limit is"
                 f" {self.limit:.1e}"
             )
-        for note in waiting:
-            self._run(note)
+        with torch.inference_mode(False):  # the program may be in it, and writes in place later
+            for note in waiting:
+                self._run(note)
 
     def _needed(self, last: Note) -> list[Note]:
         """Returns the notes that must run up to the last one, in the order of the program."""

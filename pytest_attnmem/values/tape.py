@@ -149,7 +149,7 @@ class Tape:
                 return _host_tensor(arg)
             call.slots.add(slot)
             if slot.buffer.given_away and not slot.buffer.unknown:
-                return HostTensor(self.value(arg).clone())
+                return HostTensor(_copy(self.value(arg)))
             buffer, writer = slot.buffer, slot.writer
             if writer is not None and not writer.done:
                 call.before.append(writer)
@@ -275,6 +275,13 @@ def _make_unknown(slot: Slot, reason: str) -> None:
 
 
 def _host_tensor(tensor: torch.Tensor) -> HostTensor:
-    if tensor.nbytes <= _COPIED or not tensor.untyped_storage().resizable():  # numpy's memory
-        tensor = tensor.detach().clone()
+    fixed = not tensor.untyped_storage().resizable()  # numpy's memory
+    if tensor.nbytes <= _COPIED or fixed or tensor.is_inference():
+        tensor = _copy(tensor)
     return HostTensor(tensor)
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a copy that counts its versions, which a tensor of inference mode does not."""
+    with torch.inference_mode(False):
+        return tensor.detach().clone()

@@ -36,21 +36,55 @@ def test_each_project_names_what_is_run(scripts):
         assert set(project.get("backends", ())) <= set(run.WAYS)
 
 
+def test_no_recorded_test_is_red(scripts):
+    _, page = scripts
+    found = page.results()
+    assert {*found} == {*page.projects()}
+    ways = [(name, way, one) for name in found for way, one in found[name]["ways"].items()]
+    assert [(name, way, one["red"]) for name, way, one in ways if one["red"]] == []
+    assert all(one["passed"] for _, _, one in ways if "rows" in one)
+
+
+@pytest.mark.parametrize("way", ["simulated", "null"])
+def test_nine_of_ten_are_measured_but_for_the_limits_of_a_machine_without_a_gpu(scripts, way):
+    _, page = scripts
+    found = page.in_all(page.results(), way)
+    counts = {kind: count for kind, count in found.items() if kind not in page.LIMITS}
+    assert 10 * counts["measured"] >= 9 * sum(counts.values()) > 0
+
+
 def test_a_summary_names_the_tests_that_turned_red(scripts):
     run, page = scripts
     bare = {"seconds": 9, "tests": {"a": "passed", "b": "passed", "c": "failed", "d": "skipped"}}
+    triton = "a Triton kernel wrote it"
     null = {
         "seconds": 5,
         "tests": {"a": "passed", "b": "failed", "c": "failed", "d": "passed"},
-        "rows": {"measured": 1, "nothing was allocated": 4, "a Triton kernel wrote it": 2},
+        "rows": [("a", "measured"), ("b", triton), ("c", "the test failed"), ("d", triton)],
     }
-    found = run.summary({"bare": bare, "null": null})
+    found = run.summary({}, {"bare": bare, "null": null})
     assert found["bare"] == {"seconds": 9, "passed": 2, "failed": 1, "skipped": 1, "red": []}
     assert (found["null"]["passed"], found["null"]["red"]) == (2, ["b"])
     text = page.page({"p": {"torch": "2.13.0", "ways": found}})
     assert "| p | null | 2 | 1 (33 %) | 2 | 1 | 5 (9) |" in text
     assert "| p | null | 2 | a Triton kernel wrote it |" in text
     assert "| p | null | red | b |" in text
+
+
+def test_each_failure_of_a_project_that_needs_a_gpu_is_red(scripts):
+    run, _ = scripts
+    bare = {"seconds": 1, "tests": {"a": "skipped", "b": "failed"}}
+    null = {"seconds": 1, "tests": {"a": "passed", "b": "failed"}, "rows": [("b", "it failed")]}
+    found = run.summary({"backends": ["null"]}, {"bare": bare, "null": null})
+    assert (found["null"]["red"], found["null"]["rows"]) == (["b"], {"it failed": 1})
+
+
+def test_a_project_of_another_one_has_its_files(scripts):
+    run, _ = scripts
+    found = run.projects()
+    assert found["transformers-models"]["of"] == found["transformers"]["of"] == "transformers"
+    assert found["transformers-models"]["commit"] == found["transformers"]["commit"]
+    assert found["transformers-models"]["tests"] != found["transformers"]["tests"]
 
 
 REPORT = """
@@ -70,7 +104,18 @@ def test_reports_are_read(scripts, tmp_path):
     assert run.outcomes(tmp_path / "junit.xml") == {
         "m::a": "passed", "m::b": "failed", "m::c": "skipped", "m::d": "failed",
     }  # fmt: skip
-    rows = [("within", ""), ("over", ""), ("not enforced", "why"), ("not enforced", "why")]
-    results = [{"outcome": outcome, "reason": reason} for outcome, reason in rows]
+    rows = [
+        ("m/n.py::C::f[a]", "within", ""),
+        ("n.py::f", "over", ""),
+        ("m.py::g", "not enforced", "a value was read at m.py:12 that is not known"),
+        ("m.py::h", "not enforced", "3 threads were started"),
+        ("m.py::h", "not enforced", "a thread was started"),
+    ]
+    results = [dict(zip(("nodeid", "outcome", "reason"), row, strict=True)) for row in rows]
     (tmp_path / "rows.json").write_text(json.dumps({"results": results}))
-    assert run.measured(tmp_path / "rows.json") == {"measured": 2, "why": 2}
+    assert run.measured(tmp_path / "rows.json") == [
+        ("m.n.C::f[a]", "measured"),
+        ("n::f", "measured"),
+        ("m::g", "a value was read that is not known"),
+        *[("m::h", "threads were started")] * 2,
+    ]

@@ -32,6 +32,9 @@ def sizes(device):
     yield torch.bincount(x.long())
     yield torch.histc(x, 3)
     yield F.one_hot(x.long())
+    ends = torch.tensor([1, 3], dtype=torch.int32, device=device)
+    rows, weights = torch.arange(12., device=device).view(3, 4), torch.ones(2, 4, 4, device=device)
+    yield torch._grouped_mm(rows, weights, offs=ends)
     y = x.clone(); y[x > 0] = 7; yield y
     yield bool((x > 2).any()), torch.equal(x, x + 0), torch.allclose(x, x + 1e-9), int(x.argmax())
 

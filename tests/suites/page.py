@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ from run import DATA, ROOT, projects
 
 PAGE = ROOT / "docs" / "reach.md"
 NOTHING = "nothing was allocated"
+#: The limits of a machine without a GPU, and parts of the reasons that name them.
+LIMITS = {
+    "wait for a model of cuDNN": ("cuDNN", "aten.convolution", "aten.gru", "aten.lstm"),
+    "read what a Triton kernel wrote": ("a Triton kernel wrote it",),
+}
 HEAD = """\
 # Reach: the tests of other projects
 
@@ -17,8 +23,10 @@ HEAD = """\
 It runs them bare, and with `--attnmem-default "1 TiB"` on the backends `cpu`, `simulated` and
 `null` (A100-80GB). This page is made of the results in `tests/data/suites`.
 
-- *measured*: tests with a peak, of those that allocate on the device.
-- *red*: tests that pass bare and fail with the plugin; the aim is none.
+- *measured*: tests with a peak, of those that allocate on the device and do not fail bare.
+- *red*: tests that pass bare and fail with the plugin. Without a GPU no test of a Triton library
+  passes bare; each of its tests that fails is red.
+- *seconds*: on two cores that did other work too.
 
 | project | backend | tests that pass bare | measured | not enforced | red | seconds (bare) |
 |---|---|---|---|---|---|---|
@@ -47,13 +55,42 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             reasons += [f"| {name} | {way} | {count} | {why} |" for why, count in counts.items()]
             reasons += [f"| {name} | {way} | red | {test} |" for test in found["red"]]
     left = [name for name in projects() if name not in results]
-    text = HEAD + "\n".join(rows) + "\n"
+    text = HEAD + "\n".join(rows) + "\n\n## In all\n\n"
+    for way in ("simulated", "null"):
+        counts = in_all(results, way)
+        parts = "; ".join(f"{count} {kind}" for kind, count in counts.items())
+        text += f"- {way}, of {counts.total()} tests that allocate: {parts}.\n"
     if reasons:
         text += "\n## Not enforced, and red\n\n| project | backend | tests | reason |\n"
         text += "|---|---|---|---|\n" + "\n".join(reasons) + "\n"
+    parts = [
+        f"- {name}: {project['left_out']}."
+        for name, project in projects().items()
+        if "left_out" in project
+    ]
+    text += "\n## Left out\n\nOf the files that are run (`tests/suites/projects.toml`):\n\n"
+    text += "\n".join(parts) + "\n"
     if left:
         text += f"\nNot run yet: {', '.join(left)} (`tests/suites/projects.toml`).\n"
     return text
+
+
+def in_all(results: dict[str, dict[str, Any]], way: str) -> Counter[str]:
+    """Returns the tests of all projects that allocate: measured, at a limit, and the others."""
+    kinds = Counter[str]()
+    for result in results.values():
+        for reason, count in result["ways"].get(way, {}).get("rows", {}).items():
+            if reason != NOTHING:
+                kinds[kind_of(reason)] += count
+    return kinds
+
+
+def kind_of(reason: str) -> str:
+    """Returns ``measured``, the limit that a reason names, or ``are not enforced otherwise``."""
+    if reason == "measured":
+        return reason
+    limits = (kind for kind, parts in LIMITS.items() if any(part in reason for part in parts))
+    return next(limits, "are not enforced otherwise")
 
 
 def results() -> dict[str, dict[str, Any]]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,15 @@ PATIENCE = 3600
 
 
 def projects() -> dict[str, dict[str, Any]]:
-    """Returns the projects by name, as ``projects.toml`` has them."""
-    return tomllib.loads((HERE / "projects.toml").read_text("utf-8"))
+    """Returns the projects by name, as ``projects.toml`` has them.
+
+    A project that is ``of`` another one has its checkout and its environments.
+    """
+    found = tomllib.loads((HERE / "projects.toml").read_text("utf-8"))
+    return {
+        name: {**found.get(project.get("of"), {}), "of": name, **project}
+        for name, project in found.items()
+    }
 
 
 def checkout(name: str, project: dict[str, Any]) -> Path:
@@ -80,6 +89,11 @@ def run(command: list[str]) -> None:
     subprocess.run(command, check=True)
 
 
+def is_for_null(project: dict[str, Any]) -> bool:
+    """Returns True for a project whose tests need a GPU."""
+    return bool(project.get("backends") == ["null"])
+
+
 def outcomes(report: Path) -> dict[str, str]:
     """Returns the outcome of each test in a report in the format of JUnit: the worst of it."""
     found: dict[str, str] = {}
@@ -93,19 +107,31 @@ def outcomes(report: Path) -> dict[str, str]:
     return found
 
 
-def measured(report: Path) -> dict[str, int]:
-    """Returns the number of rows by outcome, and by reason where a test is not enforced."""
-    counts: dict[str, int] = {}
+def measured(report: Path) -> list[tuple[str, str]]:
+    """Returns the rows: the test, as JUnit names it, and ``measured`` or why it is not enforced."""
+    found = []
     for row in json.loads(report.read_text("utf-8"))["results"]:
-        outcome = row["reason"] if row["outcome"] == "not enforced" else "measured"
-        counts[outcome] = counts.get(outcome, 0) + 1
-    return counts
+        file, *parts = row["nodeid"].split("::")
+        scope = ".".join([file.removesuffix(".py").replace("/", "."), *parts[:-1]])
+        outcome = plain(row["reason"]) if row["outcome"] == "not enforced" else "measured"
+        found.append((f"{scope}::{parts[-1]}", outcome))
+    return found
+
+
+def plain(reason: str) -> str:
+    """Returns a reason without the line of a test, and without the number of its threads."""
+    threads = re.sub(r"^(\d+ threads were|a thread was) ", "threads were ", reason)
+    return re.sub(r" at [\w.]+:\d+", "", threads)
 
 
 def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
     """Runs the tests of a project in one way; returns what became of them."""
     options, build = WAYS[way]
-    tests, python = checkout(name, project), environment(name, project, build)
+    if is_for_null(project):
+        build = "null"  # such a project needs Triton, which comes with the CUDA build
+    of = project["of"]
+    tests, python = checkout(of, project), environment(of, project, build)
+    (WORK / name).mkdir(exist_ok=True)
     for place, package in project.get("links", {}).items():
         link = tests / place
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -133,17 +159,24 @@ def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
     return found
 
 
-def summary(ways: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Returns the numbers of a project: tests that pass bare and fail otherwise are named."""
-    passed = {test for test, outcome in ways["bare"]["tests"].items() if outcome == "passed"}
+def summary(project: dict[str, Any], ways: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Returns the numbers of a project; the tests that should pass and fail are named.
+
+    Each test should pass that passes bare; all should if the project needs a GPU, for then none
+    passes bare. Rows of tests that fail bare do not count.
+    """
+    needs_gpu = is_for_null(project)
+    bare = ways["bare"]["tests"]
     made: dict[str, Any] = {}
     for way, found in ways.items():
         tests = found["tests"]
         counts = {kind: [*tests.values()].count(kind) for kind in ("passed", "failed", "skipped")}
-        red = sorted(test for test in passed if tests.get(test) == "failed")
+        failed = (test for test, outcome in tests.items() if outcome == "failed" and way != "bare")
+        red = sorted(test for test in failed if needs_gpu or bare.get(test) == "passed")
         made[way] = {"seconds": found["seconds"], **counts, "red": red}
         if "rows" in found:
-            made[way]["rows"] = dict(sorted(found["rows"].items(), key=lambda row: -row[1]))
+            rows = [row for test, row in found["rows"] if needs_gpu or bare.get(test) != "failed"]
+            made[way]["rows"] = dict(Counter(rows).most_common())
     return made
 
 
@@ -155,7 +188,7 @@ def main(names: list[str]) -> None:
             continue
         chosen = ["bare", *(way for way in [*WAYS][1:] if way in project.get("backends", WAYS))]
         ways = {way: run_tests(name, project, way) for way in chosen}
-        text = json.dumps({"torch": TORCH, "ways": summary(ways)}, indent=1)
+        text = json.dumps({"torch": TORCH, "ways": summary(project, ways)}, indent=1)
         (DATA / f"{name}.json").write_text(text + "\n", "utf-8")
 
 

@@ -149,6 +149,16 @@ def test_values_are_those_of_the_cpu_in_whatever_order_they_are_read(noted, prog
         assert values.tolist() == expected[name].tolist(), name
 
 
+@torch.inference_mode()
+def test_a_program_in_inference_mode_has_values(noted):
+    def program(make):
+        host = torch.tensor([1.0, 2.0])
+        return torch.empty(2, device=make.device).copy_(host).mul_(2)
+
+    doubled, tape = noted(program)
+    assert tape.value(doubled).tolist() == [2, 4]
+
+
 def test_only_what_a_value_depends_on_is_run_and_only_once(noted):
     def program(make):
         a = make(1.0, 2.0)

@@ -2,8 +2,8 @@
 
 Each function gets ``value``, which returns the values of a tensor on the host, and the operator's
 arguments; it returns the bytes in the order of the reads. The code that reads is in
-aten/src/ATen/native/cuda: Nonzero.cu, Unique.cu, SummaryOps.cu, DistributionTemplates.h, and in
-aten/src/ATen/native/Repeat.h.
+aten/src/ATen/native/cuda: Nonzero.cu, Unique.cu, SummaryOps.cu, DistributionTemplates.h,
+GroupedBlas.cpp, and in aten/src/ATen/native/Repeat.h.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Value = Callable[[torch.Tensor], torch.Tensor]
 _aten = torch.ops.aten
 _SINCE_2_15 = minor_version(torch.__version__) >= (2, 15)
 _MASKS = (torch.bool, torch.uint8)
+#: The major compute capabilities with a kernel for groups of bfloat16 (cuda/GroupedBlas.cpp).
+_GROUPED = (9, 10)
 
 
 def _ints(*numbers: int) -> bytes:
@@ -124,6 +126,18 @@ def _is_positive(position: int) -> Callable[[Value, Any, Any], bytes]:
     return answer
 
 
+def _ends_of_groups(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns the ends of the groups, unless the device has a kernel for all of them."""
+    given = {**dict(zip(("offs", "bias", "out_dtype"), args[2:], strict=False)), **kwargs}
+    a, b = args[:2]
+    ends = given.get("offs")
+    dtypes = {a.dtype, b.dtype, given.get("out_dtype") or torch.bfloat16}
+    has_kernel = torch.cuda.get_device_capability(a.device)[0] in _GROUPED
+    if ends is None or (has_kernel and dtypes == {torch.bfloat16}):
+        return b""
+    return _raw(*value(ends).unbind())
+
+
 SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyType(
     {
         _aten.nonzero.default: _nonzero,
@@ -148,6 +162,7 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.repeat_interleave.Tensor: _repeats,
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
+        _aten._grouped_mm.default: _ends_of_groups,
         _aten.normal.float_Tensor: _is_positive(1),
         _aten.normal.Tensor_Tensor: _is_positive(1),
     }

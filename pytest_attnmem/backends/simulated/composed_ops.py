@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import torch
 
+from .grouped_products import grouped_mm
+from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
 
@@ -204,6 +206,15 @@ def _masked_scatter_backward(grad: Any, mask: Any, sizes: Any) -> Any:
     return selected.view(sizes)
 
 
+def _all_close(
+    self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
+    """Compares tensors of two layouts, dtypes or shapes, or of integers or complex numbers."""
+    if are_alike(self, other) and not equal_nan:
+        return NotImplemented
+    return bool(torch.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+
 #: The functions by operator. The fake mode calls them, so autograd knows one operator.
 COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
@@ -211,6 +222,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.normal.Tensor_Tensor: _normal,
         _aten.normal.float_Tensor: _normal_around_number,
         _aten.isin.Tensor_Tensor: _is_in,
+        _aten.allclose.default: _all_close,
         _aten.index.Tensor: _index,
         _aten.index_put.default: _index_put,
         _aten.index_put_.default: _index_put_,
@@ -218,6 +230,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._unsafe_masked_index.default: _masked_index,
         _aten._unsafe_masked_index_put_accumulate.default: _masked_put,
         _aten._trilinear.default: trilinear,
+        _aten._grouped_mm.default: grouped_mm,
         **WINDOWS,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
     }

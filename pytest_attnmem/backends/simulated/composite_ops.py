@@ -39,6 +39,7 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.index_select_backward.default, (_aten.index_add.default,)),
     (_aten.masked_select_backward.default, (_aten.masked_scatter.default,)),
     (_aten.trace_backward.default, (_aten.index_fill.int_Tensor,)),
+    (_aten.isclose.default, (_aten.bitwise_and.Tensor,)),
 )
 
 #: The largest batches that cuDNN normalizes.

@@ -15,7 +15,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
-from .meta_tensors import all_meta, is_meta, leaves_meta, on_meta
+from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
@@ -102,6 +102,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     if isinstance(arg, torch.Tensor) and type(arg) is not SimulatedTensor:
                         kwargs = {key: self._to_fake(value) for key, value in kwargs.items()}
                         break
+                if _names_meta(kwargs.get("device")):
+                    return as_on_meta(func, args, kwargs)
                 if kwargs.get("device") is not None:
                     kwargs = {**kwargs, "device": self.device(kwargs["device"])}
                 return func(*args, **kwargs)

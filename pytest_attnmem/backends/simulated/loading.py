@@ -1,4 +1,4 @@
-"""``torch.load`` for a simulated device: files are read on the host, then tensors are placed."""
+"""``torch.load`` and ``pickle`` for a simulated device: reads on the host, then places tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .patched import patched
+from .patched import Patches, patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 Place = Callable[[torch.Tensor, "str | None"], "torch.Tensor | None"]
 
 
-def outside_windows(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
-    """Returns a ``torch.load`` whose tensors are PyTorch's own, but for those on the device."""
+#: The attribute of a storage that was read, with the device where its tensors go.
+_TARGET = "_attnmem_target"
+_REBUILD: Callable[..., Any] = torch._utils._rebuild_tensor
+
+
+def outside_windows(function_mode: SimulatedFunctionMode) -> Patches:
+    """Returns patches whose tensors are PyTorch's own, but for those on the device."""
 
     def place(tensor: torch.Tensor, target: str | None) -> torch.Tensor | None:
         on_device = target is not None and target.partition(":")[0] == "cuda"
         return function_mode.tensor_to(tensor, target) if on_device else None
 
-    return _load(place, nullcontext)
+    return _patches(place, nullcontext)
 
 
-def inside(
-    fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode
-) -> Callable[..., Any]:
-    """Returns a ``torch.load`` whose tensors are all simulated."""
+def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -> Patches:
+    """Returns patches whose tensors are all simulated."""
 
     def place(tensor: torch.Tensor, target: str | None) -> torch.Tensor | None:
         with torch._C._EnableTorchFunction(), fake_mode, function_mode:
@@ -45,12 +48,35 @@ def inside(
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             yield
 
-    return _load(place, without_modes)
+    return _patches(place, without_modes)
+
+
+def _patches(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Patches:
+    def rebuild_read(storage: Any, offset: int, size: Any, stride: Any) -> Any:
+        """Places a tensor of ``pickle``, which asks ``torch.load`` for the storage alone."""
+        untyped = storage._untyped_storage
+        if not hasattr(untyped, _TARGET):
+            return _REBUILD(storage, offset, size, stride)
+        with plain():
+            whole = place(_whole(storage), getattr(untyped, _TARGET))
+            if whole is None:
+                return _REBUILD(storage, offset, size, stride)
+            return whole.as_strided(size, stride, offset).detach()
+
+    return {
+        **dict.fromkeys(((torch, "load"), (torch.serialization, "load")), _load(place, plain)),
+        (torch._utils, "_rebuild_tensor"): rebuild_read,
+    }
+
+
+def _whole(storage: Any) -> Any:
+    """Returns a tensor of all elements of a storage."""
+    count = storage._untyped_storage.nbytes() // storage.dtype.itemsize
+    return _REBUILD(storage, 0, (count,), (1,))
 
 
 def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Callable[..., Any]:
     load = torch.serialization.load
-    rebuild_plainly: Callable[..., Any] = torch._utils._rebuild_tensor
 
     def run(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
         targets: dict[int, tuple[Any, str | None]] = {}  # with the storage, which stays alive
@@ -61,16 +87,16 @@ def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Ca
             if callable(map_location):
                 storage = map_location(storage, location) or storage
             targets[storage._cdata] = (storage, target)
+            setattr(storage, _TARGET, target)
             return storage
 
         def rebuild(storage: Any, offset: int, size: Any, stride: Any) -> Any:
             key = storage._untyped_storage._cdata
             _, target = targets.get(key, (None, None))
             if key not in placed:
-                count = storage._untyped_storage.nbytes() // storage.dtype.itemsize
-                whole = place(rebuild_plainly(storage, 0, (count,), (1,)), target)
+                whole = place(_whole(storage), target)
                 if whole is None:
-                    return rebuild_plainly(storage, offset, size, stride)
+                    return _REBUILD(storage, offset, size, stride)
                 placed[key] = whole
             return placed[key].as_strided(size, stride, offset).detach()
 

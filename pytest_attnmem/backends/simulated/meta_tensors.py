@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.utils._mode_utils import no_dispatch
+from torch.utils._pytree import tree_map_only
 
 from .fake_tensor import META, SimulatedTensor
 
@@ -44,6 +45,13 @@ def on_meta(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
         return torch.empty_strided(
             tensor.shape, tensor.stride(), dtype=dtype or tensor.dtype, device=META
         )
+
+
+def as_on_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Returns what a call makes on ``meta`` of tensors of the device: ``zeros_like(x)``."""
+    moved = tree_map_only(SimulatedTensor, lambda tensor: on_meta(tensor, None), (args, kwargs))
+    with no_dispatch():
+        return func(*moved[0], **moved[1])
 
 
 def leaves_meta(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

@@ -89,20 +89,18 @@ class Outside:
                 self._patch()
 
     def _patch(self) -> None:
-        load = loading.outside_windows(self._function_mode)
         self._patches.enter_context(
             patched(
                 {
                     **self._torch_cuda.patches(),
                     **self._address_patches(),
                     **saving.patches(),
+                    **loading.outside_windows(self._function_mode),
                     **compiled_without_patches(self.left),
                     (torch.Tensor, "to"): self._to(torch.Tensor.to),
                     (torch.Tensor, "cuda"): self._cuda(),
                     (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
                     (torch.Tensor, "pin_memory"): lambda tensor, *_, **__: tensor,
-                    (torch, "load"): load,
-                    (torch.serialization, "load"): load,
                     (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
                     (torch, "tensor"): self._from_data(torch.tensor),
                     (torch, "as_tensor"): self._from_data(torch.as_tensor),

@@ -49,10 +49,7 @@ def patched_torch(
     """Runs the body on the simulated device; ``further`` has more patches."""
     patches = {
         **torch_cuda.patches(),
-        **dict.fromkeys(
-            ((torch, "load"), (torch.serialization, "load")),
-            loading.inside(fake_mode, function_mode),
-        ),
+        **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
         **without_modes(fake_mode.torch_code),
         **further,

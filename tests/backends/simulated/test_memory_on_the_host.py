@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import io
+import pickle
 from contextlib import nullcontext
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_file_has_the_values_and_the_device():
     assert torch.load(saved(x.requires_grad_())).requires_grad
     complex_numbers = torch.tensor([1 + 2j], device="cuda").conj()
     assert torch.load(saved(complex_numbers)).tolist() == [1 - 2j]
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_pickle_has_the_values_and_the_device():
+    x, y = torch.arange(6.0, device="cuda")[2:], torch.ones(2, device="cpu")
+    layer = linear()
+    found = pickle.loads(pickle.dumps({"x": x, "y": y, "layer": layer}))
+    assert (found["x"].is_cuda, found["y"].is_cuda) == (True, False)
+    assert (found["x"].tolist(), found["y"].tolist()) == ([2, 3, 4, 5], [1, 1])
+    assert torch.equal(found["layer"].weight, layer.weight)
+    assert isinstance(found["layer"].weight, nn.Parameter)
 
 
 @pytest.mark.usefixtures("anywhere")
@@ -132,6 +144,22 @@ def test_tensors_on_meta_stay_there():
     assert layer.weight.grad.is_meta
     moved = torch.ones(3, 2, device="cuda").t().to("meta")
     assert (moved.is_meta, moved.shape, moved.stride()) == (True, (2, 3), (1, 2))
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("anywhere", ["inside"], indirect=True)
+@pytest.mark.parametrize(
+    "make",
+    [torch.zeros_like, torch.rand_like, lambda x, **at: x.new_empty(2, 3, **at).T],
+    ids=["zeros_like", "rand_like", "new_empty"],
+)
+def test_a_tensor_like_one_of_the_device_is_made_on_meta(make):
+    x = torch.ones(3, 2, device="cuda").t().contiguous().t()
+    for _ in range(3):
+        found = make(x, device="meta", dtype=torch.float16)
+        assert (found.is_meta, found.shape, found.stride()) == (True, (3, 2), (1, 3))
+        assert found.dtype == torch.float16
+    assert make(x).is_cuda
 
 
 @pytest.mark.usefixtures("anywhere")

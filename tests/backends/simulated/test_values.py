@@ -1,5 +1,6 @@
 """Programs that read values: one line says which call, where, and what to do."""
 
+import math
 from contextlib import suppress
 
 import numpy
@@ -102,6 +103,21 @@ def test_compiled_code_is_not_simulated(run):
     assert run(lambda: torch.compile(twice)(x)).unmeasured == "compiled code cannot be simulated"
     assert run(lambda: torch.compile(twice, backend="eager")(x)).unmeasured is None
     assert run(lambda: torch.compile(disable=True)(twice)(x)).unmeasured is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights"), [((6, 8), (2, 8, 4)), ((4, 6), (6, 8)), ((2, 4, 8), (8, 6))]
+)
+def test_grouped_products_have_the_values_of_the_cpu(backends, rows, weights):
+    def program(device):
+        a = torch.arange(float(math.prod(rows))).view(rows).to(device).requires_grad_()
+        b = torch.arange(float(math.prod(weights))).view(weights).to(device)
+        ends = torch.tensor([2, 6], dtype=torch.int32).to(device)
+        return torch._grouped_mm(a, b, offs=ends)
+
+    with backends().world():
+        found = program("cuda").tolist()
+    assert found == program("cpu").tolist()
 
 
 def test_a_torch_without_the_private_apis_is_refused_by_name(monkeypatch):

@@ -41,17 +41,21 @@ def _compared(a: Any, b: Any, inner: AllocationPlan, profile: DeviceProfile) -> 
     return temporary("equal", prod(shape), inner, all_of(shape, strides, profile))
 
 
+def are_alike(a: Any, b: Any) -> bool:
+    """Returns True for contiguous tensors of one shape and one floating-point dtype."""
+    same = a.shape == b.shape and a.dtype == b.dtype
+    floats = bool(same and a.dtype.is_floating_point)
+    return floats and a.is_contiguous() and a.stride() == b.stride()
+
+
 def _all_close(call: OpCall) -> AllocationPlan | None:
-    """Plans ``isclose`` of two floating-point tensors of the same layout, then ``all``.
+    """Plans ``isclose`` of two tensors that are alike, then ``all``.
 
     The allowed error is ``atol + |rtol * other|``; a difference is close if it is finite and no
-    larger. None for other tensors, and if NaN equals NaN.
+    larger. None for other tensors and if NaN equals NaN: ``composed_ops`` runs these calls.
     """
     a, b = call.args[:2]
-    alike = a.shape == b.shape and a.stride() == b.stride() and a.is_contiguous()
-    if not (alike and a.dtype == b.dtype and a.dtype.is_floating_point):
-        return None
-    if argument(call, "equal_nan"):
+    if argument(call, "equal_nan") or not are_alike(a, b):
         return None
     if not argument(call, "rtol") and not argument(call, "atol"):
         return _compared(a, b, (), call.profile)

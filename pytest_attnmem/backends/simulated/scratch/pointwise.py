@@ -92,15 +92,24 @@ def _is_infinite(call: OpCall) -> AllocationPlan:
     )
 
 
+def _real_of_complex(call: OpCall) -> AllocationPlan:
+    """Plans the complex result, of which the real part is copied (native/UnaryOps.cpp)."""
+    x: torch.Tensor = call.args[0]
+    result = dense_bytes(x) * x.dtype.is_complex
+    return (*allocate_outputs(call), *temporary("complex result", result))
+
+
 def _power_of_scalar(call: OpCall) -> AllocationPlan:
     """Plans a tensor for the base, unless it is 1 (native/Pow.cpp)."""
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
+_REAL_OF_COMPLEX: Final = ("aten.abs", "aten.abs.out", "aten.angle", "aten.angle.out")
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_only for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
+        **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.isinf.default": _is_infinite,
         "aten.pow.Scalar": _power_of_scalar,
         "aten.where.self": _where,

@@ -13,7 +13,7 @@ from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrap_dim
 
-SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int64)
+SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int32, torch.int64)
 
 
 def _scan(call: OpCall) -> AllocationPlan | None:
