@@ -1,0 +1,86 @@
+"""``attnmem run --ranks``: one rank at a time of a world that no machine here has."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_attnmem
+
+HERE = Path(__file__).parent
+PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """Returns a function that runs a script and returns the JSON and what was printed."""
+
+    def run(script, *arguments):
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
+                *(*arguments, "--json", "found.json", "--", str(script)),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(tmp_path.joinpath("found.json").read_text("utf-8")), done
+
+    return run
+
+
+# The peaks of the same step over PyTorch's fake process group, measured apart: 524.5, 488.7 MiB.
+@pytest.mark.parametrize(("world", "requested"), [(8, 549940360), (1024, 512446912)])
+def test_a_rank_of_fsdp_needs_what_it_needs_over_the_fake_group(ranks, world, requested):
+    found, done = ranks(HERE / "ranks_fsdp.py", "--ranks", str(world), "--rank", "last")
+    assert found["largest"]["requested_bytes"] == requested
+    assert found["ranks"][0]["rank"] == world - 1
+    assert sum(found["ranks"][0]["held"]["cuda:7"].values()) == requested
+    assert done.stderr.splitlines()[-1] == "attnmem: only one rank ran; --rank all runs each"
+
+
+def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
+    found, done = ranks(HERE / "ranks_pipeline.py", "--ranks", "4", "--rank", "all")
+    peaks = [rank["peaks"] for rank in found["ranks"]]
+    assert [list(devices) for devices in peaks] == [["cuda:0"], ["cuda:1"], ["cuda:2"], ["cuda:3"]]
+    first, second, third, last = (
+        rank[f"cuda:{n}"]["requested_bytes"] for n, rank in enumerate(peaks)
+    )
+    assert first > second > third > last, peaks
+    assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
+
+
+VALUES = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+x = torch.arange(4.0, device="cuda")
+dist.all_reduce(x)
+print(x.tolist())
+own = torch.ones(2, device="cuda")
+dist.broadcast(own, dist.get_rank())
+print(own.tolist())
+dist.recv(own, 0)
+print(own.tolist())
+"""
+
+
+def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, tmp_path):
+    tmp_path.joinpath("script.py").write_text(VALUES, "utf-8")
+    found, done = ranks("script.py", "--ranks", "4", "--rank", "1")
+    assert done.stdout.splitlines() == ["[0.0, 4.0, 8.0, 12.0]", "[1.0, 1.0]", "[nan, nan]"]
+    assert found["ranks"][0]["assumed_values"] == [
+        "a value was read at script.py:6: the other ranks of allreduce do not run, and were taken"
+        " to hold what this holds"
+    ]
+    assert found["ranks"][0]["unknown_values"] == [
+        "a value was read at script.py:11 that is not known: another rank sends it by recv, and"
+        " one rank runs"
+    ]
