@@ -7,6 +7,7 @@ before a first collective: the store, where ranks meet, and the groups of the ho
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -17,10 +18,12 @@ from torch._C._distributed_c10d import Store
 
 from ...errors import UnknownValue
 from ..import_watch import after_import
+from .noting import noting
 
 #: The variables of torchrun's that say which rank a process is, of how many.
 RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
 
+_KEPT = "_attnmem_lone_rank"
 _HOST = "gloo"
 _FAKE = "fake"
 #: The key of a communicator's identity: the backend of the device asks for it, and nobody else.
@@ -92,13 +95,30 @@ def be_alone(variables: Mapping[str, str]) -> None:
     The ``variables`` are torchrun's. A program that gives its rank and the size of its world to
     ``init_process_group`` is that rank.
     """
+    notes = noting()
+    if notes is not None:
+        notes.forget_groups()
     after_import("torch.distributed.distributed_c10d", lambda module: _replace(module, variables))
     after_import("torch.distributed.pipelining.stage", _vote_alone)
+
+
+def has_groups() -> bool:
+    """Returns True if this rank made process groups."""
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    return c10d is not None and bool(c10d.is_initialized())
+
+
+def leave_groups() -> None:
+    """Destroys the process groups of this rank, if it made any."""
+    if has_groups():
+        sys.modules["torch.distributed.distributed_c10d"].destroy_process_group()
 
 
 def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
     """Replaces where ranks meet (``rendezvous``) and which backend a device has."""
     c10d: Any = module
+    if hasattr(c10d, _KEPT):
+        return  # the variables are the same object
     met: list[LoneStore] = []  # C++ code keeps a store alive, and not its methods
 
     def rendezvous(
@@ -112,6 +132,7 @@ def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
         )
 
     c10d.rendezvous = rendezvous
+    setattr(c10d, _KEPT, True)
     if hasattr(c10d, "_create_gloo_process_group"):
         c10d.Backend._plugins[_HOST.upper()] = c10d.Backend._BackendPlugin(_fake_group, True)
     else:  # before 2.14, PyTorch makes Gloo's groups without its table of backends
@@ -146,8 +167,9 @@ def _vote_alone(module: ModuleType) -> None:
     and the result comes from a rank that does not run.
     """
     stage: Any = module.PipelineStage
-    if not hasattr(stage, "_warmup_forward_vote"):
+    if not hasattr(stage, "_warmup_forward_vote") or hasattr(module, _KEPT):
         return
+    setattr(module, _KEPT, True)
     vote, result = stage._warmup_forward_vote, stage._warmup_backward_result
 
     def voted(self: Any, has_backward: bool, received_acc: Any = None) -> Any:

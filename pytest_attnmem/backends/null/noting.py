@@ -70,6 +70,10 @@ class Noting:
 
         return start
 
+    def forget_groups(self) -> None:
+        """Forgets the collectives so far: this process is about to be another rank."""
+        self._collectives = None
+
     def find_foreign_launches(self) -> None:
         """Forgets all values if a kernel ran that is unknown and wrote nobody knows where."""
         if self._launches.value != self._noted_launches:

@@ -36,6 +36,8 @@ class Reads:
         """The reads that nobody could answer, in order."""
         self.assumed: list[str] = []
         """The reads whose answers rest on an assumption, in order."""
+        self.untrue: list[str] = []
+        """Both, in order."""
         self._tape = tape
         self._must_know = must_know
         self._zeros = unanswered_reads()
@@ -108,6 +110,7 @@ class Reads:
         if not checks_agreement(sys._getframe(1)):
             where = caller()
             self.assumed.append(f"a value was read{f' at {where}' if where else ''}: {assumption}")
+            self.untrue.append(self.assumed[-1])
 
     def _otherwise(self, tensor: torch.Tensor) -> Any:
         """Returns NaN for a number that a program may do without, as for a log; else None."""
@@ -126,6 +129,7 @@ class Reads:
             where = caller()
             found = f"a value was read{f' at {where}' if where else ''} that is not known: {error}"
             self.unknown.append(found)
+            self.untrue.append(found)
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
