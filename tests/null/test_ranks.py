@@ -54,13 +54,14 @@ def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
     first, second, third, last = (
         rank[f"cuda:{n}"]["requested_bytes"] for n, rank in enumerate(peaks)
     )
-    assert first < last < second == third, peaks  # a stage holds the batches in flight
+    assert second == third, peaks
+    assert len({first, second, last}) == 3, peaks  # only stages between others send and receive
     assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
 
 
 VALUES = """
 import torch, torch.distributed as dist
-dist.init_process_group("nccl")
+dist.init_process_group("nccl", device_id=torch.device("cuda:1")); torch.cuda.set_device(1)
 x = torch.arange(4.0, device="cuda")
 dist.all_reduce(x)
 print(x.tolist())
