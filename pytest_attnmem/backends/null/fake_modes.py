@@ -45,6 +45,6 @@ def _exclude_from_higher_order(keys: Any) -> None:
 
     def called(operator: HigherOrderOperator, *args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(keys):
-            return call(operator, *args, **kwargs)
+            return call(operator, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     HigherOrderOperator.__call__ = called  # type: ignore[method-assign]

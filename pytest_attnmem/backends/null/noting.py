@@ -96,7 +96,7 @@ class Noting:
         if self._is_made_of_others(func):
             out = func.redispatch(keys - self._keys, *args, **kwargs)
             if func.namespace == "c10d":
-                self._collected(func, args)
+                self._collected(func, args, out)
             return out
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             if not _is_on_device(args, kwargs):
@@ -118,7 +118,7 @@ class Noting:
             self._noted_launches = self._launches.value
             return out
 
-    def _collected(self, func: Any, args: tuple[Any, ...]) -> None:
+    def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
         """Notes what a collective of a process group wrote."""
         if self._collectives is None:
             from .collectives import Collectives  # a torch may lack torch.distributed
@@ -127,6 +127,7 @@ class Noting:
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             self.storages.drop_freed()
             self._collectives.note(func, args)
+            self._collectives.release(out)
 
     def _is_made_of_others(self, func: Any) -> bool:
         """Returns True if the operators that it calls come here by themselves.
