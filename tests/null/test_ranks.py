@@ -147,3 +147,24 @@ def pytester_on_null(tmp_path):
         )
 
     return run
+
+
+DDP = """
+import torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+model = nn.parallel.DistributedDataParallel(nn.Linear(1024, 1024, device="cuda"))
+for _ in range(3):
+    model(torch.ones(1, 1024, device="cuda")).sum().backward()
+    torch.cuda.reset_peak_memory_stats()
+    print(torch.cuda.memory_stats()["requested_bytes.all.current"] >= 3 * 4 * 1024 * 1025)
+"""
+
+
+def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks, tmp_path):
+    tmp_path.joinpath("script.py").write_text(DDP, "utf-8")
+    found, done = ranks("script.py", "--ranks", "2", "--rank", "all")
+    assert done.stdout.splitlines() == ["True"] * 3
+    assert "attnmem: ranks 0-1 need the same memory" in done.stderr
+    assert [rank["assumed_values"] for rank in found["ranks"]] == [[], []]
