@@ -24,6 +24,7 @@ from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from .backend_facts import BackendFacts
 from .comparison import Comparison, Ratio, Saving, judge_comparison
+from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
 from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
@@ -211,12 +212,14 @@ class AttnMem(BackendFacts):
             BudgetError: a bound cannot be read.
         """
         check_metric(metric)
-        reference = replace(self.measure(base, warmup=warmup, backend=backend), result=None)
-        measured = replace(self.measure(new, warmup=warmup, backend=backend), result=None)
+        before, runs = warmup_of(base, warmup), warmup_of(new, warmup)
+        reference = replace(self.measure(base, warmup=before, backend=backend), result=None)
+        compiled = Compilations()
+        measured = replace(self.measure(new, warmup=runs, backend=backend), result=None)
         shape = self.shape()
         bounds = (max_ratio, min_saving)
         verdict = judge_comparison(measured, reference, bounds, metric, caller_line(), shape)
-        verdict = self._enforce("compare", verdict, measured, shape)
+        verdict = self._enforce("compare", compiled.named(verdict), measured, shape)
         return Comparison(measured, reference, verdict, metric)
 
     def growth(

@@ -51,6 +51,7 @@ def memory_budget(
     backend: str | None = None,
     device: str | None = None,
     warmup: int = 0,
+    ranks: int | None = None,
     **symbols: Any,
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
@@ -61,6 +62,8 @@ def memory_budget(
         raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
     if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
         raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
+    if ranks is not None and (not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1):
+        raise BudgetError(f"ranks={shown(ranks)} is not a number of ranks; write ranks=8")
     if type(device).__name__ == "device":  # torch's, found by its name: torch is not imported here
         device = str(device)
     for name, value in (("backend", backend), ("device", device)):

@@ -1,16 +1,23 @@
-"""Run a Python program on the null device, and print its peaks."""
+"""Run a Python program on the null device, as one process or as many ranks; print its peaks."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
 from .output_path import check_output_path
+from .rank_list import rank_list
+
+if TYPE_CHECKING:
+    from ..nulldevice.launch import Devices
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,15 +37,31 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", metavar="PATH", help="write the peaks to this file as well")
     parser.add_argument(
+        "--ranks", type=int, metavar="W", help="run it as ranks of a world of this size"
+    )
+    parser.add_argument(
+        "--rank",
+        default="0,last",
+        metavar="LIST",
+        help="the ranks to run, such as 0,last, 0-3 or all (default: 0,last)",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run so many ranks at a time (default: 1)",
+    )
+    parser.add_argument(
         "program", nargs=REMAINDER, metavar="-- program", help="script.py, -m module, or python …"
     )
 
 
 def execute(arguments: Namespace) -> int:
-    """Replaces this process by the program, on the null device.
+    """Replaces this process by the program, on the null device; runs it once a rank with --ranks.
 
     Raises:
-        AttnMemError: the JSON file cannot be created.
+        AttnMemError: the JSON file cannot be created, or there are no such ranks.
         BackendUnavailable: no program was given, or the null device does not run on this machine.
     """
     from ..nulldevice.launch import devices, reexec
@@ -51,8 +74,31 @@ def execute(arguments: Namespace) -> int:
         limit = str(parse_values_limit(arguments.values_limit))
     except AttnMemError as error:
         raise AttnMemError(f"--values-limit: {error}") from None
-    runner = [sys.executable, "-m", "pytest_attnmem.backends.null.program", path, limit, *program]
-    reexec(runner, devices(arguments.device))
+    host = [sys.executable, "-m", "pytest_attnmem.backends.null.program"]
+    wanted = devices(arguments.device)
+    if arguments.ranks is None:
+        reexec([*host, path, limit, *program], wanted)
+    return _run_ranks(arguments, wanted, path, host, [limit, *program])
+
+
+def _run_ranks(
+    arguments: Namespace, wanted: Devices, path: str, host: list[str], program: list[str]
+) -> int:
+    """Runs the ranks and prints their peaks; returns the first exit code that is not 0."""
+    from . import run_ranks
+
+    world = arguments.ranks
+    run_ranks.check_world(world)
+    if wanted.number == 1:
+        wanted = wanted._replace(number=min(world, run_ranks.PER_NODE))
+    ranks = rank_list(arguments.rank, world)
+    runs = run_ranks.run_ranks(host, program, wanted, world, ranks, max(1, arguments.processes))
+    for line in run_ranks.render(wanted, world, runs):
+        print(line, file=sys.stderr)
+    if path:
+        text = json.dumps(run_ranks.as_json(wanted, world, runs), indent=1)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    return next((run.exit_code for run in runs if run.exit_code), 0)
 
 
 def _python_program(words: list[str]) -> list[str]:

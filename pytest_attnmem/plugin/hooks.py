@@ -25,6 +25,7 @@ from .options import (
     wants_baseline,
 )
 from .plan import PLAN
+from .ranks import RankHooks, parametrize
 from .reported_errors import ReportedErrors
 from .reporter import Reporter, Worker
 from .row_collector import has_rows
@@ -44,8 +45,8 @@ MARKS = pytest.StashKey[int]()
 #: the marker.
 MARKER_LINES = (
     "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
-    " device=None, warmup=0, **symbols): hold the test's peak memory to limit: a size, a formula,"
-    " a model, a callable or a dict.",
+    " device=None, warmup=0, ranks=None, **symbols): hold the test's peak memory to limit: a size,"
+    " a formula, a model, a callable or a dict.",
     "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"
     " attnmem fixture, by --attnmem-default or by a baseline; select these tests with -m attnmem.",
 )
@@ -102,6 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
     config.pluginmanager.register(ReportedErrors(session), "attnmem-errors")
+    config.pluginmanager.register(RankHooks(), "attnmem-ranks")
     if "ATTNMEM_NULL_PROFILE" in os.environ:
         from .null_device import NullSession
 
@@ -115,6 +117,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         check_device(session.config, session.config.stash[SESSION].openers)
     except AttnMemError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes a test of each rank, for a budget of many ranks."""
+    parametrize(metafunc)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

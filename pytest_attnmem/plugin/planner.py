@@ -19,6 +19,7 @@ from .markers import read_markers
 from .measured_tests import FIXTURES, is_recorded
 from .options import MARKER
 from .plan import Plan
+from .ranks import check_ranks
 
 if TYPE_CHECKING:
     import pytest
@@ -44,6 +45,8 @@ def make_plan(
     """
     settings = session.settings
     specs = () if settings.disable else read_markers(item, settings.backend)
+    if specs:
+        check_ranks(item)
     default = None if specs or settings.disable else _for_unmarked(item, session)
     if default is not None:
         specs = (default,)

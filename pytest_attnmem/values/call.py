@@ -14,8 +14,8 @@ class Call:
     """An operator that is about to run."""
 
     __slots__ = (
-        *("before", "changed", "inputs", "known_inputs", "known_outputs", "note", "outputs"),
-        *("read", "slots", "traits", "unknown"),
+        *("assumed", "before", "changed", "inputs", "known_inputs", "known_outputs"),
+        *("note", "outputs", "read", "slots", "traits", "unknown"),
     )
 
     def __init__(self, note: Note, traits: OpTraits, changed: list[Slot], known: Layouts) -> None:
@@ -35,6 +35,8 @@ class Call:
         """The buffers that it reads."""
         self.before: list[Note] = []
         """The notes that wrote what it reads."""
+        self.assumed = ""
+        """The assumption that its results rest on."""
         self.unknown = ""
         """The reason why its results cannot be known; empty if they can."""
 

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 class Buffer:
     """The contents of a storage on the host, made when the first note that writes them is run."""
 
-    __slots__ = ("contents", "given_away", "nbytes", "readers", "room", "shared", "unknown")
+    __slots__ = (
+        *("assumed", "contents", "given_away", "nbytes", "readers", "room", "shared"),
+        "unknown",
+    )
 
     def __init__(self, nbytes: int, unknown: str = "") -> None:
         self.nbytes = nbytes
         self.unknown = unknown
         """The reason why nobody knows the contents; empty if they are known."""
+        self.assumed = ""
+        """The assumption that the contents rest on; empty if they are what a device would have."""
         self.contents: torch.Tensor | None = None
         """``[nbytes]`` uint8 on the host."""
         self.given_away = False

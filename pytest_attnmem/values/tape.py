@@ -126,6 +126,9 @@ class Tape:
             for slot in (*made, *call.changed):
                 _make_unknown(slot, call.unknown)
             return
+        if call.assumed:
+            for slot in (*made, *call.changed):
+                slot.buffer.assumed = call.assumed
         note.outputs = tuple(outputs)
         if call.changed:
             call.changed = [slot for slot in call.changed if slot not in made]
@@ -155,6 +158,7 @@ class Tape:
                 call.before.append(writer)
             if buffer.unknown:
                 call.unknown = buffer.unknown
+            call.assumed = call.assumed or buffer.assumed
             call.read.append(buffer)
             return Ref(layout, buffer)
         if type(arg) in (list, tuple):
@@ -251,6 +255,17 @@ class Tape:
             layout = Layout(tensor)
             slot.buffer, slot.writer = Buffer(layout.end), None
             view(Ref(layout, slot.buffer)).copy_(values)
+
+    def assume(self, tensor: torch.Tensor, assumption: str) -> None:
+        """Records that the values of a tensor, and what is computed of them, are assumed."""
+        slot = self._storages.find(tensor)
+        if slot is not None:
+            slot.buffer.assumed = assumption
+
+    def assumption(self, tensor: torch.Tensor) -> str:
+        """Returns the assumption that the values of a tensor rest on; empty if they are true."""
+        slot = self._find(tensor)
+        return slot.buffer.assumed if slot is not None else ""
 
     def lose(self, tensor: torch.Tensor, reason: str) -> None:
         """Records that something unknown wrote to a tensor."""

@@ -46,6 +46,7 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
         "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 0},
         "unknown_values": [],
+        "assumed_values": [],
         "peaks": {
             "cuda:0": {
                 # four ones, as floats and as whole numbers

@@ -47,7 +47,7 @@ class _NullRecorder:
         self._counters.start()
         self._first_read = ""
         self._calls, self._reads = unknown_calls(), device_reads()
-        self._unknown = len(_unknown_values())
+        self._unknown = len(_untrue_values())
         self._next_read.start()
 
     def stop(self) -> Interval:
@@ -59,7 +59,7 @@ class _NullRecorder:
             if count > self._calls.get(name, 0)
         }
         interval = self._counters.stop()
-        unknown = _unknown_values()[self._unknown :]
+        unknown = _untrue_values()[self._unknown :]
         why = untrue(calls, reads, self._first_read, unknown[0] if unknown else "")
         return replace(interval, problem=interval.problem or why)
 
@@ -67,9 +67,10 @@ class _NullRecorder:
         self._first_read = caller()
 
 
-def _unknown_values() -> Sequence[str]:
+def _untrue_values() -> Sequence[str]:
+    """Returns the reads of values that nobody knows, or that rest on an assumption, in order."""
     found = noting()
-    return found.reads.unknown if found else ()
+    return found.reads.untrue if found else ()
 
 
 def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = "") -> str | None:

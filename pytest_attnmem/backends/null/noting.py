@@ -38,6 +38,7 @@ class Noting:
         self.storages = DeviceStorages()
         self.tape = Tape(self.storages, limit, by_address=True)
         self.reads = Reads(self.tape, must_know)
+        self._collectives: Any = None
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value
         self._composites: dict[int, bool] = {}
@@ -73,6 +74,10 @@ class Noting:
             original(thread)
 
         return start
+
+    def forget_groups(self) -> None:
+        """Forgets the collectives so far: this process is about to be another rank."""
+        self._collectives = None
 
     def find_foreign_launches(self) -> None:
         """Forgets all values if a kernel ran that is unknown and wrote nobody knows where."""
@@ -118,7 +123,10 @@ class Noting:
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         if self._is_made_of_others(func):
-            return func.redispatch(keys - self._keys, *args, **kwargs)
+            out = func.redispatch(keys - self._keys, *args, **kwargs)
+            if func.namespace == "c10d":
+                self._collected(func, args, out)
+            return out
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             if not _is_on_device(args, kwargs):
                 return func(*args, **kwargs)
@@ -138,6 +146,17 @@ class Noting:
             self.tape.end(call, out)
             self._noted_launches = self._launches.value
             return out
+
+    def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
+        """Notes what a collective of a process group wrote."""
+        if self._collectives is None:
+            from .collectives import Collectives  # a torch may lack torch.distributed
+
+            self._collectives = Collectives(self.tape, self.reads.assume)
+        with torch._C._ExcludeDispatchKeyGuard(self._keys):
+            self.storages.drop_freed()
+            self._collectives.note(func, args)
+            self._collectives.release(out)
 
     def _is_made_of_others(self, func: Any) -> bool:
         """Returns True if the operators that it calls come here by themselves.

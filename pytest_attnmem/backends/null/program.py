@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import BackendUnavailable
 from ...nulldevice import counts, cudnn
 from ...nulldevice.autotune import keep_first
+from ...nulldevice.torchrun import LONE
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
 from .noting import Noting, noting
@@ -61,8 +62,32 @@ def peaks() -> dict[str, Any]:
                     for kind in ("requested", "allocated", "reserved")
                 }
     found = noting()
-    unknown = found.reads.unknown if found else []
-    return {"null_device": counts.counted(), "peaks": devices, "unknown_values": unknown}
+    return {
+        "null_device": counts.counted(),
+        "peaks": devices,
+        "unknown_values": found.reads.unknown if found else [],
+        "assumed_values": found.reads.assumed if found else [],
+    }
+
+
+def _as_rank() -> None:
+    """Makes this process a rank of many, if it was started as one."""
+    if LONE in os.environ:
+        from .held_at_peak import record
+        from .lone_rank import be_alone  # a torch may lack torch.distributed
+
+        be_alone(os.environ)
+        record()
+
+
+def _held(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what each device of a rank held at its peak, by line of the program."""
+    from .held_at_peak import held_at_peak
+
+    return {
+        device: held_at_peak(int(device.partition(":")[2]), peak["requested_bytes"])
+        for device, peak in found["peaks"].items()
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,6 +103,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"attnmem run: {error}", file=sys.stderr)
         return 2
     prepare(int(limit), must_know=False)
+    _as_rank()
     try:
         _run(program)
         code = 0
@@ -89,8 +115,11 @@ def main(arguments: Sequence[str]) -> int:
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
     sys.stdout.flush()
     found = peaks()
-    for line in render(found):
-        print(line, file=sys.stderr)
+    if LONE in os.environ:
+        found["held"] = _held(found)
+    else:
+        for line in render(found):
+            print(line, file=sys.stderr)
     if path:
         Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     settle()
@@ -109,9 +138,10 @@ def render(found: Mapping[str, Any]) -> Iterator[str]:
         )
         yield f"{where}: {device} at its peak {sizes}"
     yield from counts.remarks(found["null_device"])
-    if unknown := found["unknown_values"]:
-        more = f", and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        yield f"attnmem: {unknown[0]}{more}"
+    for values in (found["unknown_values"], found["assumed_values"]):
+        if values:
+            more = f", and {len(values) - 1} more" if len(values) > 1 else ""
+            yield f"attnmem: {values[0]}{more}"
 
 
 def _run(program: Sequence[str]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import torch
@@ -17,6 +19,14 @@ from .sizes import SIZES
 
 _aten = torch.ops.aten
 
+#: The modules that compare models, buckets and shapes between ranks.
+_CHECKING = (
+    "torch.nn.parallel.",
+    "torch.distributed.utils",
+    "torch.distributed.fsdp.",
+    "torch.distributed.tensor.",
+)
+
 
 class Reads:
     """Runs operators whose results the host sees."""
@@ -24,6 +34,10 @@ class Reads:
     def __init__(self, tape: Tape, must_know: bool) -> None:
         self.unknown: list[str] = []
         """The reads that nobody could answer, in order."""
+        self.assumed: list[str] = []
+        """The reads whose answers rest on an assumption, in order."""
+        self.untrue: list[str] = []
+        """Both, in order."""
         self._tape = tape
         self._must_know = must_know
         self._zeros = unanswered_reads()
@@ -54,7 +68,7 @@ class Reads:
 
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""
-        answer = self._known(lambda: SIZES[func](self._tape.value, args, kwargs))
+        answer = self._known(lambda: SIZES[func](self._value, args, kwargs))
         before = self._zeros.value
         with answered(answer) as left:
             out = func(*args, **kwargs)
@@ -64,12 +78,12 @@ class Reads:
         return out
 
     def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
-        return self._known(lambda: self._tape.value(args[0]), self._otherwise(args[0])).item()
+        return self._known(lambda: self._value(args[0]), self._otherwise(args[0])).item()
 
     def _compared(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs ``equal`` or ``allclose``, which read one byte."""
         compare = torch.equal if func is _aten.equal.default else torch.allclose
-        same = self._known(lambda: compare(*map(self._tape.value, args[:2]), *args[2:], **kwargs))
+        same = self._known(lambda: compare(*map(self._value, args[:2]), *args[2:], **kwargs))
         with answered(bytes([same])):
             return func(*args, **kwargs)
 
@@ -79,8 +93,24 @@ class Reads:
         with answered():
             out = func(*args, **kwargs)
         if source.is_cuda and not out.is_cuda and out.device.type == "cpu" and out.numel():
-            out.copy_(self._known(lambda: self._tape.value(source), self._otherwise(source)))
+            out.copy_(self._known(lambda: self._value(source), self._otherwise(source)))
         return out
+
+    def _value(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns a value; notes the assumption that it rests on."""
+        if assumption := self._tape.assumption(tensor):
+            self.assume(assumption)
+        return self._tape.value(tensor)
+
+    def assume(self, assumption: str) -> None:
+        """Notes that the program reads a value that rests on an assumption.
+
+        Checks that ranks agree, as of DistributedDataParallel, are PyTorch's, and pass by design.
+        """
+        if not checks_agreement(sys._getframe(1)):
+            where = caller()
+            self.assumed.append(f"a value was read{f' at {where}' if where else ''}: {assumption}")
+            self.untrue.append(self.assumed[-1])
 
     def _otherwise(self, tensor: torch.Tensor) -> Any:
         """Returns NaN for a number that a program may do without, as for a log; else None."""
@@ -99,9 +129,20 @@ class Reads:
             where = caller()
             found = f"a value was read{f' at {where}' if where else ''} that is not known: {error}"
             self.unknown.append(found)
+            self.untrue.append(found)
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
+
+
+def checks_agreement(frame: FrameType | None) -> bool:
+    """Returns True if PyTorch's own code reads, to check that the ranks hold the same model."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(("pytest_attnmem.", "torch._ops")):
+            return name.startswith(_CHECKING)
+        frame = frame.f_back
+    return False
 
 
 def _refuse(func: Any) -> None:

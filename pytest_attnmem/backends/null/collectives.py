@@ -1,0 +1,288 @@
+"""The values of collectives on a rank whose other ranks do not run.
+
+NCCL on the null device moves nothing, so each collective is noted on the tape, as if every other
+rank held what this rank holds: a sum over W ranks is W times this rank's values. Such values are
+marked as assumed, and so is what is computed of them. Data that another rank sends to this one
+alone is not known; sizes and objects are, if that rank ran before. The operators are those of
+torch/csrc/distributed/c10d/Ops.cpp.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import FrameType, MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from ...errors import UnknownValue
+from ...values.tape import Tape
+from .mail import is_whole, open_mail
+
+_aten = torch.ops.aten
+
+
+class Group(NamedTuple):
+    """A process group, as this rank sees it."""
+
+    size: int
+    rank: int
+    name: str
+    members: tuple[int, ...]
+    """The ranks of the world that are in it."""
+
+
+class Moved(NamedTuple):
+    """A tensor that a collective writes, and what it writes there."""
+
+    target: torch.Tensor
+    source: torch.Tensor | None
+    """What this rank would receive of itself; None if that is not known."""
+    scale: int = 1
+    assumed: bool = True
+    """True if the values are those of other ranks as well."""
+
+
+#: From a group and an operator's arguments to what it writes.
+Rule = Callable[[Group, Sequence[Any]], Iterator[Moved]]
+
+
+class Collectives:
+    """Notes what collectives write; keeps the mail of this rank."""
+
+    def __init__(self, tape: Tape, on_host: Callable[[str], None]) -> None:
+        self._tape = tape
+        self._on_host = on_host
+        """Called with the assumption if a collective writes a tensor of the host."""
+        self._mail = open_mail()
+
+    def note(self, func: Any, args: Sequence[Any]) -> None:
+        """Notes what a collective writes."""
+        name = func.overloadpacket.__name__
+        with torch._C._AutoDispatchBelowAutograd():
+            group = _group(args)
+            if group is None or self._sent(name, group, args):
+                return
+            rule = _RULES.get(name)
+            for moved in rule(group, args) if rule else ():
+                self._move(name.strip("_").removesuffix("_base"), group, moved)
+
+    def release(self, out: Any) -> None:
+        """Lets a collective of DDP's reducer go, which else holds its bucket for some time.
+
+        The reducer waits for a future and not for the work, so a thread of ``ProcessGroupNCCL``
+        lets the bucket go, at a time of its own. It is as early as possible here, as for streams.
+        """
+        work = out[-1] if isinstance(out, tuple) else out
+        if isinstance(work, torch.ScriptObject) and called_by_reducer(sys._getframe(1)):
+            dist.Work.unbox(work).wait()
+
+    def _move(self, name: str, group: Group, moved: Moved) -> None:
+        target, source, scale, assumed = moved
+        alone = group.size == 1 or not assumed
+        assumption = f"the other ranks of {name} do not run, and were taken to hold what this holds"
+        if not target.is_cuda:
+            if not alone and target.device.type == "cpu":
+                self._on_host(assumption)
+        elif source is None:
+            self._tape.lose(target, f"another rank sends it by {name}, and one rank runs")
+        elif target.numel():
+            self._write(target, source, scale)
+            if not alone:
+                self._tape.assume(target, assumption)
+
+    def _write(self, target: torch.Tensor, source: torch.Tensor, scale: int) -> None:
+        tape = self._tape
+        if source.data_ptr() != target.data_ptr():
+            tape.end(tape.begin(_aten.copy_.default, (target, source), {}), target)
+        if scale != 1:
+            tape.end(tape.begin(_aten.mul_.Scalar, (target, scale), {}), target)
+
+    def _sent(self, name: str, group: Group, args: Sequence[Any]) -> bool:
+        """Posts or takes the whole numbers that one rank sends; returns True if that is all."""
+        if name == "broadcast_":
+            sender, receiver = int(args[2]), "all"
+        elif name == "send":
+            sender, receiver = group.rank, str(args[2])
+        elif name == "recv_":
+            sender, receiver = int(args[2]), str(group.rank)
+        else:
+            return False
+        delivered = [
+            self._delivered(f"{group.name} {sender} {receiver}", sender, group, tensor)
+            for tensor in args[0]
+        ]
+        return all(delivered)
+
+    def _delivered(self, between: str, sender: int, group: Group, tensor: torch.Tensor) -> bool:
+        """Posts or takes a tensor; returns True if its values are known now."""
+        if not is_whole(tensor):
+            return sender == group.rank
+        if sender == group.rank:
+            with suppress(UnknownValue):
+                values = self._tape.value(tensor) if tensor.is_cuda else tensor
+                self._mail.post(between, values)
+            return True
+        letter = self._mail.take(between, group.members[sender], tensor)
+        if letter is None:
+            return False
+        if tensor.is_cuda:
+            self._tape.put(tensor, letter)
+        else:
+            tensor.copy_(letter)
+        return True
+
+
+def called_by_reducer(frame: FrameType | None) -> bool:
+    """Returns True if C++ code on autograd's thread, or DDP's Python code, called an operator."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(("pytest_attnmem.", "torch._ops")):
+            return name.startswith("torch.nn.parallel.")
+        frame = frame.f_back
+    return True
+
+
+def _group(args: Sequence[Any]) -> Group | None:
+    for arg in args:
+        if isinstance(arg, torch.ScriptObject) and "ProcessGroup" in str(arg):
+            group = dist.ProcessGroup.unbox(arg)
+            members = tuple(dist.get_process_group_ranks(group))
+            return Group(group.size(), group.rank(), group.group_name, members)
+    return None
+
+
+def _reduced(group: Group, op: Any, target: torch.Tensor, source: torch.Tensor) -> Moved:
+    """Returns what a reduction of equal values writes."""
+    kind = dist.ReduceOp.RedOpType(op.op())
+    if kind == dist.ReduceOp.SUM:
+        return Moved(target, source, group.size)
+    same = kind in (dist.ReduceOp.AVG, dist.ReduceOp.MIN, dist.ReduceOp.MAX)
+    return Moved(target, source if same else None)
+
+
+def _all_reduce(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for tensor in args[0]:
+        yield _reduced(group, args[2], tensor, tensor)
+
+
+def _reduce(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    if group.rank == args[3]:
+        yield from _all_reduce(group, args)
+
+
+def _broadcast(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    if group.rank != args[2]:
+        yield from (Moved(tensor, tensor) for tensor in args[0])
+
+
+def _gathered(group: Group, target: torch.Tensor, source: torch.Tensor) -> Iterator[Moved]:
+    """Yields what a tensor gets that has a place for each rank; ``source`` may be in its own."""
+    places = target.view(group.size, -1)
+    own = source.reshape(1, -1)
+    yield Moved(places[: group.rank], own)
+    yield Moved(places[group.rank :][:1], own)
+    yield Moved(places[group.rank + 1 :], own)
+
+
+def _all_gather(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for targets, source in zip(args[0], args[1], strict=True):
+        yield from (Moved(target, source) for target in targets)
+
+
+def _all_gather_coalesced(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for targets in args[0]:
+        yield from map(Moved, targets, args[1])
+
+
+def _all_gather_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    yield from _gathered(group, args[0], args[1])
+
+
+def _all_gather_bases(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for target, source in zip(args[0], args[1], strict=True):
+        yield from _gathered(group, target, source)
+
+
+def _reduce_scatter(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for target, sources in zip(args[0], args[1], strict=True):
+        yield _reduced(group, args[3], target, sources[group.rank])
+
+
+def _own_part(group: Group, tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(group.size, -1)[group.rank]
+
+
+def _reduce_scatter_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    yield _reduced(group, args[3], args[0].view(-1), _own_part(group, args[1]))
+
+
+def _reduce_scatter_bases(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for target, source in zip(args[0], args[1], strict=True):
+        yield _reduced(group, args[3], target.view(-1), _own_part(group, source))
+
+
+def _gather(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    if group.rank == args[3]:
+        yield from _all_gather(group, args)
+
+
+def _gather_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    if group.rank == args[3]:
+        yield from _gathered(group, args[0], args[1])
+
+
+def _scatter(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    for position, target in enumerate(args[0]):
+        own = group.rank == args[3]
+        yield Moved(target, args[1][position][group.rank] if own else None, assumed=not own)
+
+
+def _all_to_all(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    """Yields this rank's own part from each rank; another size is not known."""
+    own = args[1][group.rank]
+    for target in args[0]:
+        yield Moved(target, own if target.shape == own.shape else None)
+
+
+def _all_to_all_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    target, source, into, of = args[0], args[1], args[3], args[4]
+    even = (group.size if not len(target) else len(target) // group.size,) * group.size
+    parts = source.split(list(of or (len(source) // group.size,) * group.size))
+    places = target.split(list(into or even)) if len(target) else ()
+    own = parts[group.rank]
+    if all(place.shape == own.shape for place in places):
+        yield from (Moved(place, own) for place in places)
+    else:
+        yield Moved(target, None)
+
+
+def _received(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
+    yield from (Moved(tensor, None) for tensor in args[0])
+
+
+_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "allreduce_": _all_reduce,
+        "allreduce_coalesced_": _all_reduce,
+        "reduce_": _reduce,
+        "broadcast_": _broadcast,
+        "allgather_": _all_gather,
+        "allgather_coalesced_": _all_gather_coalesced,
+        "_allgather_base_": _all_gather_base,
+        "allgather_into_tensor_coalesced_": _all_gather_bases,
+        "reduce_scatter_": _reduce_scatter,
+        "_reduce_scatter_base_": _reduce_scatter_base,
+        "reduce_scatter_tensor_coalesced_": _reduce_scatter_bases,
+        "gather_": _gather,
+        "gather_into_tensor_": _gather_base,
+        "scatter_": _scatter,
+        "alltoall_": _all_to_all,
+        "alltoall_base_": _all_to_all_base,
+        "recv_": _received,
+        "recv_any_source_": _received,
+    }
+)

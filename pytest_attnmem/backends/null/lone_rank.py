@@ -1,0 +1,186 @@
+"""Makes PyTorch's process groups of many ranks in one process, which is one of the ranks.
+
+PyTorch's own ``ProcessGroupNCCL`` runs over the null device's NCCL. Two things need other ranks
+before a first collective: the store, where ranks meet, and the groups of the host (Gloo). A
+:class:`LoneStore` takes the place of the store, and PyTorch's fake process group that of Gloo.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import Store
+
+from ...errors import UnknownValue
+from ..import_watch import after_import
+from .noting import noting
+
+#: The variables of torchrun's that say which rank a process is, of how many.
+RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
+
+_KEPT = "_attnmem_lone_rank"
+_HOST = "gloo"
+_FAKE = "fake"
+#: The key of a communicator's identity: the backend of the device asks for it, and nobody else.
+_IDENTITY = "/cuda//"
+_NO_IDENTITY = bytes(128)  # ncclUniqueId; the null device's NCCL does not look at it
+
+
+class LoneStore(Store):
+    """A store of one rank, which never waits for another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: dict[str, bytes] = {}
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Stores a value."""
+        self._values[key] = value if isinstance(value, bytes) else str(value).encode()
+
+    def get(self, key: str) -> bytes:
+        """Returns a value that this rank stored, or the identity of a communicator.
+
+        Raises:
+            UnknownValue: another rank would have stored it.
+        """
+        found = self._values.get(key)
+        if found is None and _IDENTITY in key:
+            return _NO_IDENTITY
+        if found is None:
+            raise UnknownValue(
+                f"the store has no value {key!r}: another rank stores it, and one rank runs"
+            )
+        return found
+
+    def add(self, key: str, amount: int) -> int:
+        """Adds to a number, and returns it."""
+        total = int(self._values.get(key, b"0")) + amount
+        self._values[key] = str(total).encode()
+        return total
+
+    def compare_set(self, key: str, expected: str, desired: str) -> bytes:
+        """Stores ``desired`` in the place of ``expected``, or of nothing; returns what is there."""
+        if self._values.get(key, expected.encode()) == expected.encode():
+            self.set(key, desired)
+        return self._values[key]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Returns True if this rank stored all these."""
+        return all(key in self._values for key in keys)
+
+    def wait(self, keys: Sequence[str], timeout: Any = None) -> None:
+        """Returns at once: nobody else is there to wait for."""
+
+    def delete_key(self, key: str) -> bool:
+        """Removes a value; returns True if it was there."""
+        return self._values.pop(key, None) is not None
+
+    def clone(self) -> LoneStore:
+        """Returns this store, for a group that is split from another."""
+        return self
+
+    def num_keys(self) -> int:
+        """Returns the number of values."""
+        return len(self._values)
+
+
+def be_alone(variables: Mapping[str, str]) -> None:
+    """Makes this process a rank of a world whose other ranks do not run.
+
+    The ``variables`` are torchrun's. A program that gives its rank and the size of its world to
+    ``init_process_group`` is that rank.
+    """
+    notes = noting()
+    if notes is not None:
+        notes.forget_groups()
+    after_import("torch.distributed.distributed_c10d", lambda module: _replace(module, variables))
+    after_import("torch.distributed.pipelining.stage", _vote_alone)
+
+
+def has_groups() -> bool:
+    """Returns True if this rank made process groups."""
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    return c10d is not None and bool(c10d.is_initialized())
+
+
+def leave_groups() -> None:
+    """Destroys the process groups of this rank, if it made any."""
+    if has_groups():
+        sys.modules["torch.distributed.distributed_c10d"].destroy_process_group()
+
+
+def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
+    """Replaces where ranks meet (``rendezvous``) and which backend a device has."""
+    c10d: Any = module
+    if hasattr(c10d, _KEPT):
+        return  # the variables are the same object
+    met: list[LoneStore] = []  # C++ code keeps a store alive, and not its methods
+
+    def rendezvous(
+        url: str, rank: int = -1, world_size: int = -1, **_: Any
+    ) -> Iterator[tuple[Store, int, int]]:
+        met.append(LoneStore())
+        yield (
+            met[-1],
+            rank if rank >= 0 else int(variables[RANK]),
+            world_size if world_size >= 0 else int(variables[WORLD_SIZE]),
+        )
+
+    c10d.rendezvous = rendezvous
+    setattr(c10d, _KEPT, True)
+    if hasattr(c10d, "_create_gloo_process_group"):
+        c10d.Backend._plugins[_HOST.upper()] = c10d.Backend._BackendPlugin(_fake_group, True)
+    else:  # before 2.14, PyTorch makes Gloo's groups without its table of backends
+        _configure(c10d.BackendConfig)
+
+
+def _fake_group(options: Any, _: object) -> Any:
+    group: Any = torch._C._distributed_c10d.FakeProcessGroup
+    return group._create_internal(options.group_rank, options.group_size, group.Options())
+
+
+def _configure(config: Any) -> None:
+    """Makes a configuration take the fake backend in the place of Gloo."""
+    configure = config.__init__
+
+    def configured(self: Any, backend: Any) -> None:
+        configure(self, backend)
+        backends = self.device_backend_map
+        if _HOST in backends.values():
+            import_module("torch.testing._internal.distributed.fake_pg")  # registers it
+            self.device_backend_map = {
+                device: _FAKE if name == _HOST else name for device, name in backends.items()
+            }
+
+    config.__init__ = configured
+
+
+def _vote_alone(module: ModuleType) -> None:
+    """Makes a stage of a pipeline take its own vote for that of all stages.
+
+    Stages vote if the shapes between them are given (``_warmup_forward_vote`` in 2.13 and 2.14),
+    and the result comes from a rank that does not run.
+    """
+    stage: Any = module.PipelineStage
+    if not hasattr(stage, "_warmup_forward_vote") or hasattr(module, _KEPT):
+        return
+    setattr(module, _KEPT, True)
+    vote, result = stage._warmup_forward_vote, stage._warmup_backward_result
+
+    def voted(self: Any, has_backward: bool, received_acc: Any = None) -> Any:
+        vote(self, has_backward, received_acc)
+        mode: Any = module.InferenceMode
+        own = 0 if mode.needs_dynamic(self._user_meta, has_backward) else 1
+        self._attnmem_vote = torch.tensor([own], dtype=torch.int32, device=self.device)
+        return self._attnmem_vote
+
+    def resulted(self: Any, received_result: Any = None) -> Any:
+        result(self, received_result)
+        return self._attnmem_vote
+
+    stage._warmup_forward_vote, stage._warmup_backward_result = voted, resulted

@@ -1,0 +1,118 @@
+"""Runs a test once for each rank of a world: ``memory_budget(…, ranks=8)``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..errors import BackendUnavailable
+from ..nulldevice.launch import active
+from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
+from .options import MARKER
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+#: The symbols of a budget that a rank gives their values, and the arguments that a test may take.
+RANK, WORLD = "rank", "W"
+_RANKS = "ranks"
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Makes a test of each rank, if the closest marker that names ``ranks`` is right."""
+    world = _world(metafunc.definition)
+    if isinstance(world, int) and not isinstance(world, bool) and world > 0:
+        metafunc.fixturenames += [n for n in (RANK, WORLD) if n not in metafunc.fixturenames]
+        each = [(rank, world) for rank in range(world)]
+        metafunc.parametrize((RANK, WORLD), each, ids=[f"rank{rank}" for rank in range(world)])
+
+
+class RankHooks:
+    """The hooks of tests that run as ranks."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, TemporaryDirectory[str]] = {}
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Gives a test its rank for its fixtures, its body and its runs at other sizes."""
+        params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        if _world(item) is None or RANK not in params or not active():
+            return (yield)
+        vars(item)["runtest"] = _BodyOfRank(item.runtest)
+        with self._as_rank(item.nodeid.partition("[")[0], params[RANK], params[WORLD]):
+            return (yield)
+
+    @contextmanager
+    def _as_rank(self, test: str, rank: int, world: int) -> Iterator[None]:
+        from ..backends.null.lone_rank import be_alone, leave_groups
+
+        if test not in self._folders:
+            self._folders[test] = TemporaryDirectory(prefix="attnmem-ranks-")
+        folder = Path(self._folders[test].name)
+        given = {**rank_environment(rank, world, 1), MAIL: str(folder)}
+        before = {name: os.environ.get(name) for name in given}
+        os.environ.update(given)
+        be_alone(os.environ)
+        begin(folder, rank)
+        try:
+            yield
+        finally:
+            leave_groups()
+            end(folder, rank)
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def pytest_unconfigure(self) -> None:
+        """Removes what the ranks sent to each other."""
+        for folder in self._folders.values():
+            folder.cleanup()
+
+
+class _BodyOfRank:
+    """The body of a test; each run but the first leaves the process groups of the run before."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        self._run = run
+        self._theirs: bool | None = None
+        """True if fixtures made the groups; None before the first run."""
+
+    def __call__(self) -> None:
+        from ..backends.null.lone_rank import has_groups, leave_groups
+
+        if self._theirs is None:
+            self._theirs = has_groups()
+        elif not self._theirs:
+            leave_groups()
+        self._run()
+
+
+def check_ranks(item: pytest.Item) -> None:
+    """Fails a test whose ranks cannot run.
+
+    Raises:
+        BackendUnavailable: the session does not run on the null device.
+    """
+    world = _world(item)
+    if world is not None and not active():
+        raise BackendUnavailable(
+            f"{MARKER}: ranks={world} needs the null device: start with"
+            " pytest --attnmem-backend null:H100"
+        )
+
+
+def _world(node: pytest.Item | pytest.Collector) -> object:
+    """Returns the ranks of the closest marker that names them; None if there is none."""
+    for mark in node.iter_markers(MARKER):
+        if _RANKS in mark.kwargs:
+            return mark.kwargs[_RANKS]
+    return None

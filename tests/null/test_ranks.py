@@ -1,0 +1,170 @@
+"""``attnmem run --ranks``: one rank at a time of a world that no machine here has."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_attnmem
+
+HERE = Path(__file__).parent
+PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """Returns a function that runs a script and returns the JSON and what was printed."""
+
+    def run(script, *arguments):
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
+                *(*arguments, "--json", "found.json", "--", str(script)),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(tmp_path.joinpath("found.json").read_text("utf-8")), done
+
+    return run
+
+
+# The peaks of the same step over PyTorch's fake process group, measured apart: 524.5, 488.7 MiB.
+@pytest.mark.parametrize(("world", "requested"), [(8, 549940360), (1024, 512446912)])
+def test_a_rank_of_fsdp_needs_what_it_needs_over_the_fake_group(ranks, world, requested):
+    found, done = ranks(HERE / "ranks_fsdp.py", "--ranks", str(world), "--rank", "last")
+    assert found["largest"]["requested_bytes"] == requested
+    assert found["ranks"][0]["rank"] == world - 1
+    assert sum(found["ranks"][0]["held"]["cuda:7"].values()) == requested
+    assert done.stderr.splitlines()[-1] == "attnmem: only one rank ran; --rank all runs each"
+
+
+def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
+    found, done = ranks(HERE / "ranks_pipeline.py", "--ranks", "4", "--rank", "all")
+    peaks = [rank["peaks"] for rank in found["ranks"]]
+    assert [list(devices) for devices in peaks] == [["cuda:0"], ["cuda:1"], ["cuda:2"], ["cuda:3"]]
+    first, second, third, last = (
+        rank[f"cuda:{n}"]["requested_bytes"] for n, rank in enumerate(peaks)
+    )
+    assert second == third, peaks
+    assert len({first, second, last}) == 3, peaks  # only stages between others send and receive
+    assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
+
+
+VALUES = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl", device_id=torch.device("cuda:1")); torch.cuda.set_device(1)
+x = torch.arange(4.0, device="cuda")
+dist.all_reduce(x)
+print(x.tolist())
+own = torch.ones(2, device="cuda")
+dist.broadcast(own, dist.get_rank())
+print(own.tolist())
+dist.recv(own, 0)
+print(own.tolist())
+"""
+
+
+def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, tmp_path):
+    tmp_path.joinpath("script.py").write_text(VALUES, "utf-8")
+    found, done = ranks("script.py", "--ranks", "4", "--rank", "1")
+    assert done.stdout.splitlines() == ["[0.0, 4.0, 8.0, 12.0]", "[1.0, 1.0]", "[nan, nan]"]
+    assert found["ranks"][0]["assumed_values"] == [
+        "a value was read at script.py:6: the other ranks of allreduce do not run, and were taken"
+        " to hold what this holds"
+    ]
+    assert found["ranks"][0]["unknown_values"] == [
+        "a value was read at script.py:11 that is not known: another rank sends it by recv, and"
+        " one rank runs"
+    ]
+
+
+SHARDED = """
+import pytest, torch, torch.distributed as dist
+
+P = 2**20
+
+@pytest.mark.memory_budget("4*P/W + 4*P", ranks=4, exact=True, P=P)
+def test_gathered(rank, W):
+    dist.init_process_group("nccl")
+    assert (dist.get_rank(), dist.get_world_size()) == (rank, W)
+    part = torch.ones(P // W, device="cuda")
+    whole = torch.empty(P, device="cuda")
+    dist.all_gather_into_tensor(whole, part)
+
+@pytest.mark.memory_budget("4*P/W", ranks=4, P=P)
+def test_replicated():
+    dist.init_process_group("nccl")
+    whole = torch.ones(P, device="cuda")
+
+@pytest.mark.memory_budget("8*rank + 8", ranks=2)
+def test_read():
+    dist.init_process_group("nccl")
+    total = torch.ones(1, device="cuda")
+    dist.all_reduce(total)
+    assert total.item() == 2
+
+@pytest.mark.memory_budget("1 MiB", ranks="two")
+def test_wrong():
+    pass
+"""
+
+
+def test_a_budget_holds_for_each_rank(pytester_on_null):
+    done = pytester_on_null(SHARDED)
+    assert "attnmem: 11 budgets, 4 within, 4 over, 3 not enforced" in done.stdout
+    assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
+    assert "4.0 MiB  [1048576] float32  ones  test_it.py:17  in test_replicated" in done.stdout
+    assert "other ranks of allreduce do not run" in done.stdout
+    assert "memory_budget: ranks='two' is not a number of ranks; write ranks=8" in done.stdout
+
+
+@pytest.fixture
+def pytester_on_null(tmp_path):
+    """Returns a function that runs a file of tests on the null device."""
+
+    def run(text):
+        tmp_path.joinpath("test_it.py").write_text(text, "utf-8")
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
+                *("--attnmem-backend", "null:H100", "--attnmem-report", "test_it.py"),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    return run
+
+
+DDP = """
+import torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+model = nn.parallel.DistributedDataParallel(nn.Linear(1024, 1024, device="cuda"))
+for _ in range(3):
+    model(torch.ones(1, 1024, device="cuda")).sum().backward()
+    torch.cuda.reset_peak_memory_stats()
+    print(torch.cuda.memory_stats()["requested_bytes.all.current"] >= 3 * 4 * 1024 * 1025)
+"""
+
+
+def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks, tmp_path):
+    tmp_path.joinpath("script.py").write_text(DDP, "utf-8")
+    found, done = ranks("script.py", "--ranks", "2", "--rank", "all")
+    assert done.stdout.splitlines() == ["True"] * 3
+    assert "attnmem: ranks 0-1 need the same memory" in done.stderr
+    assert [rank["assumed_values"] for rank in found["ranks"]] == [[], []]
