@@ -56,9 +56,15 @@ class ModelMemory:
         return term_bytes(self.parts)
 
     def bytes_of(self, module: str = "*", term: str = "") -> int:
-        """Returns the bytes at the peak of modules and of a term; empty: all terms.
+        """Returns the bytes at the peak of modules and of a term; see :meth:`part`."""
+        return self.part(module, term).peak_bytes or 0
 
-        ``module`` is a pattern such as ``blocks.*``; it includes the modules inside.
+    def part(self, module: str = "*", term: str = "") -> Measurement:
+        """Returns a measurement of what modules hold at the peak, for ``attnmem.check``.
+
+        ``module`` is a pattern such as ``blocks.*``; it includes the modules inside. ``term`` is a
+        column of the table, such as ``saved for backward``; empty: all. Formulas may read B, N,
+        layers, hidden, heads, kv_heads, vocab, experts and itemsize, as far as they are known.
 
         Raises:
             BudgetError: no term has that name, or no tensor's module matches.
@@ -72,7 +78,18 @@ class ModelMemory:
         if not inside:
             known = ", ".join(sorted({part.module for part in self.parts})[:20])
             raise BudgetError(f"no module {shown(module)} holds memory at the peak; {known} do")
-        return sum(part.held.nbytes for part in inside if not term or part.term == term)
+        held = [part.held for part in inside if not term or part.term == term]
+        return replace(
+            self.measurement,
+            peak_bytes=sum(tensor.nbytes for tensor in held),
+            allocated_bytes=None,
+            reserved_bytes=None,
+            retained_bytes=None,
+            missing="a part of a model has only the bytes of its tensors at the peak",
+            held=tuple(sorted(held, key=lambda tensor: -tensor.nbytes)),
+            left=(),
+            symbols=self.sizes,
+        )
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -83,6 +100,11 @@ class ModelRun:
     """Runs recipes of one model on one backend."""
 
     def __init__(self, source: Any, recipe: Recipe, primed: PrimedBackend) -> None:
+        if "cuda" not in primed.backend.kinds:
+            raise BudgetError(
+                f"a model is measured on null, simulated or cuda, not on {primed.backend.name};"
+                " backend='simulated:H100' needs no device"
+            )
         self.source = source
         self.recipe = recipe
         self.primed = primed

@@ -37,7 +37,8 @@ class Program:
         notes.begin()
         with notes.phase("build"):
             model = self._model()
-        self.sizes = {**config_sizes(model), **self.recipe.sizes}
+        itemsize = dtype_of(self.recipe.dtype, "dtype").itemsize
+        self.sizes = {**config_sizes(model), "itemsize": itemsize, **self.recipe.sizes}
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         names = {id(one): path for path, one in reversed([*_owned(model)])}
         notes.label(_WEIGHTS, _owned(model))

@@ -113,7 +113,8 @@ def _group(term: str, held: Held, modules: Counter[str]) -> str:
     size = f"{count} × {format_size(held.nbytes)}" if count > 1 else format_size(held.nbytes)
     module = next(iter(modules)) if len(modules) == 1 else held.module
     tensor = f"{list(held.shape)} {held.dtype}" if held.dtype else ""
-    return "  ".join(filter(None, (size, f"{term},", module, tensor, held.op, held.where)))
+    where = "" if term == "inputs" else held.where  # no line of the program makes them
+    return "  ".join(filter(None, (size, f"{term},", module, tensor, held.op, where)))
 
 
 def _exact(nbytes: int) -> str:

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 
 from examples.models import gpt
-from pytest_attnmem import BudgetError, measure
+from pytest_attnmem import BudgetError, BudgetExceeded, measure, model
+from pytest_attnmem.api.attnmem import AttnMem
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.models.breakdown import TERMS, table_of
-from pytest_attnmem.models.model_memory import ModelRun, model, recipe_of
+from pytest_attnmem.models.model_memory import ModelRun, recipe_of
 
 SMALL = {"vocab_size": 101, "n_layer": 2, "n_head": 2, "n_embd": 64, "positions": 128}
 build = partial(gpt.build, **SMALL)
@@ -166,3 +167,23 @@ def test_a_part_that_is_not_there_is_an_error():
         found.bytes_of("*", "weight")
     with pytest.raises(BudgetError, match="no module 'layers' holds memory at the peak; "):
         found.bytes_of("layers")
+
+
+def test_a_part_is_held_to_a_formula_of_the_config():
+    found = model(build, B=16, N=128, train="adamw")
+    memory = AttnMem()
+    saved = found.part("blocks.*.mlp", "saved for backward")
+    memory.check(saved, "8*layers*B*N*hidden*itemsize", exact=True)
+    with pytest.raises(BudgetExceeded) as caught:
+        memory.check(saved, "7*layers*B*N*hidden*itemsize")
+    lines = str(caught.value).splitlines()
+    assert "peak 8.0 MiB exceeds budget 7.0 MiB (1.1x) on simulated" in lines[0]
+    assert "layers=2" in lines[1]
+    assert any("2 × 2.0 MiB" in line and "blocks.*.mlp.up" in line for line in lines)
+
+
+def test_the_fixture_measures_on_its_backend():
+    memory = AttnMem(backend="simulated:H100")
+    assert memory.model(build, B=2, N=32).measurement.backend == "simulated:H100"
+    with pytest.raises(BudgetError, match="measured on null, simulated or cuda, not on cpu; back"):
+        AttnMem(backend="cpu").model(build, B=2, N=32)
