@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..backends.primed_backend import PrimedBackend
+from ..measurement.measurement import Measurement
 from ..measurement.window_stack import allocation_of
 
 
@@ -25,8 +26,9 @@ class Label(NamedTuple):
 class Notes:
     """Labels by number of allocation, and the numbers of each phase; of a traced run only."""
 
-    primed: PrimedBackend | None = None
-    """The backend of a traced run; ``None`` in a run that is only measured."""
+    primed: PrimedBackend
+    traced: bool = False
+    """True in a run that lists tensors; False in one that is only measured."""
     trains: bool = False
     """True if forward passes keep tensors for backward."""
     labels: dict[int, Label] = field(default_factory=dict)
@@ -34,17 +36,31 @@ class Notes:
     """The allocations of the forward passes that outlive their pass."""
     made_in: dict[int, str] = field(default_factory=dict)
     """The phase that made each allocation."""
+    stages: dict[str, Measurement] = field(default_factory=dict)
+    """The windows of ``build`` and ``run``."""
 
     def begin(self) -> None:
         """Forgets the notes of a run that starts again."""
         self.labels.clear()
         self.forward.clear()
         self.made_in.clear()
+        self.stages.clear()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measures the body, which is ``build`` or ``run``, in a window of its own."""
+        window = None
+        try:
+            with self.primed.window(trace=self.traced) as window:
+                yield
+        finally:
+            if window is not None and window.measurement is not None:
+                self.stages[name] = window.measurement
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Notes the allocations of the body, which is a phase: ``build``, ``forward``."""
-        if self.primed is None:
+        if not self.traced:
             yield
             return
         with self.primed.window(trace=True) as window:
@@ -60,7 +76,7 @@ class Notes:
 
         A tensor that has a label keeps it: tied weights count once, where they are found first.
         """
-        if self.primed is None:
+        if not self.traced:
             return
         for module, tensor in named:
             if tensor is None or not hasattr(tensor, "untyped_storage"):

@@ -116,7 +116,7 @@ class ModelRun:
             BudgetError: the model cannot be made, or does not take the inputs.
         """
         program = self._program(self.recipe)
-        measured = replace(_run(self.primed, program, Notes()), result=None)
+        measured = replace(_run(program, Notes(self.primed)), result=None)
         if not traced:
             return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
         primed = self.primed
@@ -125,11 +125,11 @@ class ModelRun:
             if unlimited is None:
                 return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
             primed = unlimited
-            needed = _run(primed, program, Notes())
+            needed = _run(program, Notes(primed))
             measured = replace(needed, out_of_memory=measured.out_of_memory, result=None)
-        notes = Notes(primed, bool(self.recipe.train))
-        seen = _run(primed, program, notes)
-        parts = parts_of(_at_peak(seen), notes, program.sizes.get("vocab", 0))
+        notes = Notes(primed, True, bool(self.recipe.train))
+        _run(program, notes)
+        parts = parts_of(_at_peak(notes), notes, program.sizes.get("vocab", 0))
         total = sum(part.held.nbytes for part in parts)
         if total != measured.peak_bytes:
             raise BudgetError(
@@ -152,7 +152,7 @@ class ModelRun:
             if size not in reserved:
                 progress(f"trying {symbol}={size:,}")
                 recipe = replace(self.recipe, sizes={**self.recipe.sizes, symbol: size})
-                found = _run(self.primed, self._program(recipe), Notes())
+                found = _run(self._program(recipe), Notes(self.primed))
                 fitting = found.out_of_memory is None
                 reserved[size] = (found.reserved_bytes or 0) if fitting else None
             return reserved[size] is not None
@@ -169,18 +169,27 @@ class ModelRun:
         return Program(self.source, recipe, self.primed.backend.device)
 
 
-def _run(primed: PrimedBackend, program: Program, notes: Notes) -> Measurement:
+def _run(program: Program, notes: Notes) -> Measurement:
     """Returns the measurement of a program; traced if ``notes`` are of a traced run.
+
+    Its peak is the one after the model was made: making one may need more for a moment, which a
+    program that loads weights does not. The other numbers include it.
 
     Raises:
         BudgetError: the backend cannot vouch for its numbers.
     """
+    primed = notes.primed
     primed.backend.forget()
     with unseen():
-        run, _ = primed.run(lambda: program(notes), trace=notes.primed is not None)
+        run, _ = primed.run(lambda: program(notes), trace=notes.traced)
     if run.unmeasured is not None:
         raise BudgetError(f"the peak is not known: {run.unmeasured}")
-    return run
+    build, used = notes.stages.get("build"), notes.stages.get("run")
+    if build is None or used is None:  # the model itself does not fit
+        return run
+    peak = (build.retained_bytes or 0) + (used.peak_bytes or 0)
+    refused = run.out_of_memory and (used.out_of_memory or run.out_of_memory)
+    return replace(run, peak_bytes=peak, out_of_memory=refused)
 
 
 def _unlimited(backend: BackendProtocol) -> PrimedBackend | None:
@@ -203,11 +212,14 @@ def capacity_of(backend: BackendProtocol) -> int:
     return running.profile.memory_bytes if running is not None else 0
 
 
-def _at_peak(seen: Measurement) -> list[tuple[int, Held]]:
-    tensors = seen.tensors
-    if tensors is None:
-        return []
-    return list(zip(tensors.at_peak, seen.held, strict=True))
+def _at_peak(notes: Notes) -> list[tuple[int, Held]]:
+    """Returns the tensors of the model, and those that the run held at its peak, by number."""
+    found: list[tuple[int, Held]] = []
+    if (build := notes.stages.get("build")) is not None and build.tensors is not None:
+        found += zip(build.tensors.at_end, build.left, strict=True)
+    if (run := notes.stages.get("run")) is not None and run.tensors is not None:
+        found += zip(run.tensors.at_peak, run.held, strict=True)
+    return found
 
 
 def model(

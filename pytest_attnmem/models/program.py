@@ -35,20 +35,21 @@ class Program:
     def __call__(self, notes: Notes) -> None:
         """Builds the model, and runs the recipe."""
         notes.begin()
-        with notes.phase("build"):
+        with notes.stage("build"):
             model = self._model()
         itemsize = dtype_of(self.recipe.dtype, "dtype").itemsize
         self.sizes = {**config_sizes(model), "itemsize": itemsize, **self.recipe.sizes}
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         names = {id(one): path for path, one in reversed([*_owned(model)])}
         notes.label(_WEIGHTS, _owned(model))
-        with notes.phase("inputs"):
-            inputs = self._inputs(model)
-        notes.label("inputs", (("", tensor) for tensor in tensors_in([*inputs])))
-        if self.recipe.train:
-            self._train(model, inputs, names, notes)
-        else:
-            self._infer(model, inputs, notes)
+        with notes.stage("run"):
+            with notes.phase("inputs"):
+                inputs = self._inputs(model)
+            notes.label("inputs", (("", tensor) for tensor in tensors_in([*inputs])))
+            if self.recipe.train:
+                self._train(model, inputs, names, notes)
+            else:
+                self._infer(model, inputs, notes)
 
     def _model(self) -> Any:
         import torch

@@ -42,7 +42,7 @@ def _answer(found: ModelMemory, capacity: int) -> Iterator[str]:
     if measured.allocated_bytes is not None and measured.reserved_bytes is not None:
         beside.append(
             f"{format_size(measured.allocated_bytes)} allocated,"
-            f" {format_size(measured.reserved_bytes)} reserved"
+            f" {format_size(measured.reserved_bytes)} reserved, with the making of the model"
         )
     if measured.workspace_bytes:
         beside.append(f"beside it {format_size(measured.workspace_bytes)} of cuBLAS workspaces")

@@ -75,6 +75,17 @@ def test_checkpointed_layers_keep_their_inputs_alone():
     assert found.peak_bytes < model(build, B=16, N=128, train="adamw").peak_bytes
 
 
+def wasteful():
+    torch.zeros(1 << 24)
+    return build()
+
+
+def test_the_making_of_a_model_is_not_in_its_peak():
+    found, plain = model(wasteful, B=2, N=32), model(build, B=2, N=32)
+    assert found.peak_bytes == plain.peak_bytes < 1 << 24
+    assert found.measurement.allocated_bytes >= 1 << 26
+
+
 def test_an_instance_is_measured_and_left_as_it_was():
     net = build()
     before = {name: tensor.data_ptr() for name, tensor in net.state_dict().items()}
