@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
@@ -114,6 +115,8 @@ def _backend(arguments: Namespace) -> str:
     if arguments.backend != "simulated":
         try:
             if not active():
+                # A search runs out of memory on purpose, and PyTorch warns each time.
+                os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
                 command = [sys.executable, "-m", "pytest_attnmem.cli", *sys.argv[1:]]
                 reexec(command, devices(arguments.device))
             from ..backends.null.program import prepare
