@@ -2,12 +2,15 @@
 
 import json
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from pytest_attnmem.cli import main
 
-GPT = "examples.models.gpt:build"
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "models"))
+GPT = "gpt:build"
 SMALL = [
     argument
     for size in ("vocab_size=101", "n_layer=2", "n_head=2", "n_embd=64", "positions=128")
@@ -100,9 +103,7 @@ class Sizes:
 def test_a_config_of_transformers(tmp_path, monkeypatch, capsys):
     from types import ModuleType
 
-    from examples.models import gpt
-
-    class Model(gpt.GPT):
+    class Model(import_module("gpt").GPT):
         config_class = Sizes
 
     stand_in = ModuleType("transformers")

@@ -1,17 +1,22 @@
 """The memory of a whole model: its parts sum to the peak, and each has its term and module."""
 
+import sys
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from examples.models import gpt
 from pytest_attnmem import BudgetError, BudgetExceeded, measure, model
 from pytest_attnmem.api.attnmem import AttnMem
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.models.breakdown import TERMS, table_of
 from pytest_attnmem.models.model_memory import ModelRun, recipe_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "models"))
+gpt = import_module("gpt")
 
 SMALL = {"vocab_size": 101, "n_layer": 2, "n_head": 2, "n_embd": 64, "positions": 128}
 build = partial(gpt.build, **SMALL)
