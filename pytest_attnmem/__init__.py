@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .measurement.held import Held as Held
     from .measurement.measurement import Measurement as Measurement
     from .measurement.qkv_inputs import qkv as qkv
+    from .models.model_memory import ModelMemory as ModelMemory
+    from .models.model_memory import model as model
     from .symbols.attention_shape import AttentionShape as AttentionShape
     from .units import format_size as format_size
     from .units import parse_size as parse_size
@@ -48,6 +50,7 @@ _HOMES = MappingProxyType(
         "Held": "measurement.held",
         "Measurement": "measurement.measurement",
         "MemoryModel": "budgets.memory_model",
+        "ModelMemory": "models.model_memory",
         "Phase": "budgets.memory_model",
         "SizeError": "errors",
         "check": "api.functions",
@@ -56,6 +59,7 @@ _HOMES = MappingProxyType(
         "format_size": "units",
         "growth": "api.functions",
         "measure": "api.functions",
+        "model": "models.model_memory",
         "parse_formula": "formulas.formula",
         "parse_size": "units",
         "qkv": "measurement.qkv_inputs",

@@ -26,7 +26,7 @@ LAW = (
         "inference",
     ),
     *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
-    *("backends", "kernels", "baselines"),
+    *("backends", "kernels", "baselines", "models"),
     *("api", "report", "sweep", "plugin", "profiling", "plot", "cli"),
 )
 #: The modules that users import: these files may import every folder, and no folder imports them.

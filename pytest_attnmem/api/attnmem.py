@@ -22,18 +22,18 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from .backend_facts import BackendFacts
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
 from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
+from .model_calls import ModelCalls
 from .region import Region
 
 __tracebackhide__ = True  # pytest shows the line that called, not these frames
 
 
-class AttnMem(BackendFacts):
+class AttnMem(ModelCalls):
     """Measures code and judges the measurements against limits; the ``attnmem`` fixture."""
 
     def __init__(

@@ -15,17 +15,29 @@ from .. import __version__
 from ..errors import AttnMemError, BudgetError
 from ..measurement.kept_workspaces import kept_workspaces
 from ..units import excerpt
-from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
+from . import (
+    compare,
+    derive,
+    max_length,
+    merge,
+    model,
+    plot,
+    predict,
+    report,
+    roofline,
+    run,
+    sweep,
+)
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
-    *(sweep, plot, predict, max_length, roofline, derive, run),
+    *(sweep, plot, predict, max_length, model, roofline, derive, run),
     *(compare, merge, report),
 )
 
 
 #: Arguments that are lists and may be empty.
-_LISTS: Final = frozenset({"shapes", "sizes", "program"})
+_LISTS: Final = frozenset({"shapes", "sizes", "program", "arg", "input", "size"})
 _MAX_LINE: Final = 1000
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
+from ..models.search import LIMIT, longest
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
 from .kernel_workload import Workload, unlimited, workload
@@ -18,9 +19,6 @@ from .kernel_workload import add_arguments as add_workload
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
-
-#: The longest sequence that is tried.
-LIMIT: Final = 1 << 27
 
 #: A length with more steps is not simulated: about twenty lengths are tried, a second each.
 MAX_STEPS: Final = 10_000
@@ -145,39 +143,6 @@ class Search:
     def _show(self, text: str) -> None:
         if self._interactive:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def longest(fits: Callable[[int], bool], about: int = 1, limit: int = LIMIT) -> int:
-    """Returns the largest N up to ``limit`` that fits while N + 1 does not; 0 if 1 does not fit.
-
-    The search starts at ``about``, doubles its steps until it passes the edge, then bisects.
-    """
-    about = min(max(1, about), limit)
-    step = max(1, about >> 10)
-    low, high = (about, limit + 1) if fits(about) else (0, about)  # low fits, high does not
-    while low + 1 < high:
-        rising = low >= about
-        tried = low + step if rising else high - step
-        step *= 2
-        if not low < tried < high:
-            tried = high - 1 if rising else low + 1
-        if fits(tried):
-            low = tried
-            if not rising:
-                break
-        else:
-            high = tried
-            if rising:
-                break
-    return last_that_fits(fits, low, high)
-
-
-def last_that_fits(fits: Callable[[int], bool], low: int, high: int) -> int:
-    """Returns the largest N that fits, by bisection, given that ``low`` fits and ``high`` not."""
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def render(found: Longest, of_length: Callable[[int], Workload], device: str) -> list[str]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import AttnMemError, BudgetError
 from ..measurement.environment import describe
 from ..measurement.garbage import garbage_frozen
+from ..models.search import last_that_fits, longest
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
 from ..sweep import markdown_report, text_table
 from ..sweep import results as rows
 from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
 from ..units import parse_size, shown
 from .kernel_workload import size_of
-from .max_length import last_that_fits, longest
 from .output_path import check_output_path
 
 if TYPE_CHECKING:

@@ -166,6 +166,20 @@ def is_measured(backend: BackendProtocol) -> bool:
     return any(_is_on(stack, backend) for stack in _RUNNING.stacks)
 
 
+def allocation_of(backend: BackendProtocol, storage: Any) -> int | None:
+    """Returns the number of the allocation that holds a storage, in the open traced window.
+
+    ``None`` if no open window's recorder knows it. A CUDA tracer knows the storages that were
+    alive when the last inner window ended.
+    """
+    for stack in _RUNNING.stacks:
+        find = getattr(stack.recorder, "allocation_of", None)
+        if find is not None and _is_on(stack, backend):
+            number: int | None = find(storage)
+            return number
+    return None
+
+
 def _is_on(stack: WindowStack, backend: BackendProtocol) -> bool:
     return (stack.backend.name, stack.backend.device) == (backend.name, backend.device)
 

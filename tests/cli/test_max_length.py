@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, max_length
-from pytest_attnmem.cli.max_length import LIMIT, longest
 from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.models.search import LIMIT, longest
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
 

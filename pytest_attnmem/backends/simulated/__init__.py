@@ -141,6 +141,11 @@ class _Tracing:
         self._simulation.trace(False)
         return interval
 
+    def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the number of the allocation of a live storage; None for an input's."""
+        block = self._simulation.block_of(storage)
+        return block.number if block is not None and block.number >= 0 else None
+
 
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
     """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.

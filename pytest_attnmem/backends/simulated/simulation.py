@@ -51,6 +51,7 @@ class Simulation:
         self._workspaces = partial(workspaces, profile, version, os.environ)
         self.device = Device(profile, settings, version, self._workspaces())
         self._storages = StorageLifetimes(self.device, plan)
+        self.block_of = self._storages.block_of
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
         self.values = self._fake_mode.values

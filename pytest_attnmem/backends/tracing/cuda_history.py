@@ -68,6 +68,10 @@ class CudaMemoryHistory:
         problem = self._fault or (EAGER if self._compiled.noticed else None)
         return self._tensors.interval(self._tensors.delta, snapshot=shown, problem=problem)
 
+    def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the number of the allocation of a storage that was alive at the last ``stop``."""
+        return self._numbers.get(storage.data_ptr())
+
     def _entries(self, snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
         traces: list[list[dict[str, Any]]] = snapshot["device_traces"]
         return traces[self._index] if self._index < len(traces) else []

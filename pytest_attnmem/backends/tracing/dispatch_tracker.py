@@ -53,6 +53,10 @@ class Tracker:
         problem = EAGER if self._compiled.noticed else None
         return replace(self._mode.interval(), problem=self._fault or problem)
 
+    def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the number of the allocation of a live storage."""
+        return self._mode.allocation_of(storage)
+
 
 #: The reason why a tracker's numbers may differ from those of the program.
 EAGER = "compiled code runs eagerly under a tracker"
@@ -110,6 +114,11 @@ class TrackingMode(TorchDispatchMode):
 
     def allocated(self, number: int, held: Held, storage: torch.UntypedStorage) -> None:
         """Called for each new storage."""
+
+    def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the number of the allocation of a live storage."""
+        number, _ = self._alive.get(storage._cdata, (None, 0))
+        return number
 
     def known(self, number: int, held: Held) -> Held:
         """Returns the tensor with its present role."""

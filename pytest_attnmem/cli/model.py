@@ -1,0 +1,159 @@
+"""Measure a whole model without a device: its peak, module by module, and what fits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import BackendUnavailable, BudgetError
+from ..measurement.qkv_inputs import dtype_of
+from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ..profiles import DEFAULT_PROFILE, find_profile
+from ..units import shown
+from .kernel_workload import size_of
+
+if TYPE_CHECKING:
+    from ..models.model_memory import ModelRun
+    from ..models.search import Longest
+
+#: The longest sequence and the largest batch that are tried.
+_LIMITS: Final = (("longest", "N", 1 << 27), ("largest_batch", "B", 1 << 20))
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``pkg.mod:build --B 1 --N 2048 --train adamw --dtype bf16 --device H200``."""
+    add = parser.add_argument
+    parser.epilog = (
+        "Two steps of training run, because the optimizer's state exists only after the first. The"
+        " model is built in --dtype. Inference runs without gradients; the last token's logits are"
+        " computed, as generate() does, where the model can. The loss is the model's own, else the"
+        " cross entropy of logits and tokens, else the mean of the output."
+    )
+    add("source", metavar="SOURCE", help="pkg.mod:build, or transformers:LlamaForCausalLM")
+    add("--config", default="", metavar="PATH", help="config.json of a transformers model")
+    _list(parser, "arg", "name=value", "an argument of build, or an entry of the config")
+    _list(parser, "input", "name=dtype[B,N]<vocab", "an input, x=float[B,N,512] for example")
+    _list(parser, "size", "NAME=SIZE", "a symbol of the inputs besides B and N")
+    add("--B", default="1", metavar="SIZE", help="batch (default: 1)")
+    add("--N", default="1024", metavar="SIZE", help="tokens (default: 1024)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--train", default="", metavar="OPTIMIZER", help="adamw, sgd or pkg.mod:fn")
+    what.add_argument("--prefill", action="store_true", help="read a prompt (the default)")
+    what.add_argument("--decode", action="store_true", help="read a prompt, then make tokens")
+    add("--new-tokens", default="16", metavar="T", help="the tokens of --decode (default: 16)")
+    add("--dtype", default="float32", help="dtype of the weights (default: float32)")
+    add("--autocast", default="", metavar="DTYPE", help="run the forward pass under autocast")
+    add("--checkpoint", action="store_true", help="recompute layers in the backward pass")
+    add("--accumulate", default="1", metavar="K", help="micro-batches of a step (default: 1)")
+    add("--sdpa", default="", metavar="BACKEND", help="pin SDPA to flash, efficient or math")
+    add("--loss", default="", metavar="pkg.mod:fn", help="the loss, a function of the output")
+    add("--device", default=DEFAULT_PROFILE, metavar="PROFILE", help="such as H200")
+    add("--backend", default="", choices=["", "null", "simulated"], metavar="null|simulated",
+        help="default: null where it runs")  # fmt: skip
+    add("--longest", action="store_true", help="find the longest N that fits")
+    add("--largest-batch", action="store_true", help="find the largest B that fits")
+    add("--json", action="store_true", help="print the result as JSON")
+
+
+def _list(parser: ArgumentParser, name: str, metavar: str, text: str) -> None:
+    parser.add_argument(
+        f"--{name}", action="append", default=[], metavar=metavar, help=f"{text}; may be repeated"
+    )
+
+
+def execute(arguments: Namespace) -> int:
+    """Prints the peak and what fits, the table of modules and terms, and the tensors.
+
+    Raises:
+        AttnMemError: the model cannot be made or run, or the backend is not available.
+    """
+    backend = _backend(arguments)
+    from ..backends.primed_backend import open_primed
+    from ..models.model_memory import ModelRun
+    from ..models.sources import source_of
+    from ..models.table import render, to_dict
+
+    recipe = _recipe(arguments)
+    source = source_of(arguments.source, arguments.arg, arguments.config)
+    run = ModelRun(source, recipe, open_primed(backend))
+    try:
+        found = run.memory()
+        searches = _searches(arguments, run)
+    finally:
+        if backend.startswith("null"):
+            from ..backends.null.program import settle
+
+            settle()
+    capacity = find_profile(arguments.device).memory_bytes
+    if arguments.json:
+        print(json.dumps(to_dict(found, capacity, searches), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(render(found, capacity, searches)))
+    return 0 if found.fits else 1
+
+
+def _searches(arguments: Namespace, run: ModelRun) -> tuple[Longest, ...]:
+    return tuple(
+        run.largest(symbol, limit, _progress)
+        for option, symbol, limit in _LIMITS
+        if getattr(arguments, option)
+    )
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _backend(arguments: Namespace) -> str:
+    """Returns the backend; starts the process again under the null device where it is chosen."""
+    from ..nulldevice.launch import active, devices, reexec
+
+    if arguments.backend != "simulated":
+        try:
+            if not active():
+                # A search runs out of memory on purpose, and PyTorch warns each time.
+                os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+                command = [sys.executable, "-m", "pytest_attnmem.cli", *sys.argv[1:]]
+                reexec(command, devices(arguments.device))
+            from ..backends.null.program import prepare
+
+            prepare(parse_values_limit(VALUES_LIMIT))
+            return "null"
+        except BackendUnavailable:
+            if arguments.backend == "null":
+                raise
+    return f"simulated:{find_profile(arguments.device).name}"
+
+
+def _recipe(arguments: Namespace) -> Any:
+    from ..models.inputs import parse_inputs
+    from ..models.recipe import Recipe
+    from ..models.sources import named_object
+
+    sizes = {name: size_of(name, getattr(arguments, name)) for name in ("B", "N")}
+    for text in arguments.size:
+        name, equals, value = text.partition("=")
+        if not (equals and name.isidentifier()):
+            raise BudgetError(f"cannot read --size {shown(text)}; write --size S=1500")
+        sizes[name] = size_of(f"size {name}", value)
+    train = arguments.train
+    return Recipe(
+        train=named_object(train) if ":" in train else train,
+        dtype=_dtype(arguments.dtype, "--dtype"),
+        autocast=_dtype(arguments.autocast, "--autocast") if arguments.autocast else "",
+        checkpoint=arguments.checkpoint,
+        accumulate=size_of("accumulate", arguments.accumulate),
+        new_tokens=size_of("new-tokens", arguments.new_tokens) if arguments.decode else 0,
+        sdpa=arguments.sdpa,
+        loss=named_object(arguments.loss) if arguments.loss else None,
+        inputs=parse_inputs(arguments.input),
+        sizes=sizes,
+    )
+
+
+def _dtype(name: str, option: str) -> str:
+    return str(dtype_of(name, option)).removeprefix("torch.")

@@ -1,0 +1,1 @@
+"""Whole models: what a training step or an inference needs, module by module and term by term."""

@@ -1,0 +1,230 @@
+"""The program that is measured: builds the model and its inputs, and runs the recipe."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from ..errors import BudgetError
+from ..measurement.qkv_inputs import dtype_of
+from ..units import shown
+from .choices import optimizer_of, sdpa_backend
+from .config_sizes import config_sizes
+from .inputs import InputSpec, parse_inputs
+from .labels import Notes, tensors_in
+from .recipe import STEPS, Recipe
+
+_WEIGHTS, _GRADIENTS, _STATES = "weights", "gradients", "optimizer state"
+
+
+class Program:
+    """A model and a recipe, as a function without arguments that a backend measures."""
+
+    def __init__(self, source: Any, recipe: Recipe, device: str) -> None:
+        self.source = source
+        self.recipe = recipe
+        self.device = device
+        self.sizes: dict[str, int] = {}
+        """The symbols of the recipe and of the model's config; known after a run."""
+        self.parameters = 0
+
+    def __call__(self, notes: Notes) -> None:
+        """Builds the model, and runs the recipe."""
+        notes.begin()
+        with notes.stage("build"):
+            model = self._model()
+        itemsize = dtype_of(self.recipe.dtype, "dtype").itemsize
+        self.sizes = {**config_sizes(model), "itemsize": itemsize, **self.recipe.sizes}
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        names = {id(one): path for path, one in reversed([*_owned(model)])}
+        notes.label(_WEIGHTS, _owned(model))
+        with notes.stage("run"):
+            with notes.phase("inputs"):
+                inputs = self._inputs(model)
+            notes.label("inputs", (("", tensor) for tensor in tensors_in([*inputs])))
+            if self.recipe.train:
+                self._train(model, inputs, names, notes)
+            else:
+                self._infer(model, inputs, notes)
+
+    def _model(self) -> Any:
+        import torch
+
+        dtype = dtype_of(self.recipe.dtype, "dtype")
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            if isinstance(self.source, torch.nn.Module):
+                model = _copied(self.source, self.device)
+            else:
+                with torch.device(self.device):
+                    model = self.source()
+        finally:
+            torch.set_default_dtype(before)
+        if not isinstance(model, torch.nn.Module):
+            raise BudgetError(f"the source made a {type(model).__name__}; expected an nn.Module")
+        model = model.to(device=self.device, dtype=dtype).train(bool(self.recipe.train))
+        if self.recipe.checkpoint:
+            _checkpoint(model)
+        return model
+
+    def _inputs(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns the positional inputs and those by name."""
+        dtype = dtype_of(self.recipe.autocast or self.recipe.dtype, "dtype")
+        specs = self.recipe.inputs or _default_inputs(model)
+        made = [(spec.name, spec.make(self.sizes, dtype, self.device)) for spec in specs]
+        named = {name: tensor for name, tensor in made if name}
+        accepted = inspect.signature(model.forward).parameters
+        if self.recipe.train and "labels" in accepted and "input_ids" in named:
+            named.setdefault("labels", named["input_ids"])
+        if "use_cache" in accepted:
+            named["use_cache"] = not self.recipe.train
+        if not self.recipe.train and "logits_to_keep" in accepted:
+            named["logits_to_keep"] = 1  # as generate() reads a prompt
+        return tuple(tensor for name, tensor in made if not name), named
+
+    def _train(self, model: Any, inputs: Any, names: Mapping[int, str], notes: Notes) -> None:
+        optimizer = optimizer_of(self.recipe.train)(model.parameters())
+        for _ in range(STEPS):
+            for _ in range(self.recipe.accumulate):
+                self._backward(model, inputs, notes)
+            notes.label(_GRADIENTS, ((names[id(p)], p.grad) for p in model.parameters()))
+            with notes.phase("optimizer"):
+                optimizer.step()
+            notes.label(_STATES, _states(optimizer, names))
+            with notes.phase("clear"):
+                optimizer.zero_grad(set_to_none=True)
+
+    def _backward(self, model: Any, inputs: Any, notes: Notes) -> None:
+        with notes.phase("forward"), self._context():
+            output = model(*inputs[0], **inputs[1])
+            loss = self._loss(output, inputs)
+            if self.recipe.accumulate > 1:
+                loss = loss / self.recipe.accumulate
+        notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
+        notes.label("logits and loss", [("", loss)])
+        with notes.phase("backward"):
+            loss.backward()
+
+    def _infer(self, model: Any, inputs: Any, notes: Notes) -> None:
+        import torch
+
+        with torch.no_grad():
+            with notes.phase("forward"), self._context():
+                output = model(*inputs[0], **inputs[1])
+            cache = getattr(output, "past_key_values", None)
+            notes.label("KV cache", (("", tensor) for tensor in tensors_in(cache)))
+            notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
+            if self.recipe.new_tokens and cache is None:
+                raise BudgetError(
+                    f"{type(model).__name__} returns no past_key_values, so that it cannot make"
+                    " tokens one by one; leave out new_tokens"
+                )
+            batch = self.sizes.get("B", 1)
+            for _ in range(self.recipe.new_tokens):
+                output = None  # generate() keeps one token's logits at a time
+                with notes.phase("decode"), self._context():
+                    token = torch.zeros(batch, 1, dtype=torch.long, device=self.device)
+                    rest = {**inputs[1], "past_key_values": cache, "input_ids": token}
+                    output = model(**rest)
+                notes.label("KV cache", (("", tensor) for tensor in tensors_in(cache)))
+
+    @contextmanager
+    def _context(self) -> Iterator[None]:
+        """Applies autocast and the chosen attention to a forward pass."""
+        import torch
+        from torch.nn.attention import sdpa_kernel
+
+        recipe = self.recipe
+        with ExitStack() as stack:
+            if recipe.autocast:
+                kind = torch.device(self.device).type
+                dtype = dtype_of(recipe.autocast, "autocast")
+                stack.enter_context(torch.autocast(kind, dtype))
+            if recipe.sdpa:
+                stack.enter_context(sdpa_kernel(sdpa_backend(recipe.sdpa)))
+            yield
+
+    def _loss(self, output: Any, inputs: Any) -> Any:
+        import torch
+
+        if self.recipe.loss is not None:
+            return self.recipe.loss(output)
+        if getattr(output, "loss", None) is not None:
+            return output.loss
+        first = output if isinstance(output, torch.Tensor) else next(tensors_in(output, 2))
+        vocab = self.sizes.get("vocab")
+        tokens = [t for t in tensors_in([*inputs]) if not t.is_floating_point()]
+        if vocab and first.shape[-1] == vocab and tokens:
+            return torch.nn.functional.cross_entropy(first.view(-1, vocab), tokens[0].view(-1))
+        return first.mean()
+
+
+def _default_inputs(model: Any) -> tuple[InputSpec, ...]:
+    if "input_ids" in inspect.signature(model.forward).parameters:
+        return parse_inputs(["input_ids=long[B,N]<vocab"])
+    raise BudgetError(
+        f"the inputs of {type(model).__name__} are not known; write each, as in"
+        " --input 'x=float[B,N,512]'"
+    )
+
+
+def _owned(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yields parameters and buffers with the path of the module that owns them."""
+    for path, module in model.named_modules():
+        for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+            yield path, tensor
+
+
+def _states(optimizer: Any, names: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
+    for parameter, state in optimizer.state.items():
+        for tensor in tensors_in(state, 3):
+            yield names.get(id(parameter), ""), tensor
+
+
+def _copied(model: Any, device: str) -> Any:
+    """Returns a copy of a module whose parameters and buffers are new, and without values."""
+    import torch
+
+    new: dict[int, Any] = {}
+    for tensor in (*model.parameters(), *model.buffers()):
+        made = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
+        if isinstance(tensor, torch.nn.Parameter):
+            made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
+        new[id(tensor)] = made
+    return copy.deepcopy(model, new)
+
+
+def _checkpoint(model: Any) -> None:
+    """Makes layers keep only their inputs: by the model's own switch, else each of a ModuleList.
+
+    Raises:
+        BudgetError: the model has neither.
+    """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    if hasattr(model, "gradient_checkpointing_enable"):
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        return
+    layers = [
+        layer
+        for module in model.modules()
+        if isinstance(module, torch.nn.ModuleList)
+        for layer in module
+    ]
+    if not layers:
+        raise BudgetError(
+            f"{shown(type(model).__name__)} has no nn.ModuleList of layers to checkpoint; call"
+            " torch.utils.checkpoint in the model itself"
+        )
+    for layer in layers:
+        layer.forward = partial(_recomputed, checkpoint, layer.forward)
+
+
+def _recomputed(checkpoint: Any, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return checkpoint(forward, *args, use_reentrant=False, **kwargs)

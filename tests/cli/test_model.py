@@ -1,0 +1,120 @@
+"""``attnmem model``."""
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.cli import main
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "models"))
+GPT = "gpt:build"
+SMALL = [
+    argument
+    for size in ("vocab_size=101", "n_layer=2", "n_head=2", "n_embd=64", "positions=128")
+    for argument in ("--arg", size)
+]
+STEP = [*("--B", "16", "--N", "128", "--train", "adamw", "--backend", "simulated")]
+
+
+def test_the_answer_comes_first_and_the_table_sums_to_it(capsys):
+    assert main(["model", GPT, *SMALL, *STEP, "--device", "H200"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("peak ")
+    assert lines[0].endswith(" B) on simulated:H200, which has 139.8 GiB: it fits")
+    assert lines[1] == "  training step with adamw, float32, B=16 N=128; 114,752 parameters"
+    assert lines[2].endswith("; beside it 64.0 MiB of cuBLAS workspaces")
+    head = lines[4].split("  ")
+    assert head[0] == "module"
+    assert [line for line in lines if line.startswith("blocks.*.attention ")]
+    assert lines[-1].startswith("  and ")
+    assert "  2 × 2.0 MiB  saved for backward,  blocks.*.mlp.up  [2048, 256] float32  addmm" in (
+        "\n".join(lines)
+    )
+
+
+def test_json_has_each_tensor(capsys):
+    assert main(["model", GPT, *SMALL, *STEP, "--json", "--device", "T4"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sum(part["bytes"] for part in found["parts"]) == found["peak_bytes"]
+    assert sum(found["terms"].values()) == found["peak_bytes"]
+    assert sum(sum(row.values()) for row in found["modules"].values()) == found["peak_bytes"]
+    assert found["sizes"] == {
+        **{"B": 16, "N": 128, "heads": 2, "hidden": 64, "itemsize": 4, "kv_heads": 2},
+        **{"layers": 2, "vocab": 101},
+    }
+    assert found["largest"] == {}
+
+
+def test_the_largest_follow_the_answer(capsys):
+    sizes = ["--B", "2048", "--N", "256", "--longest", "--largest-batch", "--device", "T4"]
+    wide = ["--arg", "positions=99999"]
+    assert main(["model", GPT, *SMALL, *wide, *sizes, "--backend", "simulated"]) == 0
+    lines = capsys.readouterr().out.splitlines()[3:5]
+    longest, batch = (int(line.split("=")[1].split()[0].replace(",", "")) for line in lines)
+    assert lines == [
+        f"  N={longest:,} is the largest that fits simulated:T4; one more does not",
+        f"  B={batch:,} is the largest that fits simulated:T4; one more does not",
+    ]
+    assert longest > 256
+    assert batch > 2048
+
+
+def test_what_does_not_fit_ends_with_1(capsys):
+    sizes = ["--B", "999", "--N", "65536", "--arg", "positions=65536", "--device", "T4"]
+    assert main(["model", GPT, *SMALL, *sizes, "--backend", "simulated"]) == 1
+    assert "which has 14.8 GiB: it does not fit: needs " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["gpt"], "cannot find 'gpt'; write the module, a colon and the name"),
+        (["no_such:build"], "cannot find 'no_such:build': No module named 'no_such'"),
+        (["math:pi"], "'math:pi' is a float; expected a function"),
+        ([GPT, "--arg", "3"], "cannot read --arg '3'; write --arg n_layer=12"),
+        ([GPT, "--size", "3"], "cannot read --size '3'; write --size S=1500"),
+        ([GPT, "--config", "x"], "--config is for transformers:CLASS, not for '"),
+        (["transformers:Llama"], "'transformers:Llama' needs its sizes: --config config.json"),
+        (["transformers:Llama", "--config", "/no"], "--config: No such file or directory: '/no'"),
+        ([GPT, "--N", "0"], "--N: expected a whole number >= 1 and < 2**63, got '0'"),
+        ([GPT, "--dtype", "int8"], "--dtype needs a floating dtype, such as torch.float16"),
+    ],
+)
+def test_errors(arguments, text, capsys):
+    assert main(["model", *arguments, "--backend", "simulated"]) == 2
+    assert capsys.readouterr().err.startswith(f"attnmem model: {text}")
+
+
+class Sizes:
+    """A config of transformers, as far as the command uses it."""
+
+    vocab_size, n_layer, n_head, n_embd, positions = 101, 2, 2, 64, 128
+
+    @classmethod
+    def from_dict(cls, entries):
+        made = cls()
+        vars(made).update(entries)
+        return made
+
+
+def test_a_config_of_transformers(tmp_path, monkeypatch, capsys):
+    from types import ModuleType
+
+    class Model(import_module("gpt").GPT):
+        config_class = Sizes
+
+    stand_in = ModuleType("transformers")
+    stand_in.Model = Model
+    monkeypatch.setitem(sys.modules, "transformers", stand_in)
+    (tmp_path / "config.json").write_text('{"n_layer": 1}', "utf-8")
+    command = ["model", "transformers:Model", "--config", str(tmp_path), "--N", "128"]
+    command += ["--arg", "n_head=4", "--json", "--backend", "simulated"]
+    assert main(command) == 0
+    sizes = json.loads(capsys.readouterr().out)["sizes"]
+    assert (sizes["layers"], sizes["heads"]) == (1, 4)
+    (tmp_path / "config.json").write_text("{", "utf-8")
+    assert main(command) == 2
+    assert "is not JSON: " in capsys.readouterr().err
