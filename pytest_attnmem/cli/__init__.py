@@ -15,17 +15,29 @@ from .. import __version__
 from ..errors import AttnMemError, BudgetError
 from ..measurement.kept_workspaces import kept_workspaces
 from ..units import excerpt
-from . import compare, derive, max_length, merge, plot, predict, report, roofline, run, sweep
+from . import (
+    bisect,
+    compare,
+    derive,
+    max_length,
+    merge,
+    plot,
+    predict,
+    report,
+    roofline,
+    run,
+    sweep,
+)
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, roofline, derive, run),
-    *(compare, merge, report),
+    *(bisect, compare, merge, report),
 )
 
 
 #: Arguments that are lists and may be empty.
-_LISTS: Final = frozenset({"shapes", "sizes", "program"})
+_LISTS: Final = frozenset({"shapes", "sizes", "program", "tests"})
 _MAX_LINE: Final = 1000
 
 
@@ -53,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sub = commands.add_parser(name, help=summary, description=summary)
         cast("Command", module).add_arguments(sub)
         sub.set_defaults(execute=cast("Command", module).execute)
-    arguments = parser.parse_args(argv)
+    words, tests = _split(sys.argv[1:] if argv is None else argv)
+    arguments = parser.parse_args(words, Namespace(tests=tests))
     try:
         _check_values(arguments)
         # A user's program runs as it would without us; all other commands list workspaces apart.
@@ -84,6 +97,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         full = f"cannot write to standard output: {error.strerror}"
         print(f"attnmem {arguments.command}: {full}", file=sys.stderr)
         return 2
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Returns the words of the command, and pytest's words after ``--`` for a command that runs it.
+
+    argparse would take ``--all -- tests`` after a positional argument for unknown words.
+    """
+    if argv[:1] != ["bisect"] or "--" not in argv:
+        return argv, []
+    end = argv.index("--")
+    return argv[:end], [*argv[end + 1 :]]
 
 
 def _check_values(arguments: Namespace) -> None:
