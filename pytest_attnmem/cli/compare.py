@@ -66,11 +66,12 @@ Facts = Mapping[str, tuple[Any, Any]]
 
 
 def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
-    """Returns a line for each changed test, and the verdict."""
+    """Returns the verdict, then a line for each changed test."""
     from tabulate import tabulate
 
-    unit, lines = _unit(found), [_head(found, torch)] if torch else []
+    unit, lines = _unit(found), [verdict(found), *([_head(found, torch)] if torch else [])]
     if changes := [*_changed(found)]:
+        lines.append("")
         lines += tabulate(
             [
                 [
@@ -86,7 +87,7 @@ def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
         ).splitlines()
         lines.append("")
     lines += [excerpt(line, 200) for line in _environment(facts, torch, str)]
-    return [*lines, verdict(found)]
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def markdown(found: Differences, facts: Facts, torch: Upgrade | None) -> str:
