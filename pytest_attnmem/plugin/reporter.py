@@ -95,7 +95,7 @@ class Reporter:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Writes the requested files."""
         self._session.write_traces()
-        self._session.write_reports()
+        self._session.write_reports(self._config.rootpath)
         passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         if (self._session.problems or self._problems) and session.exitstatus in passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
