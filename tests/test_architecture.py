@@ -24,6 +24,7 @@ LAW = (
         "allocator",
         "symbols",
         "inference",
+        "snapshots",
     ),
     *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines"),

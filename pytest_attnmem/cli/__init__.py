@@ -19,6 +19,7 @@ from . import (
     bisect,
     compare,
     derive,
+    diff,
     max_length,
     merge,
     plot,
@@ -32,12 +33,12 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, roofline, derive, run),
-    *(bisect, compare, merge, report),
+    *(bisect, diff, compare, merge, report),
 )
 
 
 #: Arguments that are lists and may be empty.
-_LISTS: Final = frozenset({"shapes", "sizes", "program", "tests"})
+_LISTS: Final = frozenset({"shapes", "sizes", "program", "tests", "settings"})
 _MAX_LINE: Final = 1000
 
 

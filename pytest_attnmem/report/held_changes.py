@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+from ..errors import AttnMemError
+from ..formulas.polynomial import expand
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, general
@@ -64,6 +67,28 @@ def lines(changes: Sequence[HeldChange], most: int) -> Iterator[str]:
     if rest := changes[most:]:
         total = sum(change.delta for change in rest)
         yield f"and {len(rest)} more, {signed(total)} together"
+
+
+def term(change: HeldChange) -> str:
+    """Returns ``+4*B*H*N^2 masked_fill attn.py:14``; bytes where no symbol of a size is proved."""
+    held = change.held
+    words = [ROLES[held.role]] if held.role in ROLES else [held.op, held.where]
+    return " ".join(filter(None, [_form(change) or signed(change.delta), *words]))
+
+
+def _form(change: HeldChange) -> str:
+    held, count = change.held, change.new_count - change.old_count
+    elements = prod(held.shape)
+    if not product(held.dims) or not elements or held.nbytes % elements:
+        return ""
+    if change.delta != count * held.nbytes:
+        return ""
+    factors = [str(count * (held.nbytes // elements)), *(f"({dim})" for dim in held.dims)]
+    try:
+        form = str(expand("*".join(factors)))
+    except (AttnMemError, ValueError):
+        return ""
+    return form if form.startswith("-") else f"+{form}"
 
 
 def signed(nbytes: int) -> str:
