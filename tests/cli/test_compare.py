@@ -124,6 +124,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         "fails": True,
         "delta_bytes": None,
         "operators": {},
+        "terms": "",
         "old": {"bytes": 1024, "place": "cpu", "outcome": "within", "reason": ""},
         "new": {
             "bytes": None,
@@ -209,7 +210,7 @@ def test_another_build_of_one_version_is_no_upgrade(
 ) -> None:
     _, lines = run(capsys, *on_two_versions(tmp_path, torch="2.13.0+cpu"))
     assert "upgrade" not in "".join(lines)
-    assert lines[4].endswith("grew")
+    assert lines[4].endswith("grew: +32.0 KiB mm a.py:3")
     assert lines[7:9] == ["torch: 2.13.0+cu130 → 2.13.0+cpu", "cuda: 13.0 → 13.2"]
     assert not any("workspaces" in line for line in lines)
 
@@ -220,6 +221,22 @@ def test_an_upgrade_that_changed_nothing_says_so(
     files = on_two_versions(tmp_path, named("product"), PLAIN)
     code, lines = run(capsys, *files)
     assert (code, lines[1]) == (0, "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade changed no test")
+
+
+def test_a_comment_has_the_terms_and_lines_of_a_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = Held(KIB, (16, 16), "float32", "mm", "attn.py:7", "f", dims=("N", "N"))
+    mask = replace(scores, op="masked_fill", where="attn.py:14")
+    old = write(tmp_path / "old.json", replace(named("product"), held=(scores,)))
+    new = write(tmp_path / "new.json", replace(named("product", 2), held=(scores, mask)))
+    _, lines = run(capsys, old, new, "--markdown")
+    assert lines[-1] == (
+        "| `a.py::product` | 1.0 | 2.0 | +1,024 B | +100.0 |"
+        " **grew: `+4*N^2 masked_fill attn.py:14`** |"
+    )
+    _, lines = run(capsys, new, old)
+    assert lines[-1].endswith("  shrank: -4*N^2 masked_fill attn.py:14")
 
 
 @pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)], ids=str)
