@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ..baselines.entries import NO_ENTRY, OTHER_ENTRY
 from ..errors import AttnMemError
 from ..nulldevice.launch import devices, environment
 from ..report.json import load
@@ -79,18 +78,13 @@ def _sample(report: Path, answer: Mapping[str, object]) -> Sample:
     rows: dict[Row, Record] = {}
     for row in load(report)[0]:
         row = replace(row, nodeid=from_root(str(answer["rootdir"]), row.nodeid))
-        if row.fails or row.is_expected_failure or is_measured(row) or _lacks_entry(row):
+        if row.fails or row.is_expected_failure or is_measured(row):
             key = (row.nodeid, row.region, row.metric)
             if key not in rows or (rows[key].value or 0) < (row.value or 0):
                 rows[key] = row
         else:
             problem = problem or row.reason
     return Sample(rows, problem, str(answer["rootdir"]))
-
-
-def _lacks_entry(row: Record) -> bool:
-    """Returns True if the row was measured, and only its baseline has no number for it."""
-    return row.value is not None and row.reason.startswith((NO_ENTRY, OTHER_ENTRY))
 
 
 def from_root(rootdir: str, nodeid: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,6 +81,8 @@ def execute(arguments: Namespace) -> int:
     check_name(arguments.backend, BACKENDS)
     if not arguments.timeout > 0:
         raise AttnMemError(f"--timeout: expected more than 0 seconds, got {arguments.timeout:g}")
+    if find_spec("torch") is None:
+        raise AttnMemError("needs torch, which is not installed; pip install torch")
     here = Path.cwd()
     history = History(here)
     good, bad = history.ends(arguments.range)
