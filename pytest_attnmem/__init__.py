@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .units import format_size as format_size
     from .units import parse_size as parse_size
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Public name → its module, imported on first use so that importing the plugin is fast.
 _HOMES = MappingProxyType(

@@ -24,10 +24,11 @@ LAW = (
         "allocator",
         "symbols",
         "inference",
+        "snapshots",
     ),
     *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines", "models"),
-    *("api", "report", "sweep", "plugin", "profiling", "plot", "cli"),
+    *("api", "report", "sweep", "plugin", "profiling", "plot", "bisection", "cli"),
 )
 #: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")

@@ -114,10 +114,11 @@ def _threads() -> dict[int, str]:
     """
     if sys.platform != "linux":
         return {}
+    own = threading.get_ident()  # after a fork, its native_id may still be that of the parent
     known = {
         _clock(thread.native_id): thread.name
         for thread in threading.enumerate()
-        if thread.native_id is not None
+        if thread.native_id is not None and thread.ident != own
     }
     threads = _unknown() | known
     threads.pop(_clock(threading.get_native_id()), None)

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
 from .torch_version import nearest, side_by_side, split
+
+#: The start of the reason of a budget that lacks only an entry: the number itself was measured.
+NO_ENTRY: Final = "no baseline entry"
+OTHER_ENTRY: Final = "baseline entry of"
 
 #: Real devices repeat a measurement only to about 1 %, and less than 1 MiB is not worth a report.
 _NOISE = Tolerance(Fraction(1, 100), 1 << 20)

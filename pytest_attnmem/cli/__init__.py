@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from types import ModuleType
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError, BudgetError
 from ..measurement.kept_workspaces import kept_workspaces
 from ..units import excerpt
 from . import (
+    bisect,
     compare,
+    completion,
     derive,
+    diff,
+    doctor,
     max_length,
     merge,
     model,
@@ -32,12 +36,14 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(compare, merge, report),
+    *(bisect, diff, compare, merge, report, doctor, completion),
 )
 
 
 #: Arguments that are lists and may be empty.
-_LISTS: Final = frozenset({"shapes", "sizes", "program", "arg", "input", "size"})
+_LISTS: Final = frozenset(
+    {"shapes", "sizes", "program", "arg", "input", "size", "tests", "settings"}
+)
 _MAX_LINE: Final = 1000
 
 
@@ -51,11 +57,15 @@ class Command(Protocol):
         """Runs the command and returns the exit code."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one subcommand and returns its exit code, or 2 after an error message of one line.
+class Parsers(NamedTuple):
+    """The parser of the command line, and those of its subcommands by name."""
 
-    As in a shell, the exit code is 130 after an interrupt and 141 after a closed pipe.
-    """
+    whole: ArgumentParser
+    commands: dict[str, ArgumentParser]
+
+
+def make_parser() -> Parsers:
+    """Returns the parser of the command line."""
     parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
     parser.add_argument("--version", action="version", version=f"attnmem {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -65,7 +75,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         sub = commands.add_parser(name, help=summary, description=summary)
         cast("Command", module).add_arguments(sub)
         sub.set_defaults(execute=cast("Command", module).execute)
-    arguments = parser.parse_args(argv)
+    return Parsers(parser, dict(commands.choices))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand and returns its exit code, or 2 after an error message of one line.
+
+    As in a shell, the exit code is 130 after an interrupt and 141 after a closed pipe.
+    """
+    words, tests = _split(sys.argv[1:] if argv is None else argv)
+    parsers = make_parser()
+    arguments = parsers.whole.parse_args(words, Namespace(tests=tests, parsers=parsers.commands))
     try:
         _check_values(arguments)
         # A user's program runs as it would without us; all other commands list workspaces apart.
@@ -96,6 +116,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         full = f"cannot write to standard output: {error.strerror}"
         print(f"attnmem {arguments.command}: {full}", file=sys.stderr)
         return 2
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Returns the words of the command, and pytest's words after ``--`` for a command that runs it.
+
+    argparse would take ``--all -- tests`` after a positional argument for unknown words.
+    """
+    if argv[:1] != ["bisect"] or "--" not in argv:
+        return argv, []
+    end = argv.index("--")
+    return argv[:end], [*argv[end + 1 :]]
 
 
 def _check_values(arguments: Namespace) -> None:

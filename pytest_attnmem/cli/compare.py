@@ -11,6 +11,7 @@ from typing import Any
 
 from ..budgets.tolerance import parse_tolerance
 from ..report import cells, write
+from ..report.held_changes import held_changes, term
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
@@ -66,11 +67,12 @@ Facts = Mapping[str, tuple[Any, Any]]
 
 
 def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
-    """Returns a line for each changed test, and the verdict."""
+    """Returns the verdict, then a line for each changed test."""
     from tabulate import tabulate
 
-    unit, lines = _unit(found), [_head(found, torch)] if torch else []
+    unit, lines = _unit(found), [verdict(found), *([_head(found, torch)] if torch else [])]
     if changes := [*_changed(found)]:
+        lines.append("")
         lines += tabulate(
             [
                 [
@@ -86,7 +88,7 @@ def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
         ).splitlines()
         lines.append("")
     lines += [excerpt(line, 200) for line in _environment(facts, torch, str)]
-    return [*lines, verdict(found)]
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def markdown(found: Differences, facts: Facts, torch: Upgrade | None) -> str:
@@ -172,6 +174,7 @@ def _to_dict(change: Change) -> dict[str, Any]:
         "fails": change.fails,
         "delta_bytes": change.delta,
         "operators": by_operator(change),
+        "terms": _terms(change),
         "old": _side(change.old),
         "new": _side(change.new),
     }
@@ -224,15 +227,15 @@ def _percent(change: Change) -> str:
 def _kind(change: Change, quoted: Callable[[str, int], str], torch: Upgrade | None) -> str:
     """Returns the kind in a word, with the reason if the numbers do not show it.
 
-    Between two versions of torch, the operators that changed are a reason.
+    Between two versions of torch, the operators that changed are a reason; otherwise the terms.
     """
     kind, why = change.kind.value, ""
     if change.kind is ChangeKind.OTHER_DEVICE and change.old is not None and change.new is not None:
         why = f"{change.old.place} → {change.new.place}"
     elif change.kind in (ChangeKind.NOW_OVER, ChangeKind.NO_LONGER_MEASURED):
         why = change.row.reason
-    if torch and (operators := _operators(change)):
-        why = f"{why}; {operators}" if why else operators
+    if more := _operators(change) if torch else _terms(change):
+        why = f"{why}; {more}" if why else more
     return f"{kind}: {quoted(why, 160)}" if why.strip(" ") else kind
 
 
@@ -244,6 +247,17 @@ def _operators(change: Change) -> str:
     ]
     more = [f"{len(grown) - _LISTED} more"] if len(grown) > _LISTED else []
     return ", ".join([*grown[:_LISTED], *more])
+
+
+def _terms(change: Change) -> str:
+    """Returns ``+4*B*H*N^2 masked_fill attn.py:14``; empty if a session lists no tensors."""
+    if not change.delta or not (change.old and change.new and change.old.held and change.new.held):
+        return ""
+    changes = held_changes(change.old.held, change.new.held)
+    # What explains the change comes first: growth if it grew.
+    terms = [term(one) for one in (changes if change.delta > 0 else reversed(changes))]
+    more = [f"{len(terms) - _LISTED} more"] if len(terms) > _LISTED else []
+    return ", ".join([*terms[:_LISTED], *more])
 
 
 _LISTED = 3

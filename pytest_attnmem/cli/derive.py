@@ -16,6 +16,7 @@ from ..errors import BudgetError, SizesError
 from ..measurement.qkv_inputs import dtype_of
 from ..units import shown
 from .kernel_workload import size_of
+from .progress import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -51,6 +52,8 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: the function cannot be found or run, or its peak has no formula.
     """
     backend = f"simulated:{arguments.device}" if arguments.device else "simulated"
+    show = progress()
+    show(f"deriving {arguments.function}")
     try:
         found = derive(
             _function(arguments.function),
@@ -67,6 +70,8 @@ def execute(arguments: Namespace) -> int:
             raise
         # The function's own code: sys.exit(), or an outcome of pytest
         raise BudgetError(f"{arguments.function} raised {shown(error, 200)}") from error
+    finally:
+        show("")
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
 from .kernel_workload import Workload, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -49,7 +49,7 @@ def execute(arguments: Namespace) -> int:
     profile = find_profile(arguments.device)
     of_length = workload(arguments)
     primed = open_primed(f"simulated:{profile.name}")
-    found = Search(of_length, primed, profile, sys.stderr.isatty()).longest()
+    found = Search(of_length, primed, profile, progress()).longest()
     if arguments.json:
         print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
     else:
@@ -87,12 +87,12 @@ class Search:
         of_length: Callable[[int], Workload],
         primed: PrimedBackend,
         profile: DeviceProfile,
-        interactive: bool,
+        show: Callable[[str], None],
     ) -> None:
         self._of_length = of_length
         self._primed = primed
         self._profile = profile
-        self._interactive = interactive
+        self._show = show
         self._simulated: dict[int, Length] = {}
 
     def longest(self) -> Longest:
@@ -139,10 +139,6 @@ class Search:
             unmeasured = measured.unmeasured or ""
             self._simulated[N] = Length(N, not refused, measured.peak_bytes, refused, unmeasured)
         return self._simulated[N]
-
-    def _show(self, text: str) -> None:
-        if self._interactive:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def render(found: Longest, of_length: Callable[[int], Workload], device: str) -> list[str]:

@@ -14,6 +14,7 @@ from ..profiles import DeviceProfile, find_profile
 from ..units import common_unit, format_in, format_size
 from .kernel_workload import Workload, size_of, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..measurement.measurement import Measurement
@@ -43,7 +44,12 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: the kernel, dtype or device is unknown, or the sizes do not fit together.
     """
     profile = find_profile(arguments.device)
-    found = predict(workload(arguments)(size_of("N", arguments.N)), profile)
+    show = progress()
+    show(f"simulating {arguments.kernel} on {profile.name}")
+    try:
+        found = predict(workload(arguments)(size_of("N", arguments.N)), profile)
+    finally:
+        show("")
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
@@ -135,7 +141,7 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
 
 
 def render(found: Prediction) -> list[str]:
-    """Returns two tables, and the notes under them."""
+    """Returns the answer, then the numbers that it follows from, then the phases."""
     from tabulate import tabulate
 
     work, name = found.workload, found.profile.name
@@ -152,7 +158,26 @@ def render(found: Prediction) -> list[str]:
         colalign=["left", *["right"] * (len(_METRICS) + 1)],
         disable_numparse=True,
     )
-    return [str(work), "", *phases.splitlines(), "", *numbers.splitlines(), "", *_notes(found)]
+    head = [_answer(found), f"peak {_peak(found)}: {work}", *_notes(found)]
+    return [*head, "", *numbers.splitlines(), "", *phases.splitlines()]
+
+
+def _answer(found: Prediction) -> str:
+    profile, needs = found.profile, format_size(found.needed_bytes)
+    of = (
+        f"{format_size(profile.memory_bytes)}, with {format_size(found.workload.inputs_bytes)} of"
+        f" inputs and {format_size(found.workspace_bytes)} of workspaces"
+    )
+    if found.fits:
+        return f"fits {profile.name}: {needs} of {of}"
+    return f"out of memory on {profile.name}: needs {needs} of {of}"
+
+
+def _peak(found: Prediction) -> str:
+    """Returns the simulated peak, or that of the model, in bytes too."""
+    simulated = found.whole.peak_bytes if found.whole is not None else None
+    peak = found.largest.nbytes if simulated is None else simulated
+    return f"{format_size(peak)} ({peak:,} B)"
 
 
 def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:
@@ -181,7 +206,6 @@ def _size(size: int, unit: str) -> str:
 
 
 def _notes(found: Prediction) -> Iterator[str]:
-    profile = found.profile
     if found.whole is None:
         yield "not simulated: it loops over too many blocks; all numbers are by the model"
     else:
@@ -191,15 +215,6 @@ def _notes(found: Prediction) -> Iterator[str]:
             yield f"the tensors of the model and of the simulation {agree}"
         if found.whole.unmeasured:
             yield f"not reliable: {found.whole.unmeasured}"
-    needs = format_size(found.needed_bytes)
-    of = (
-        f"{format_size(profile.memory_bytes)}, with {format_size(found.workload.inputs_bytes)} of"
-        f" inputs and {format_size(found.workspace_bytes)} of workspaces"
-    )
-    if found.fits:
-        yield f"fits {profile.name}: {needs} of {of}"
-    else:
-        yield f"out of memory on {profile.name}: needs {needs} of {of}"
 
 
 def to_dict(found: Prediction) -> dict[str, Any]:

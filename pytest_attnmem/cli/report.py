@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..report import KINDS, render, write
 from .merge import merge
+from .terminal import painted, width
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -43,7 +44,8 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: a file cannot be read or written, or the files cannot be merged.
     """
     from ..report.github import add_to_step_summary, workflow_commands
-    from ..report.terminal import render_line, render_table
+    from ..report.terminal import colour_of, render_line, render_notes
+    from ..report.terminal_table import render_table
 
     summary, environment = merge(arguments.results)
     paths = {kind: path for kind in KINDS if (path := getattr(arguments, kind)) is not None}
@@ -54,6 +56,9 @@ def execute(arguments: Namespace) -> int:
         write(Path("-"), "".join(f"{line}\n" for line in lines))
         add_to_step_summary(summary, os.environ)
     if not paths and not arguments.github:
-        lines = [*render_table(summary), render_line(summary, hint=False)]
-        write(Path("-"), "\n".join(lines) + "\n")
+        lines = [painted(render_line(summary, hint=False), colour_of(summary)), ""]
+        for line in render_table(summary, width()):
+            lines.append(line.text + painted(line.outcome, line.colour))
+        lines += ["", *render_notes(summary)]
+        write(Path("-"), "\n".join(lines).rstrip() + "\n")
     return 0

@@ -63,7 +63,7 @@ def render(found: Analysis, dtypes: dict[str, str]) -> list[str]:
         colalign=["left", "left", "right", "right", "right", "left", "right"],
         disable_numparse=True,
     )
-    return [*_head(found, dtypes), "", *table.splitlines(), "", *_notes(found)]
+    return [*_notes(found), "", *_head(found, dtypes), "", *table.splitlines()]
 
 
 def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:

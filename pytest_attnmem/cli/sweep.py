@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
 from ..units import parse_size, shown
 from .kernel_workload import size_of
 from .output_path import check_output_path
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -213,7 +213,7 @@ def _run(
     """Returns the rows, True if no row is missing, and the longest lengths that fit."""
     done: list[rows.Row] = []
     edges: list[dict[str, Any]] = []
-    show = _progress()
+    show = progress()
     try:
         for number, case in enumerate(cases):
             key = (case.attention.name, case.d, case.N)
@@ -259,13 +259,6 @@ def _longest_fit(
 def _bar(done: int, total: int) -> str:
     full = 20 * done // total
     return f"[{'#' * full}{'.' * (20 - full)}] {done}/{total}"
-
-
-def _progress() -> Callable[[str], None]:
-    """Returns a function that shows a line of progress on a terminal."""
-    if not sys.stderr.isatty():
-        return lambda text: None
-    return lambda text: print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _write(arguments: Namespace, sweep: rows.Sweep) -> None:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..api.conclusion import Ending, Part
-from ..baselines.entries import Baseline, Entry, Key, State, compare, regression, tolerance_of
+from ..baselines.entries import (
+    NO_ENTRY,
+    OTHER_ENTRY,
+    Baseline,
+    Entry,
+    Key,
+    State,
+    compare,
+    regression,
+    tolerance_of,
+)
 from ..baselines.environment_key import depends_on
 from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
@@ -235,14 +245,14 @@ class BaselineCheck:
                 return _of_other_torch(self._baseline, measured.key, measured.other)
             others = self._baseline.elsewhere(measured.key)
         here = f" here, only for {', '.join(others)}" if others else ""
-        return f"no baseline entry{here}; --attnmem-update new writes one"
+        return f"{NO_ENTRY}{here}; --attnmem-update new writes one"
 
 
 def _of_other_torch(baseline: Baseline, key: Key, other: Key) -> str:
     version, recorded = (split(one.environment)[1] for one in (key, other))
     keeps = baseline.keeps_versions(key.environment)
     how = "new writes one" if keeps else "all moves it, new keeps both"
-    return f"baseline entry of {named(recorded)}, this is {version}; --attnmem-update {how}"
+    return f"{OTHER_ENTRY} {named(recorded)}, this is {version}; --attnmem-update {how}"
 
 
 def _unlimited(verdict: Verdict) -> bool:

@@ -95,7 +95,7 @@ class Reporter:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Writes the requested files."""
         self._session.write_traces()
-        self._session.write_reports()
+        self._session.write_reports(self._config.rootpath)
         passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         if (self._session.problems or self._problems) and session.exitstatus in passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -113,15 +113,23 @@ class Reporter:
 
     def _print(self, terminalreporter: Any) -> None:
         from ..report.summary import summarise
-        from ..report.terminal import render_line, render_reasons, render_table
+        from ..report.terminal import colour_of, render_line, render_notes, render_reasons
 
         summary = summarise(self._session.records)
         if self._session.settings.report:
+            from ..report.terminal_table import render_table
+
+            terminalreporter.ensure_newline()
             terminalreporter.section("memory budgets", sep="=")
-            for line in render_table(summary):
-                terminalreporter.write_line(line)
-        line = render_line(summary, hint=not self._session.settings.report)
-        terminalreporter.write_line(line)
+            for row in render_table(summary, _width(terminalreporter)):
+                terminalreporter.write(row.text)
+                terminalreporter.write(row.outcome, **_colour(row.colour))
+                terminalreporter.write("\n")
+            terminalreporter.write_line("")
+            for note in render_notes(summary):
+                terminalreporter.write_line(note)
+        text = render_line(summary, hint=not self._session.settings.report)
+        terminalreporter.write_line(text, **_colour(colour_of(summary)))
         if not self._session.settings.report:
             for line in render_reasons(summary):
                 terminalreporter.write_line(line)
@@ -133,3 +141,14 @@ class Reporter:
         summary = summarise(self._session.records)
         for command in workflow_commands(summary, self._config.rootpath, os.environ):
             terminalreporter.write_line(command)
+
+
+def _width(terminalreporter: Any) -> int:
+    """Returns the width of the terminal; 0, which limits nothing, if the output goes elsewhere."""
+    writer = terminalreporter._tw
+    return int(writer.fullwidth) if writer.hasmarkup else 0
+
+
+def _colour(name: str) -> dict[str, bool]:
+    """Returns the keywords of pytest's writer for a colour."""
+    return {name: True} if name else {}

@@ -20,6 +20,7 @@ from .row_transport import RowTexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from ..backends.primed_backend import PrimedBackend
     from ..backends.registry import Opener
@@ -84,13 +85,15 @@ class Session:
             with self._collect_problem():
                 write_traces(self.settings.artifacts, self.records)
 
-    def write_reports(self) -> None:
-        """Writes the requested report files."""
+    def write_reports(self, root: Path) -> None:
+        """Writes the requested report files; ``root`` is the root of the tests."""
         if not self.settings.files and not self.settings.github:
             return
+        from ..report.origin import origin
         from ..report.summary import summarise
 
-        summary, environment = summarise(self.records), self.environment or self.describe()
+        summary = summarise(self.records)
+        environment = {**(self.environment or self.describe()), **origin(root)}
         for kind, path in self.settings.files.items():
             with self._collect_problem():
                 write(path, render(kind, summary, environment))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..backends.registry import BACKENDS
 from ..symbols.names import DEFAULTS
-from ..units import common_unit, format_in
+from ..units import common_unit, format_distinct, format_in, format_size
 from .record import Record
 from .summary import Summary, share
 
@@ -28,17 +28,26 @@ def size(nbytes: int | None, unit: str) -> str:
     return f"<{shown[:-1]}1" if nbytes > 0 and not shown.strip("0.") else shown
 
 
-def budget(row: Record, unit: str) -> str:
+def budget(row: Record) -> str:
     """Returns the limit, or the contract."""
-    return row.budget if row.is_contract else size(row.limit_bytes, unit)
+    return row.budget if row.is_contract else _sizes(row)[0]
 
 
-def peak(row: Record, unit: str) -> str:
+def peak(row: Record) -> str:
     """Returns the measured number, with its metric if that is not the peak."""
     if row.out_of_memory:
         return "out of memory"
     metric = "" if row.metric == "peak" else f" ({row.metric})"
-    return size(row.value, unit) + metric
+    return _sizes(row)[1] + metric
+
+
+def _sizes(row: Record) -> tuple[str, str]:
+    """Returns the limit and the number, each in its own unit; never alike if they differ."""
+    limit, value = row.limit_bytes, row.value
+    if limit is not None and value is not None:
+        shown = format_distinct(limit, value)
+        return shown[0], shown[-1]
+    return tuple("-" if one is None else format_size(one) for one in (limit, value))  # type: ignore[return-value]
 
 
 def percent(row: Record) -> str:

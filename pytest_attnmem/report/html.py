@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from math import isfinite
 from string import Template
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..budgets.verdict import Outcome
 from ..measurement.held import Held
@@ -101,8 +101,7 @@ def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "verdict": verdict(summary),
         "budgets": summary.budgets,
-        "environment": [*_facts(environment)],
-        "unit": cells.unit(summary.records),
+        "environment": [*_origin(environment, summary), *_facts(environment)],
         "highest": None if highest is None else [_number(highest.peak_bytes), highest.name],
         "workspaces": [[place, _number(size)] for place, size in summary.workspaces.items()],
         "rows": [
@@ -182,12 +181,31 @@ def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:
     return {"events": life.events, "note": life.note, "spans": spans}
 
 
+def _origin(environment: Mapping[str, Any], summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yields the date, the commit and the devices of the session."""
+    if date := environment.get("date"):
+        yield "date", str(date).replace("T", " ").replace("+00:00", " UTC")
+    if commit := environment.get("commit"):
+        changes = " with uncommitted changes" if environment.get("uncommitted_changes") else ""
+        yield "commit", f"{str(commit)[:10]}{changes}"
+    places = dict.fromkeys(place for row in summary.records if (place := cells.backend(row)))
+    if places:
+        yield "measured on", ", ".join(places)
+
+
+_ORIGIN: Final = frozenset({"date", "commit", "uncommitted_changes"})
+
+
 def _facts(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns the names and values of the known facts of the machine."""
+    """Returns the names and values of the known facts of the machine.
+
+    The device of a machine without CUDA is the machine itself, such as ``x86_64``.
+    """
+    machine = {} if environment.get("compute_capability") else {"device": "machine"}
     return [
-        (name.replace("_", " "), _fact(value))
+        (machine.get(name, name).replace("_", " "), _fact(value))
         for name, value in environment.items()
-        if value not in (None, {}, "")
+        if value not in (None, {}, "") and name not in _ORIGIN
     ]
 
 

@@ -40,9 +40,9 @@ def bounded(summary: Summary, limit: int) -> str:
     rows = cells.failures_first(summary)
     head = [verdict(summary), ""]
     if rows:
-        unit, changes = cells.unit(rows), any(row.baseline_bytes is not None for row in rows)
-        head += [*_header(unit, changes)]
-        table = [_line(row, unit, changes) for row in rows]
+        changes = any(row.baseline_bytes is not None for row in rows)
+        head += [*_header(changes)]
+        table = [_line(row, changes) for row in rows]
         folded = [_folded(row) for row in rows if row.fails]
         notes = [*_notes(summary)]
         room = limit - size(head) - size(notes) - _NOTES
@@ -85,9 +85,9 @@ def code(text: str, limit: int = _NAME) -> str:
     return f"{fence}{space}{line}{space}{fence}".replace("|", "\\|")
 
 
-def _header(unit: str, changes: bool) -> Iterator[str]:
+def _header(changes: bool) -> Iterator[str]:
     # Not by tabulate, which pads each cell to its column: a third fewer rows fit into a comment.
-    names = ["test", "shape", "backend", f"budget {unit}", f"peak {unit}", "used %"]
+    names = ["test", "shape", "backend", "budget", "peak", "used %"]
     names += ["Δ baseline", "outcome"] if changes else ["outcome"]
     yield f"| {' | '.join(names)} |"
     yield "|" + "|".join("---" if name in _LEFT else "--:" for name in names) + "|"
@@ -96,10 +96,10 @@ def _header(unit: str, changes: bool) -> Iterator[str]:
 _LEFT: Final = ("test", "shape", "backend", "outcome")
 
 
-def _line(row: Record, unit: str, changes: bool) -> str:
+def _line(row: Record, changes: bool) -> str:
     line = [code(row.name), code(cells.shape(row)), code(cells.backend(row))]
-    line.append(code(row.budget) if row.is_contract else cells.size(row.limit_bytes, unit))
-    line += [cells.peak(row, unit), cells.percent(row)]
+    line.append(code(row.budget) if row.is_contract else cells.budget(row))
+    line += [cells.peak(row), cells.percent(row)]
     line += [cells.change(row)] if changes else []
     outcome = cells.outcome(row)
     if row.fails:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from ..baselines.entries import NO_ENTRY, OTHER_ENTRY
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
@@ -124,8 +125,12 @@ def _compares(change: Change) -> bool:
 
 
 def is_measured(row: Record) -> bool:
-    """Returns True if the row has a number that was measured completely."""
+    """Returns True if the row has a number that was measured completely.
+
+    A budget that lacks only an entry in a baseline was measured.
+    """
     unproven = row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and bool(row.reason))
+    unproven = unproven and not row.reason.startswith((NO_ENTRY, OTHER_ENTRY))
     return row.value is not None and not unproven and not row.out_of_memory
 
 

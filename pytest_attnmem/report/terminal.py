@@ -1,14 +1,14 @@
-"""The summary line and the table in the terminal."""
+"""The summary line and the reasons in the terminal; :mod:`.terminal_table` has the table."""
 
 from __future__ import annotations
-
-from itertools import takewhile
 
 from ..budgets.verdict import Outcome
 from ..units import excerpt, format_size
 from . import cells
-from .record import Record
 from .summary import Summary
+
+_MAX_REASONS = 3
+_MAX_REASON = 160  # the JSON has it whole
 
 
 def render_line(summary: Summary, hint: bool) -> str:
@@ -19,6 +19,20 @@ def render_line(summary: Summary, hint: bool) -> str:
     compared = f"; baseline: {states}" if states else ""
     more = " (--attnmem-report for the table)" if hint else ""
     return f"attnmem: {summary.budgets} budget{plural}, {counts}{compared}{more}"
+
+
+def colour_of(summary: Summary) -> str:
+    """Returns the colour of the line: that of the worst outcome; none without a budget."""
+    for outcome, colour in COLOURS:
+        if summary.counts.get(outcome) or (outcome == EXPECTED and summary.expected):
+            return colour
+    return ""
+
+
+#: The name of an outcome that no count has; it is in the plural there.
+EXPECTED = "expected failure"
+#: Outcomes and their colours, the worst first.
+COLOURS = (("over", "red"), ("not enforced", "yellow"), (EXPECTED, "yellow"), ("within", "green"))
 
 
 def render_reasons(summary: Summary) -> list[str]:
@@ -34,46 +48,8 @@ def render_reasons(summary: Summary) -> list[str]:
     return lines
 
 
-def render_table(summary: Summary) -> list[str]:
-    """Returns the table, then the session's peak, the workspaces and the rows with reasons."""
-    from tabulate import tabulate
-
-    rows = summary.by_share
-    unit = cells.unit(rows)
-    folders = [row.nodeid.partition("::")[0].split("/")[:-1] for row in rows]
-    shared = takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))
-    prefix = "".join(f"{level[0]}/" for level in shared)
-    headers = ["test", "shape", "backend", f"budget {unit}", f"peak {unit}", "used %"]
-    align = ["left", "left", "left", "right", "right", "right"]
-    lines = [_cells(row, unit, prefix) for row in rows]
-    if any(row.baseline_state or row.baseline_bytes is not None for row in rows):
-        headers, align = [*headers, "Δ baseline"], [*align, "right"]
-        lines = [[*line, cells.change(row)] for line, row in zip(lines, rows, strict=True)]
-    table = tabulate(
-        [[*line, cells.outcome(row)] for line, row in zip(lines, rows, strict=True)],
-        headers=[*headers, "outcome"],
-        colalign=[*align, "left"] if lines else None,  # tabulate 0.9 aligns no missing columns
-        disable_numparse=True,
-    )
-    return [*table.splitlines(), "", *_notes(summary)]
-
-
-_MAX_REASONS = 3
-_MAX_REASON = 160  # the JSON has it whole
-
-
-def _cells(row: Record, unit: str, prefix: str) -> list[str]:
-    return [
-        _shortened(row.name.removeprefix(prefix)),
-        cells.shape(row),
-        cells.backend(row),
-        cells.budget(row, unit),
-        cells.peak(row, unit),
-        cells.percent(row),
-    ]
-
-
-def _notes(summary: Summary) -> list[str]:
+def render_notes(summary: Summary) -> list[str]:
+    """Returns the session's peak, the workspaces and the rows with reasons."""
     lines = []
     highest = summary.highest
     if highest is not None and highest.peak_bytes is not None:
@@ -89,7 +65,3 @@ def _notes(summary: Summary) -> list[str]:
         if row.reason and (row.outcome is not Outcome.OVER or row.out_of_memory)
     ]
     return lines
-
-
-def _shortened(name: str, width: int = 64) -> str:
-    return name if len(name) <= width else f"…{name[1 - width :]}"

@@ -63,7 +63,10 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
     assert run(capsys, *files) == (
         1,
         [
+            "4 of 6 tests failed the comparison: 1 now over, 1 no longer measured, 1 removed,"
+            " 1 grew, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
             "torch 2.6.0 → 2.7.1: the upgrade made these changes, if the code is the same",
+            "",
             "test             old KiB    new KiB           Δ     Δ %",
             "-------------  ---------  ---------  ----------  ------  " + "-" * (len(reason) + 10),
             f"a.py::broken         2.0        3.0    +1,024 B   +50.0  now over: {reason}",
@@ -75,9 +78,6 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
             "a.py::added            -        1.0                      added",
             "a.py::moved          1.0        1.0"
             "                      measured elsewhere: cpu → null:H100",
-            "",
-            "4 of 6 tests failed the comparison: 1 now over, 1 no longer measured, 1 removed,"
-            " 1 grew, 1 shrank, 1 added, 1 measured elsewhere, 1 unchanged.",
         ],
     )
 
@@ -124,6 +124,7 @@ def test_the_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         "fails": True,
         "delta_bytes": None,
         "operators": {},
+        "terms": "",
         "old": {"bytes": 1024, "place": "cpu", "outcome": "within", "reason": ""},
         "new": {
             "bytes": None,
@@ -160,20 +161,22 @@ def test_an_upgrade_is_told_with_its_operators_and_workspaces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = on_two_versions(tmp_path)
-    code, (head, *lines) = run(capsys, *files, "--fail-on", "2%+1KiB")
+    code, (answer, head, *lines) = run(capsys, *files, "--fail-on", "2%+1KiB")
     assert code == 1
+    assert answer == (
+        "1 of 2 tests failed the comparison: 1 grew (beyond 2%+1KiB), 1 grew within the tolerance."
+    )
     assert head == (
         "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade made these changes, if the code is the same"
     )
-    assert [line.split("  ")[-1].strip() for line in lines[2:4]] == [
+    assert [line.split("  ")[-1].strip() for line in lines[3:5]] == [
         "grew: mm +32.0 KiB",
         "grew within the tolerance",
     ]
-    assert lines[4:] == [
+    assert lines[5:] == [
         "",
         "workspaces kept outside of 2 tests on cpu: 64.0 KiB → 0 B",
         "cuda: 13.0 → 13.2",
-        "1 of 2 tests failed the comparison: 1 grew (beyond 2%+1KiB), 1 grew within the tolerance.",
     ]
     code, lines = run(capsys, *files, "--markdown")
     assert lines[2] == f"{head}."
@@ -199,16 +202,16 @@ def test_a_downgrade_is_called_one(tmp_path: Path, capsys: pytest.CaptureFixture
     files = on_two_versions(tmp_path)
     code, lines = run(capsys, *reversed(files))
     assert code == 0
-    assert lines[0].startswith("torch 2.15.0+cu132 → 2.13.0+cu130: the downgrade made these")
+    assert lines[1].startswith("torch 2.15.0+cu132 → 2.13.0+cu130: the downgrade made these")
 
 
 def test_another_build_of_one_version_is_no_upgrade(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, lines = run(capsys, *on_two_versions(tmp_path, torch="2.13.0+cpu"))
-    assert "upgrade" not in lines[0]
-    assert lines[2].endswith("grew")
-    assert lines[5:7] == ["torch: 2.13.0+cu130 → 2.13.0+cpu", "cuda: 13.0 → 13.2"]
+    assert "upgrade" not in "".join(lines)
+    assert lines[4].endswith("grew: +32.0 KiB mm a.py:3")
+    assert lines[7:9] == ["torch: 2.13.0+cu130 → 2.13.0+cpu", "cuda: 13.0 → 13.2"]
     assert not any("workspaces" in line for line in lines)
 
 
@@ -217,7 +220,23 @@ def test_an_upgrade_that_changed_nothing_says_so(
 ) -> None:
     files = on_two_versions(tmp_path, named("product"), PLAIN)
     code, lines = run(capsys, *files)
-    assert (code, lines[0]) == (0, "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade changed no test")
+    assert (code, lines[1]) == (0, "torch 2.13.0+cu130 → 2.15.0+cu132: the upgrade changed no test")
+
+
+def test_a_comment_has_the_terms_and_lines_of_a_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = Held(KIB, (16, 16), "float32", "mm", "attn.py:7", "f", dims=("N", "N"))
+    mask = replace(scores, op="masked_fill", where="attn.py:14")
+    old = write(tmp_path / "old.json", replace(named("product"), held=(scores,)))
+    new = write(tmp_path / "new.json", replace(named("product", 2), held=(scores, mask)))
+    _, lines = run(capsys, old, new, "--markdown")
+    assert lines[-1] == (
+        "| `a.py::product` | 1.0 | 2.0 | +1,024 B | +100.0 |"
+        " **grew: `+4*N^2 masked_fill attn.py:14`** |"
+    )
+    _, lines = run(capsys, new, old)
+    assert lines[-1].endswith("  shrank: -4*N^2 masked_fill attn.py:14")
 
 
 @pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)], ids=str)
@@ -236,14 +255,14 @@ def test_the_unit_is_of_the_sizes_that_are_shown(
     roomy = [named("roomy", kib, limit_bytes=1 << 40) for kib in (1, 2)]
     files = [write(tmp_path / f"{row.peak_bytes}.json", row) for row in roomy]
     _, lines = run(capsys, *files)
-    assert lines[0].split()[:5] == ["test", "old", "KiB", "new", "KiB"]
+    assert lines[2].split()[:5] == ["test", "old", "KiB", "new", "KiB"]
 
 
 def test_a_failure_by_growth_names_the_tolerance(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, lines = run(capsys, *files, "--fail-on", "2%+1KiB")
-    assert ", 1 grew (beyond 2%+1KiB), " in lines[-1]
+    assert ", 1 grew (beyond 2%+1KiB), " in lines[0]
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,10 @@ def test_without_an_option_the_table_is_printed(
 ) -> None:
     assert main(["report", results]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.split("  +", lines[2]) == ["a.py::test", "N=64", "cpu", "2.0", "1.0", "50.0", "over"]
-    assert lines[-1] == "attnmem: 2 budgets, 1 within, 1 over, 0 not enforced"
+    assert re.split("  +", lines[4]) == [
+        *("a.py::test", "N=64", "cpu", "2.0 KiB", "1.0 KiB", "50.0", "over")
+    ]
+    assert lines[0] == "attnmem: 2 budgets, 1 within, 1 over, 0 not enforced"
 
 
 def test_for_github(

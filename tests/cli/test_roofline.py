@@ -16,6 +16,15 @@ DEEPSEEK = (
 
 
 PRINTED = """\
+memory: weights 13.0 GiB (14,000,000,000 B) and cache 1.0 GiB (1,073,741,824 B) need 14.0 GiB of \
+79.2 GiB
+fits A100-80GB: at batch 1 up to 135,482 tokens, at 2,048 tokens up to batch 66
+tokens/s at most: 145.6 of one sequence by the weights alone; 135.3 of the batch with its cache \
+read; 135.2 by operation
+decode can use 0.654 % of the peak FLOP/s
+products with weights: memory-bound up to batch 156, compute-bound from 157
+the whole step at 2,048 tokens: memory-bound at any batch, for what is read grows with it
+
 7,000,000,000 parameters in fp16, 32 layers of 4096, 32 heads of 128; batch 1 of 2,048 tokens, \
 cached in fp16
 A100-80GB: 2,039.0 GB/s, 311.9 TFLOP/s in fp16, ridge point 152.9 FLOP/B
@@ -32,15 +41,6 @@ prefill  QKV projections            6,597.1   5.0 GiB   1,228.8  compute        
          output projection          2,199.0   2.0 GiB   1,024.0  compute             7.051
          MLP and the rest          19,875.9  10.0 GiB   1,844.0  compute            63.731
          whole step                30,892.5  19.0 GiB   1,511.2  compute            99.056
-
-memory: weights 13.0 GiB (14,000,000,000 B) and cache 1.0 GiB (1,073,741,824 B) need 14.0 GiB of \
-79.2 GiB
-fits A100-80GB: at batch 1 up to 135,482 tokens, at 2,048 tokens up to batch 66
-tokens/s at most: 145.6 of one sequence by the weights alone; 135.3 of the batch with its cache \
-read; 135.2 by operation
-decode can use 0.654 % of the peak FLOP/s
-products with weights: memory-bound up to batch 156, compute-bound from 157
-the whole step at 2,048 tokens: memory-bound at any batch, for what is read grows with it
 """
 
 

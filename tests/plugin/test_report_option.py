@@ -50,7 +50,7 @@ def test_it(): memory.use(10)
     )
 
 
-def test_the_table_is_sorted_by_share_of_budget_in_one_unit(scripted):
+def test_the_table_is_sorted_by_share_of_budget(scripted):
     scripted.write(SUITE)
     ran = scripted.run("--attnmem-report")
     lines = ran.result.outlines
@@ -58,22 +58,29 @@ def test_the_table_is_sorted_by_share_of_budget_in_one_unit(scripted):
     end = lines.index(ran.line)
     table = [re.split(r" {2,}", line.strip()) for line in lines[start + 1 : end]]
     assert table[0] == [
-        "test", "shape", "backend", "budget KiB", "peak KiB", "used %", "outcome",
+        "test", "shape", "backend", "budget", "peak", "used %", "outcome",
     ]  # fmt: skip
     assert table[2:7] == [
-        ["test_suite.py::test_over", "scripted", "2.0", "3.0", "150.0", "over"],
+        ["test_suite.py::test_over", "scripted", "2.0 KiB", "3.0 KiB", "150.0", "over"],
         [
             "test_suite.py::test_within[1024]",
             "B=2 N=1024",
             "scripted",
-            "4.0",
-            "3.0",
+            "4.0 KiB",
+            "3.0 KiB",
             "75.0",
             "within",
         ],
-        ["test_suite.py::test_retained", "scripted", "4.0", "1.0 (retained)", "25.0", "within"],
-        ["test_suite.py::test_nothing", "scripted", "2.0", "0.0", "0.0", "not enforced"],
-        ["test_suite.py::test_region [part]", "scripted", "-", "0.5", "measured"],
+        [
+            "test_suite.py::test_retained",
+            "scripted",
+            "4.0 KiB",
+            "1.0 KiB (retained)",
+            "25.0",
+            "within",
+        ],
+        ["test_suite.py::test_nothing", "scripted", "2.0 KiB", "0 B", "0.0", "not enforced"],
+        ["test_suite.py::test_region [part]", "scripted", "-", "512 B", "measured"],
     ]
     assert lines[start + 8 : end] == [
         "",
@@ -222,3 +229,12 @@ def test_marked(): pass
     assert ran.outcome("test_body") == "not enforced: skipped: no driver"
     assert ran.outcome("test_marked") == "not enforced: skipped: no\udcff driver"
     assert "INTERNALERROR" not in ran.text
+
+
+def test_a_terminal_has_colours(scripted):
+    scripted.write(SUITE)
+    lines = scripted.run("--attnmem-report", "--color=yes").result.outlines
+    start = next(i for i, line in enumerate(lines) if "memory budgets" in line)
+    assert lines[start + 3].endswith("  \x1b[31mover\x1b[0m")
+    assert lines[start + 7].endswith("  measured")
+    assert any(line.startswith("\x1b[31mattnmem: 4 budgets, ") for line in lines)

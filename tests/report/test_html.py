@@ -210,10 +210,24 @@ def test_the_environment_is_what_is_known_of_it() -> None:
         ROW, python="3.12", cuda=None, compute_capability="9.0", allocator={"backend": "native"}
     )
     assert found["environment"] == [
+        ["measured on", "cpu"],
         ["python", "3.12"],
         ["compute capability", "9.0"],
         ["allocator", "backend native"],
     ]
+
+
+def test_the_head_has_the_date_the_commit_and_the_devices() -> None:
+    facts = {"date": "2026-11-23T03:53:04+00:00", "commit": "0123456789abcdef", "device": "x86_64"}
+    found = data(ROW, replace(ROW, backend="null:H100"), **facts, uncommitted_changes=True)
+    assert found["environment"] == [
+        ["date", "2026-11-23 03:53:04 UTC"],
+        ["commit", "0123456789 with uncommitted changes"],
+        ["measured on", "cpu, null:H100"],
+        ["machine", "x86_64"],
+    ]
+    (_, commit, *_), *_ = [data(ROW, **facts)["environment"]]
+    assert commit == ["commit", "0123456789"]
 
 
 def test_without_scripts_there_is_a_plain_table() -> None:

@@ -53,12 +53,12 @@ def test_a_comment() -> None:
     assert shown(WITHIN, SKIPPED, MEASURED, OVER) == [
         "**1 of 3 memory budgets exceeded**, 1 kept, 1 not enforced.",
         "",
-        "| test | shape | backend | budget KiB | peak KiB | used % | outcome |",
+        "| test | shape | backend | budget | peak | used % | outcome |",
         "|---|---|---|--:|--:|--:|---|",
-        "| `b.py::test_b` | `B=1 N=64` | `cpu` | 4.0 | 6.0 | 150.0 | **over** |",
+        "| `b.py::test_b` | `B=1 N=64` | `cpu` | 4.0 KiB | 6.0 KiB | 150.0 | **over** |",
         "| `a.py::test_c` |  |  | - | - |  | not enforced: `skipped: no GPU` |",
-        "| `a.py::test_a` | `B=1 N=64` | `cpu` | 4.0 | 3.0 | 75.0 | within |",
-        "| `a.py::test_d [x]` |  | `null:H100` | - | 1.0 |  | measured |",
+        "| `a.py::test_a` | `B=1 N=64` | `cpu` | 4.0 KiB | 3.0 KiB | 75.0 | within |",
+        "| `a.py::test_d [x]` |  | `null:H100` | - | 1.0 KiB |  | measured |",
         "",
         "Session peak 6.0 KiB in `b.py::test_b`.",
         "",
@@ -98,7 +98,7 @@ def test_a_session_that_measured_nothing_has_no_table() -> None:
 def test_a_contract_is_in_the_place_of_a_limit_and_what_was_found_is_folded() -> None:
     growth = {"sizes": {"N": [1, 2, 4]}, "peaks": [4, 16, 64], "formula": "4*N^2"}
     lines = shown(replace(OVER, budget="O(N*d)", limit_bytes=None, held=(), growth=(growth,)))
-    assert "| `O(N*d)` | 6.0 |  | **over** |" in lines[4]
+    assert "| `O(N*d)` | 6.0 KiB |  | **over** |" in lines[4]
     assert lines[lines.index("<pre>") :][1:3] == [
         "  budget    O(N*d)   B=1 N=64 M=64   a.py:3",
         "  grows     as 4*N^2",

@@ -130,6 +130,15 @@ def test_what_fails_comes_first_and_of_that_the_largest() -> None:
     assert [change.row.nodeid for change in found.changes] == ["e", "d", "c", "b", "f", "a"]
 
 
+def test_a_budget_that_lacks_only_an_entry_was_measured() -> None:
+    bare = replace(ROW, limit_bytes=None, outcome=Outcome.NOT_ENFORCED)
+    reasons = ("no baseline entry; --attnmem-update new writes one", "baseline entry of torch 2.13")
+    for reason in reasons:
+        old = replace(bare, reason=reason)
+        found = compared([old], [replace(old, peak_bytes=101 * MIB)])
+        assert [change.kind for change in found.changes] == [ChangeKind.GREW]
+
+
 def test_regions_and_metrics_are_tests_of_their_own() -> None:
     rows = [ROW, replace(ROW, region="x"), replace(ROW, metric="allocated", allocated_bytes=7)]
     found = compared(rows, [*rows[:2], replace(rows[2], allocated_bytes=8)])

@@ -1,5 +1,6 @@
 """The printed summary line and table."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.report.terminal import render_line, render_table
+from pytest_attnmem.report.terminal import colour_of, render_line, render_notes
+from pytest_attnmem.report.terminal_table import render_table
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 KIB = 1024
@@ -28,16 +30,14 @@ ONLY_MEASURED = Record(
 )
 
 
-def table(*rows: Record) -> list[str]:
+def table(*rows: Record, width: int = 0) -> list[str]:
     """Returns the lines of the table."""
-    lines = render_table(summarise(rows))
-    return [line.rstrip() for line in lines[: lines.index("")]]
+    return [f"{line.text}{line.outcome}".rstrip() for line in render_table(summarise(rows), width)]
 
 
 def notes(*rows: Record) -> list[str]:
     """Returns the lines under the table."""
-    lines = render_table(summarise(rows))
-    return lines[lines.index("") + 1 :]
+    return render_notes(summarise(rows))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,74 @@ def test_a_row_without_one_of_the_two_numbers_says_how_it_compares(state: str) -
 
 def test_the_table() -> None:
     assert table(SKIPPED, ROW, ONLY_MEASURED) == [
-        "test              shape     backend      budget KiB         peak KiB    used %  outcome",
-        "----------------  --------  ---------  ------------  ---------------  --------"
-        "  ------------",
-        "a.py::test_a      B=1 N=64  cpu                 4.0              3.0      75.0  within",
-        "a.py::test_b                                      -                -"
-        "            not enforced",
-        "a.py::test_c [x]            cuda:0                -  <0.1 (retained)            measured",
+        "test              shape     backend   budget            peak  used %  outcome",
+        "----------------  --------  -------  -------  --------------  ------  ------------",
+        "a.py::test_a      B=1 N=64  cpu      4.0 KiB         3.0 KiB    75.0  within",
+        "a.py::test_b                               -               -          not enforced",
+        "a.py::test_c [x]            cuda:0         -  1 B (retained)          measured",
+    ]
+
+
+NAMES = ("a.py::test_of_a_long_name_that_goes_on[N=64-d=32]", "a.py::test_b")
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            100,
+            [
+                "test                                       shape          backend   budget"
+                "     peak  used %  outcome",
+                "a.py::test_of_a_long_name_tha…[N=64-d=32]  B=1 N=64 d=32  cpu      4.0 KiB"
+                "  3.0 KiB    75.0  within",
+            ],
+        ),
+        (
+            80,
+            [
+                "test                                  backend   budget     peak  used %  outcome",
+                "a.py::test_of_a_long_nam…[N=64-d=32]  cpu      4.0 KiB  3.0 KiB    75.0  within",
+            ],
+        ),
+        (
+            50,
+            [
+                "test                      budget     peak  outcome",
+                "a.py::test_…[N=64-d=32]  4.0 KiB  3.0 KiB  within",
+            ],
+        ),
+        (
+            40,
+            [
+                "test            budget     peak  outcome",
+                "a.py::test_o…  4.0 KiB  3.0 KiB  within",
+            ],
+        ),
+    ],
+)
+def test_a_narrow_table_lacks_columns_and_then_the_ends_of_names(width, lines) -> None:
+    rows = [replace(ROW, nodeid=name, shape={"B": 1, "N": 64, "d": 32}) for name in NAMES]
+    drawn = table(*rows, width=width)
+    assert [drawn[0], drawn[3]] == lines
+    assert max(map(len, drawn)) <= width
+    assert drawn[4:] == ([] if width >= 80 else ["all on cpu"])
+
+
+def test_the_outcome_has_a_colour() -> None:
+    expected = replace(ROW, outcome=OVER, expected=True)
+    over = replace(ROW, outcome=OVER)
+    colours = [render_table(summarise([row]))[-1][1:] for row in (ROW, over, SKIPPED, expected)]
+    assert colours == [
+        ("within", "green"),
+        ("over", "red"),
+        ("not enforced", "yellow"),
+        ("expected failure", "yellow"),
+    ]
+    assert render_table(summarise([ONLY_MEASURED]))[-1].colour == ""
+    sessions = [[ROW, over, SKIPPED], [ROW, SKIPPED], [expected, ROW], [ROW], [ONLY_MEASURED], []]
+    assert [colour_of(summarise(rows)) for rows in sessions] == [
+        *("red", "yellow", "yellow", "green", "", "")
     ]
 
 
@@ -129,26 +190,17 @@ def test_rows_are_sorted_by_share_of_the_budget() -> None:
     assert [line.split()[0] for line in table(*rows)[2:]] == ["test_5000", "test_4096", "test_100"]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "unit", "shown"),
-    [
-        ([1023], "B", ["1023"]),
-        ([1536], "KiB", ["1.5"]),
-        ([0, 0, 2 * KIB], "KiB", ["2.0", "0.0", "0.0"]),
-        ([KIB, 3 * KIB, 5 * KIB**3], "KiB", ["5242880.0", "3.0", "1.0"]),
-        ([1, KIB**2, 5 * KIB**3], "MiB", ["5120.0", "1.0", "<0.1"]),
-        ([], "B", []),
-    ],
-    ids=["bytes", "one", "nothing aside", "one large", "apart", "none"],
-)
-def test_the_typical_size_decides_on_the_unit_of_both_columns(
-    sizes: list[int], unit: str, shown: list[str]
-) -> None:
-    rows = [Record(f"{2**40 - size}", peak_bytes=size, device="cpu") for size in sizes]
-    header, _, *lines = table(*rows)
-    assert f"budget {unit}" in header
-    assert f"peak {unit}" in header
-    assert [line.split()[3] for line in lines] == shown
+def test_each_size_has_its_own_unit_and_two_that_differ_never_read_alike() -> None:
+    rows = [
+        replace(ROW, nodeid=f"test_{limit}", limit_bytes=limit, peak_bytes=peak)
+        for limit, peak in [(5 * KIB**3, 1), (64 * KIB, 64 * KIB), (KIB**2, KIB**2 - 1), (0, 0)]
+    ]
+    assert {tuple(re.split("  +", line)[3:5]) for line in table(*rows)[2:]} == {
+        ("5.0 GiB", "1 B"),
+        ("64.0 KiB", "64.0 KiB"),
+        ("1,048,576 B", "1,048,575 B"),
+        ("0 B", "0 B"),
+    }
 
 
 def test_the_change_since_another_torch_names_it() -> None:
@@ -168,9 +220,11 @@ def test_symbols_that_say_nothing_of_their_own_are_left_out() -> None:
     assert "  H=8 Hkv=2 N=4 M=9 d=3 itemsize=4 window=5  " in table(replace(ROW, shape=shape))[-1]
 
 
-def test_a_long_name_keeps_its_end() -> None:
+def test_a_long_name_keeps_its_start_and_its_parameters() -> None:
     row = replace(ROW, nodeid="a" * 80 + "::test[8]")
-    assert table(row)[-1].startswith("…" + "a" * (63 - len("::test[8]")) + "::test[8]  ")
+    assert table(row)[-1].startswith("a" * 60 + "…[8]  ")
+    row = replace(ROW, nodeid="a" * 80 + f"[{'8' * 40}]")
+    assert table(row)[-1].startswith("a" * 63 + "…  ")
     exactly = replace(ROW, nodeid="a" * 64)
     assert table(exactly)[-1].startswith("a" * 64 + "  ")
 

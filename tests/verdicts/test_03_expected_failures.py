@@ -73,7 +73,7 @@ def test_it_is_told_of_a_worker_too(scripted):
 
 def test_the_commands_tell_it(ran, capsys):
     assert main(["report", "rows.json"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == LINE
+    assert capsys.readouterr().out.splitlines()[0] == LINE
     assert main(["merge", "rows.json", "-o", "merged.json"]) == 0
     assert capsys.readouterr().out.splitlines() == [LINE]
     base = json.loads(Path("rows.json").read_text("utf-8"))

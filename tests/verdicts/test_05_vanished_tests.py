@@ -42,15 +42,13 @@ def test_vanished_tests_fail_and_are_named(compare):
     assert code == 1
     removed = [line.split()[0] for line in lines if line.endswith("  removed")]
     assert removed == ["test_suite.py::test_it[b]", "test_suite.py::test_it[c]"]
-    assert lines[-1] == "2 of 4 tests failed the comparison: 2 removed, 2 unchanged."
+    assert lines[0] == "2 of 4 tests failed the comparison: 2 removed, 2 unchanged."
 
 
 def test_a_test_that_was_not_measured_may_go(compare):
     code, lines = compare("test_suite.py::test_it")
     assert code == 0
-    assert lines[-1] == (
-        "none of 3 tests failed the comparison: 1 removed unmeasured, 3 unchanged."
-    )
+    assert lines[0] == ("none of 3 tests failed the comparison: 1 removed unmeasured, 3 unchanged.")
 
 
 def test_nothing_in_common_is_a_mistake_of_the_command(compare):

@@ -36,7 +36,7 @@ def test_the_table_shows_no_peak_and_says_what_was_asked_for(ran):
     assert [cell.strip() for cell in line.split("  ") if cell.strip()] == [
         "test_suite.py::test_it",
         "scripted",
-        "1.0",
+        "1.0 MiB",
         "out of memory",
         "over",
     ]
@@ -51,9 +51,8 @@ def test_the_json_has_what_was_asked_for(ran):
 
 def test_the_markdown_and_the_page_show_no_share(scripted, ran):
     markdown = (scripted.path / "rows.markdown").read_text("utf-8")
-    assert "| `test_suite.py::test_it` |  | `scripted` | 1.0 | out of memory |  | **over** |" in (
-        markdown
-    )
+    row = "| `test_suite.py::test_it` |  | `scripted` | 1.0 MiB | out of memory |  | **over** |"
+    assert row in markdown
     page = (scripted.path / "rows.html").read_text("utf-8")
     data = page.partition('type="application/json">')[2].partition("</script>")[0]
     (row,) = (row for row in json.loads(data)["rows"] if row["nodeid"].endswith("test_it"))

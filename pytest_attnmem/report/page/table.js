@@ -52,7 +52,11 @@ function budgetCell(row, unit) {
 }
 
 function valueCell(row, unit) {
-  if (row.value === null) return make("td", "number", row.out_of_memory ? "out of memory" : "–");
+  if (row.value === null) {
+    const cell = make("td", "number", row.out_of_memory ? "out of memory" : "–");
+    if (row.out_of_memory) cell.append(make("span", "metric-name", row.out_of_memory.split(" at ")[0]));
+    return cell;
+  }
   const cell = sizeCell(row.value, unit);
   if (row.metric !== "peak") cell.append(make("span", "metric-name", row.metric));
   return cell;
@@ -88,7 +92,7 @@ class Table {
   constructor(page, texts) {
     this.rows = page.rows.map(prepared);
     this.texts = texts;
-    this.unit = page.unit;
+    this.unit = ""; // each size in its own
     this.columns = COLUMNS.filter(
       (column) => column.cell !== changeCell || this.rows.some((row) => row.baseline_bytes !== null || row.baseline_state),
     );

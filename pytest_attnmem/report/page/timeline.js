@@ -91,7 +91,7 @@ function drawTimeline(life, row, width) {
     svg.append(label(x(tick), box.bottom + 17, grouped(tick), "tick", "middle"));
   }
   svg.append(label(4, 14, "bytes alive", "title"));
-  const axis = narrow ? "event, in order" : "event: a birth or a death, in their order";
+  const axis = narrow ? "event, in order" : "event: memory is taken or freed, in order";
   svg.append(label(box.right, height - 6, axis, "title", "end"));
 
   const layers = shape("g", { class: life.spans.length > 60 ? "layers dense" : "layers" });

@@ -93,7 +93,7 @@ def test_a_click_sorts_and_another_the_other_way(show: Show) -> None:
     shown = show(*ROWS)
     assert shown.names == ["test_over", "test_skipped", "test_within[64]", "test_itforward"]
     assert shown.page.locator("th[aria-sort]").inner_text() == "outcome ↑"[:7]
-    head = shown.page.get_by_role("columnheader", name="peak KiB")
+    head = shown.page.locator(".results > thead th").nth(4)
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
     assert shown.names == ["test_within[64]", "test_itforward", "test_over", "test_skipped"]
@@ -182,10 +182,36 @@ def test_what_was_held_is_listed_with_its_share(show: Show) -> None:
     assert lines.count() == 12
 
 
+def test_a_test_without_memory_says_what_it_asked_for(show: Show) -> None:
+    full = replace(OVER, out_of_memory="needs 512.0 GiB more at attn.py:3")
+    peak = show(full).row("test_over").locator("td").nth(4)
+    assert peak.inner_text() == "out of memory\nneeds 512.0 GiB more"
+
+
+@pytest.mark.parametrize(
+    "window", [{"width": 1440, "height": 900}, {"width": 900, "height": 900}, PHONE]
+)
+def test_no_column_is_cut(show: Show, window: dict[str, int]) -> None:
+    """Neither the outcome, nor the line of a tensor."""
+    expected = replace(OVER, expected=True, nodeid="a.py::test_expected")
+    shown = show(OVER, expected, viewport=window)
+    cut = """() => [...document.querySelectorAll(".row > td, .scroll td")].filter((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        const inside = range.getBoundingClientRect();
+        const box = cell.closest(".scroll, .row").getBoundingClientRect();
+        return inside.width && (inside.right > box.right + 1 || inside.left < box.left - 1);
+    }).map((cell) => cell.textContent)"""
+    assert shown.page.evaluate(cut) == []
+    assert shown.overflow() == 0
+
+
 def test_sizes_are_shown_in_the_unit_chosen(show: Show) -> None:
     shown = show(*ROWS)
     peak = shown.row("test_over").locator("td").nth(4)
-    assert peak.inner_text() == "80.0"
+    assert peak.inner_text() == "80.0 KiB"
+    shown.page.get_by_label("Unit").select_option("MiB")
+    assert peak.inner_text() == "0.1"
     shown.page.get_by_label("Unit").select_option("B")
     assert peak.inner_text() == "81,920"
     shown.page.get_by_label("Unit").select_option("each its own")

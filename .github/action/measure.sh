@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Measures the head of a pull request and its base, and writes what changed.
+#
+# Reads ATTNMEM_BACKEND, ATTNMEM_TESTS, ATTNMEM_INSTALL, ATTNMEM_TORCH, ATTNMEM_FAIL_ON and
+# ATTNMEM_BASE. Sets the outputs results, a folder, and code, which a later step exits with: the
+# comment comes before the check fails.
+set -uo pipefail
+
+results=${RUNNER_TEMP:?}/attnmem
+mkdir -p "$results"
+mapfile -t tests < <(printf '%s' "$ATTNMEM_TESTS" | sed '/^[[:space:]]*$/d')
+
+install() {
+  if [ -n "$ATTNMEM_INSTALL" ]; then bash -euc "$ATTNMEM_INSTALL"; fi
+}
+
+measure() { # JSON, then more options
+  local json=$1
+  shift
+  python -m pytest --attnmem-backend "$ATTNMEM_BACKEND" --attnmem-explain all \
+    --attnmem-json "$json" "$@" ${tests[@]+"${tests[@]}"}
+}
+
+uv pip install "$ATTNMEM_TORCH" || exit 1
+uv pip install "pytest-attnmem[torch] @ file://${GITHUB_ACTION_PATH:?}" || exit 1
+install || exit 1
+
+measure "$results/head.json" --attnmem-github --attnmem-html "$results/memory.html" \
+  --attnmem-markdown "$results/head.md"
+code=$?
+if [ ! -f "$results/head.json" ]; then exit "$(( code ? code : 1 ))"; fi
+
+if [ -n "$ATTNMEM_BASE" ] && git worktree add --detach "$results/base" "$ATTNMEM_BASE"; then
+  echo "::group::The base commit, $ATTNMEM_BASE"
+  # Its failures are not those of the pull request.
+  (cd "$results/base" && install && measure "$results/base.json")
+  echo "::endgroup::"
+  git worktree remove --force "$results/base"
+fi
+
+{
+  echo "<!-- attnmem -->"
+  if [ -f "$results/base.json" ]; then
+    tolerance=$ATTNMEM_FAIL_ON
+    if [ "$tolerance" = never ]; then tolerance=0; fi
+    attnmem compare "$results/base.json" "$results/head.json" --markdown --fail-on "$tolerance"
+    compared=$?
+    if [ "$compared" -ne 0 ] && [ "$code" -eq 0 ] && [ "$ATTNMEM_FAIL_ON" != never ]; then
+      code=$compared
+    fi
+    echo
+  fi
+  # One table is enough: that of the budgets is folded below the changes.
+  echo "<details><summary>Budgets</summary>"
+  echo
+  cat "$results/head.md"
+  echo "</details>"
+} > "$results/comment.md"
+cat "$results/comment.md" >> "$GITHUB_STEP_SUMMARY"
+echo "results=$results" >> "$GITHUB_OUTPUT"
+echo "code=$code" >> "$GITHUB_OUTPUT"

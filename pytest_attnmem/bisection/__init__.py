@@ -1,0 +1,1 @@
+"""The search for the commit since which a test needs more memory."""

@@ -1,0 +1,182 @@
+"""Finds the first bad commit: it measures commits and searches, also inside merges."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..budgets.tolerance import Tolerance
+from ..errors import AttnMemError
+from ..measurement.held import Held
+from ..report.held_changes import HeldChange, held_changes
+from ..report.record import Record
+from .criterion import Criterion, criterion
+from .history import Commit, History
+from .search import Found, State, search, sweep
+from .terms import LISTING, entries, terms
+from .warm_process import Row, Sample, WarmProcess
+from .worktree import Worktree
+
+#: Fast: no second run to see who holds memory.
+_PLAIN: Final = ("--attnmem-explain=off",)
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A row that got worse at the first bad commit."""
+
+    row: Row
+    before: Record
+    after: Record
+    change: str
+    """The difference to the commit before, by terms and lines; empty if it is not proved."""
+    tensors: tuple[HeldChange, ...] = ()
+    """The tensors that are more or fewer at the peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a search."""
+
+    criterion: Criterion
+    commits: tuple[Commit, ...]
+    """From the good end to the bad end; inside a merge, those of the merged branch."""
+    found: Found
+    samples: Mapping[str, Sample]
+    """The samples by hash."""
+    culprits: tuple[Culprit, ...]
+    """The rows that the first bad commit made worse, if there is one such commit."""
+    through: tuple[Commit, ...] = ()
+    """The merges that brought the first bad commit, the latest first."""
+    is_merge: bool = False
+    """True if the first bad commit is a merge of commits that are all good."""
+
+    @property
+    def first_bad(self) -> Commit:
+        """Returns the first commit that is known to be bad."""
+        return self.commits[self.found.bad]
+
+    @property
+    def skipped(self) -> list[tuple[Commit, str]]:
+        """Returns the commits that cannot be measured, and why."""
+        return [
+            (self.commits[number], self.criterion.why_skipped(self.samples[sha]))
+            for number, state in sorted(self.found.states.items())
+            if state is State.SKIPPED
+            for sha in [self.commits[number].sha]
+        ]
+
+
+class Bisection:
+    """A search over the commits of one repository."""
+
+    def __init__(
+        self,
+        history: History,
+        files: Worktree,
+        process: WarmProcess,
+        tests: Sequence[str],
+        show: Callable[[str], None],
+    ) -> None:
+        self._history = history
+        self._files = files
+        self._process = process
+        self._tests = tests
+        self._show = show
+        self._samples: dict[str, Sample] = {}
+
+    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance, every: bool) -> Result:
+        """Returns the first bad commit, and what it changed; with ``every``, it measures all.
+
+        Raises:
+            AttnMemError: the ends cannot be told apart, or git or the process fails.
+        """
+        ends = [self._sample(good), self._sample(bad)]
+        rule = criterion(ends[0], ends[1], grew, tolerance)
+        chain = self._history.chain(good, bad)
+        found = (sweep if every else search)(len(chain), self._state_of(chain, rule))
+        merges: list[str] = []
+        while inside := self._inside(chain, found, rule):
+            merges.append(chain[found.bad])
+            chain = inside
+            found = search(len(chain), self._state_of(chain, rule))
+        commits = self._history.describe([*chain, *merges])
+        first = chain[found.bad]
+        single = len(found.candidates) == 1
+        return Result(
+            rule,
+            tuple(commits[sha] for sha in chain),
+            found,
+            self._samples,
+            self._culprits(chain[found.good], first, rule) if single else (),
+            tuple(commits[sha] for sha in reversed(merges)),
+            single and len(self._history.parents(first)) > 1,
+        )
+
+    def _state_of(self, chain: Sequence[str], rule: Criterion) -> Callable[[int], State]:
+        return lambda number: rule.state(self._sample(chain[number]))
+
+    def _inside(self, chain: Sequence[str], found: Found, rule: Criterion) -> list[str]:
+        """Returns the branch that the first bad commit merged, if the branch is bad itself."""
+        if len(found.candidates) > 1:
+            return []
+        before, merge = chain[found.good], chain[found.bad]
+        for parent in self._history.parents(merge):
+            base = self._history.merge_base(before, parent)
+            if parent == before or base in ("", parent):
+                continue
+            states = [rule.state(self._sample(commit)) for commit in (base, parent)]
+            if states == [State.GOOD, State.BAD]:
+                return self._history.chain(base, parent)
+        return []
+
+    def _sample(self, commit: str) -> Sample:
+        if commit not in self._samples:
+            self._show(f"measured {len(self._samples)} commits, now {commit[:10]}")
+            self._samples[commit] = self._measure(commit, *_PLAIN)
+        return self._samples[commit]
+
+    def _measure(self, commit: str, *options: str) -> Sample:
+        try:
+            self._files.check_out(commit)
+        except AttnMemError as error:
+            return Sample(problem=str(error))
+        return self._process.run(self._tests, *options)
+
+    def _culprits(self, before: str, first: str, rule: Criterion) -> tuple[Culprit, ...]:
+        """Returns the rows that are worse since a commit, those that tell it first."""
+        good, bad = self._sample(before), self._sample(first)
+        worse = [row for row in rule.bad_rows(bad) if row in good.rows]
+        worse += [
+            row
+            for row, record in bad.rows.items()
+            if row in good.rows
+            and row not in worse
+            and (record.value or 0) > (good.rows[row].value or 0)
+        ]
+        self._show(f"comparing {first[:10]} with {before[:10]}")
+        with tempfile.TemporaryDirectory(prefix="attnmem-bisect-") as folder:
+            found, samples = [], []
+            for commit in (before, first):
+                path = Path(folder).resolve() / f"{commit}.json"
+                sample = self._measure(commit, f"--attnmem-baseline={path}", *LISTING)
+                found.append(entries(path, sample))
+                samples.append(sample)
+        old, new = found
+        return tuple(
+            Culprit(
+                row,
+                good.rows[row],
+                bad.rows[row],
+                terms(row, old, new, samples[1]),
+                tuple(held_changes(*(_held(one, row) for one in samples))),
+            )
+            for row in worse
+        )
+
+
+def _held(sample: Sample, row: Row) -> tuple[Held, ...]:
+    return sample.rows[row].held if row in sample.rows else ()

@@ -1,0 +1,228 @@
+"""Find the commit since which a test needs more memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from ..backends.registry import BACKENDS, check_name
+from ..bisection.bisection import Bisection, Culprit, Result
+from ..bisection.criterion import named
+from ..bisection.history import Commit, History
+from ..bisection.search import State
+from ..bisection.warm_process import warm_process
+from ..bisection.worktree import fixed_tests, worktree
+from ..budgets.tolerance import parse_tolerance
+from ..errors import AttnMemError
+from ..report import held_changes
+from ..units import excerpt, format_distinct
+from .bisect_table import table
+from .progress import progress
+
+#: The most lines of tensors for one test.
+_TENSORS: Final = 6
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """``v1.2..HEAD -- tests/test_attention.py``."""
+    parser.usage = "%(prog)s [options] GOOD..BAD [-- tests and options of pytest]"
+    parser.epilog = (
+        "A commit is bad if a test is over its budget there and not at the good end; if there is no"
+        " such test, if a test's peak is above that of the good end. Tests without a marker are"
+        " measured too. Commits are checked out in a temporary worktree; your own files are not"
+        " touched. Commits that cannot be measured are skipped and named."
+    )
+    parser.add_argument("range", metavar="GOOD..BAD", help="two commits, such as v1.2..HEAD")
+    parser.add_argument(
+        "--backend",
+        default="simulated",
+        metavar="NAME",
+        help="as of pytest --attnmem-backend (default: simulated)",
+    )
+    parser.add_argument(
+        "--grew", action="store_true", help="a larger peak is bad, even if a budget is exceeded"
+    )
+    parser.add_argument(
+        "--tolerance",
+        default="0",
+        metavar="T",
+        help="growth since the good end that is still good, such as 2%%+1MiB (default: 0)",
+    )
+    parser.add_argument(
+        "--tests-from",
+        default="each",
+        metavar="FROM",
+        help="each: each commit's own tests; bad: those of the bad end at every commit; or those"
+        " of a COMMIT, or of a FOLDER such as . or /tmp/new (default: each)",
+    )
+    parser.add_argument("--all", action="store_true", help="measure every commit, and list them")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="skip a commit whose tests take longer (default: 600)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def execute(arguments: Namespace) -> int:
+    """Prints the first bad commit; returns 1 if skipped commits leave several.
+
+    Raises:
+        AttnMemError: an end is no commit, the ends cannot be told apart, or git fails.
+    """
+    tolerance = parse_tolerance(arguments.tolerance, "--tolerance")
+    check_name(arguments.backend, BACKENDS)
+    if not arguments.timeout > 0:
+        raise AttnMemError(f"--timeout: expected more than 0 seconds, got {arguments.timeout:g}")
+    if find_spec("torch") is None:
+        raise AttnMemError("needs torch, which is not installed; pip install torch")
+    here = Path.cwd()
+    history = History(here)
+    good, bad = history.ends(arguments.range)
+    tests = [_relative(word, history.root) for word in arguments.tests]
+    fixed = fixed_tests(history, arguments.tests_from, bad, tests)
+    show = progress()
+    try:
+        with (
+            worktree(history, fixed) as files,
+            warm_process(
+                history.root, files.path, history.folder, arguments.backend, arguments.timeout
+            ) as process,
+        ):
+            found = Bisection(history, files, process, tests, show).run(
+                good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
+            )
+    finally:
+        show("")
+    if arguments.json:
+        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join([*render(found, arguments.all), *_uncommitted(history)]))
+    return 0 if len(found.found.candidates) == 1 else 1
+
+
+def _relative(word: str, root: Path) -> str:
+    """Returns a path below the repository relative to the working directory."""
+    path = Path(word.partition("::")[0])
+    if path.is_absolute() and path.resolve().is_relative_to(root):
+        return os.path.relpath(word, Path.cwd())
+    return word
+
+
+def _uncommitted(history: History) -> Iterator[str]:
+    if number := history.changed_files():
+        files = "1 file has" if number == 1 else f"{number} files have"
+        yield f"{files} changes that are in no commit, which were not measured"
+
+
+def render(found: Result, every: bool) -> list[str]:
+    """Returns the answer, then what it rests on."""
+    lines = [*_answer(found)]
+    for culprit in found.culprits:
+        lines += ["", *_told(culprit)]
+    if every:
+        lines += ["", *table(found)]
+    if skipped := found.skipped:
+        plural = "s" if len(skipped) > 1 else ""
+        lines += ["", f"skipped {len(skipped)} commit{plural} that cannot be measured:"]
+        lines += [f"  {_line(commit)}\n    {excerpt(why, 160)}" for commit, why in skipped]
+    measured = len(found.samples)
+    return [*lines, "", f"measured {measured} commits; bad: {_meaning(found)}"]
+
+
+def _answer(found: Result) -> Iterator[str]:
+    candidates = found.found.candidates
+    if len(candidates) > 1:
+        yield f"the first bad commit is one of {len(candidates)}; those between were skipped:"
+        yield from (f"  {_line(found.commits[number])}" for number in candidates)
+        return
+    commit = found.first_bad
+    yield f"{commit.sha} is the first bad commit"
+    yield f"  author  {commit.author}"
+    yield f"  date    {commit.date}"
+    yield f"  title   {excerpt(commit.subject, 160)}"
+    if found.is_merge:
+        yield "  it is a merge; the commits that it merges are good on their own"
+    for merge in found.through:
+        yield f"  merged by {_line(merge)}"
+
+
+def _told(culprit: Culprit) -> Iterator[str]:
+    before, after = culprit.before, culprit.after
+    yield named(culprit.row)
+    if after.out_of_memory:
+        yield f"  out of memory: {excerpt(after.out_of_memory, 160)}"
+    elif before.value is not None and after.value is not None:
+        old, new = format_distinct(before.value, after.value)
+        yield f"  {old} → {new} ({after.value - before.value:+,} B) on {after.place}"
+    if after.fails:
+        yield f"  {excerpt(after.reason, 200)}"
+    if culprit.change:
+        yield f"  {excerpt(culprit.change, 400)}"
+    if culprit.tensors:
+        yield "  at the peak:"
+        yield from (f"    {line}" for line in held_changes.lines(culprit.tensors, _TENSORS))
+
+
+def _meaning(found: Result) -> str:
+    rows = found.criterion.levels
+    first, more = named(next(iter(rows))), len(rows) - 1
+    others = f" or one of {more} other results" if more > 1 else " or another result" * more
+    if found.criterion.by_budget:
+        return f"{first}{others} is over its budget"
+    return f"{first}{others} needs more than at the good end"
+
+
+def _line(commit: Commit) -> str:
+    return f"{commit.short} {commit.date} {commit.author}: {excerpt(commit.subject, 100)}"
+
+
+def to_dict(found: Result) -> dict[str, Any]:
+    """Returns the result as JSON values; sizes are bytes."""
+    single = len(found.found.candidates) == 1
+    states = found.found.states
+    return {
+        "schema": 1,
+        "first_bad": _commit(found.first_bad) if single else None,
+        "candidates": [_commit(found.commits[number]) for number in found.found.candidates],
+        "merged_by": [_commit(commit) for commit in found.through],
+        "is_merge": found.is_merge,
+        "culprits": [
+            {
+                **dict(zip(("nodeid", "region", "metric"), culprit.row, strict=True)),
+                "before_bytes": culprit.before.value,
+                "after_bytes": culprit.after.value,
+                "change": culprit.change,
+                "tensors": [held_changes.to_dict(one) for one in culprit.tensors],
+            }
+            for culprit in found.culprits
+        ],
+        "skipped": [{**_commit(commit), "reason": why} for commit, why in found.skipped],
+        "commits": [
+            {
+                **_commit(commit),
+                "state": states[number].value if number in states else "not measured",
+                "bytes": {
+                    named(row): record.value
+                    for row, record in found.samples[commit.sha].rows.items()
+                    if row in found.criterion.levels
+                }
+                if states.get(number, State.SKIPPED) is not State.SKIPPED
+                else {},
+            }
+            for number, commit in enumerate(found.commits)
+        ],
+        "measured": len(found.samples),
+    }
+
+
+def _commit(commit: Commit) -> dict[str, Any]:
+    names = ("sha", "author", "date", "subject")
+    return {name: getattr(commit, name) for name in names}

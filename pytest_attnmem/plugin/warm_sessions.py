@@ -1,0 +1,165 @@
+"""Runs sessions of pytest, each in a fresh copy of this process, which has torch imported already.
+
+``python -m pytest_attnmem.plugin.warm_sessions REPOSITORY BACKEND`` reads one request per line from
+standard input, and answers with one line when its session has ended. A copy is a fork, so that each
+session imports the repository's modules anew and torch not at all. Without ``os.fork``, a session
+is a new process, which imports torch again: the same results, a few seconds later each.
+
+The fork is safe because this process runs one thread: it imports, but computes nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ..errors import AttnMemError
+from .import_paths import imported_elsewhere, lead_to
+from .session_outcome import SessionOutcome
+
+_POLL_S: Final = 0.005
+#: What a session imports late.
+_USED: Final = (
+    *("torch", "pytest", "pdb", "unittest.mock", "pytest_attnmem.plugin.simulated_session"),
+    *("pytest_attnmem.plugin.call_phase", "pytest_attnmem.plugin.growth_check"),
+    *("pytest_attnmem.plugin.regions", "pytest_attnmem.plugin.traced_runs"),
+    *("pytest_attnmem.report.json", "pytest_attnmem.report.terminal"),
+)
+
+
+def serve(repository: Path, backend: str, requests: IO[str], answers: IO[str]) -> None:
+    """Runs a session for each request, and writes its answer.
+
+    A request is ``{"worktree", "folder", "backend", "arguments", "outcome", "timeout_s"}``, where
+    ``folder`` is the working directory, relative to the worktree. The answer is
+    ``{"exit_code", "errors", "rootdir"}``, or ``{"errors"}`` for a session that did not end.
+    """
+    if hasattr(os, "fork"):
+        _warm_up(repository, backend)
+    for line in requests:
+        request = json.loads(line)
+        outcome = Path(request["outcome"])
+        outcome.unlink(missing_ok=True)
+        ended = _run(repository, request)
+        try:
+            answer = json.loads(outcome.read_text("utf-8"))
+        except (OSError, ValueError):
+            answer = {"errors": [ended or "the session ended without a result"]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _warm_up(repository: Path, backend: str) -> None:
+    """Imports what every session needs; nothing of the repository, which commits change."""
+    for name in _USED:
+        import_module(name)
+    with suppress(AttnMemError):  # each session says so
+        if backend.partition(":")[0] == "simulated":
+            from ..backends.primed_backend import open_primed
+
+            open_primed(backend)
+    for plugin in entry_points(group="pytest11"):
+        if _is_apart(plugin.module, repository):
+            with suppress(Exception):  # pytest reports it itself
+                plugin.load()
+    if "_hypothesis_pytestplugin" in sys.modules and _is_apart("hypothesis", repository):
+        import_module("hypothesis")  # which its plugin imports at the end of each session
+    gc.collect()
+    gc.freeze()  # no session visits these objects, nor copies their pages
+    frozen = gc.get_freeze_count()
+    # Each window asks if there are any, and counting them takes longer than a small test.
+    gc.get_freeze_count = lambda: frozen
+
+
+def _is_apart(module: str, repository: Path) -> bool:
+    """Returns True if a module is installed, and its files are no files of the repository."""
+    spec = None
+    with suppress(ImportError, ValueError):
+        spec = find_spec(module.partition(".")[0])
+    return bool(spec and spec.origin and not Path(spec.origin).is_relative_to(repository))
+
+
+def _run(repository: Path, request: dict[str, Any]) -> str:
+    """Runs a session in a copy of this process; returns why it has no result, if it has none."""
+    limit = float(request["timeout_s"])
+    late = f"the session did not end in {limit:g} s"
+    if not hasattr(os, "fork"):
+        command = [sys.executable, "-m", __spec__.name, str(repository), json.dumps(request)]
+        try:
+            subprocess.run(command, stdout=subprocess.DEVNULL, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return late
+        return ""
+    copy = os.fork()
+    if not copy:
+        code = 1
+        try:
+            code = _session(repository, request)
+        finally:
+            os._exit(code)
+    until = time.monotonic() + limit
+    while True:
+        ended, status = os.waitpid(copy, os.WNOHANG)
+        if ended:
+            signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            return f"the session was ended by signal {signal}" if signal else ""
+        if time.monotonic() > until:
+            os.kill(copy, 9)
+            os.waitpid(copy, 0)
+            return late
+        time.sleep(_POLL_S)
+
+
+def _session(repository: Path, request: dict[str, Any]) -> int:
+    """Runs one session of pytest in this process, and writes its outcome."""
+    worktree, folder = Path(request["worktree"]), Path(request["folder"])
+    os.setsid() if hasattr(os, "setsid") else None
+    with open(os.devnull, "w+b") as nothing:
+        for stream in (0, 1, 2):
+            os.dup2(nothing.fileno(), stream)
+    sys.dont_write_bytecode = True  # two commits may write a file in the same second
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    lead_to(worktree, repository)
+    os.chdir(worktree / folder)
+    import pytest
+
+    outcome = SessionOutcome(worktree)
+    words = [f"--attnmem-backend={request['backend']}", *request["arguments"]]
+    code = int(pytest.main([*_QUIET, *_plain(), *words], plugins=[outcome]))
+    if module := imported_elsewhere(repository, worktree):
+        outcome.errors.insert(0, f"{module}, not from the commit")
+        code = int(pytest.ExitCode.INTERNAL_ERROR)
+    outcome.write(Path(request["outcome"]), code)
+    return code
+
+
+_QUIET: Final = ("-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
+
+
+def _plain() -> list[str]:
+    """Returns the options that keep other plugins from starting processes or tracing lines."""
+    found = [] if find_spec("xdist") is None else ["-n0"]
+    return found if find_spec("pytest_cov") is None else [*found, "--no-cov"]
+
+
+def main() -> None:
+    """Runs the server, or with a request as the second argument its session."""
+    repository, second = Path(sys.argv[1]), sys.argv[2]
+    if second.startswith("{"):
+        sys.exit(_session(repository, json.loads(second)))
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what an import prints is no answer
+    serve(repository, second, sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Snapshots of PyTorch's allocator: read safely, without torch, compared and replayed."""

@@ -1,0 +1,94 @@
+"""The commits that git tells, and what it refuses."""
+
+import pytest
+
+from pytest_attnmem.bisection.history import Commit, History
+from pytest_attnmem.errors import AttnMemError
+
+from .repositories import Step, commits, git, repository
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Returns 0 - 1 - 2 - 5, a merge of 3 - 4, which start from 1; and 6, which has no parent."""
+    steps = [
+        Step({"a.py": "0", "sub/b.py": "0"}),
+        Step(),
+        Step({"a.py": "2"}),
+        Step({"a.py": "3"}, parents=(1,), author="Grace"),
+        Step({"sub/b.py": "4"}),
+        Step(parents=(2, 4)),
+    ]
+    made = repository(tmp_path_factory.mktemp("history") / "r", steps)
+    git(made, "fast-import", "--quiet", text=(
+        "commit refs/heads/other\ncommitter A <a@x.example> 1700000000 +0000\ndata 1\n6\n"
+    ))  # fmt: skip
+    return made
+
+
+def test_the_ends_are_resolved_and_the_chain_follows_first_parents(folder):
+    history, known = History(folder / "sub"), commits(folder)
+    assert history.root == folder.resolve()
+    assert history.folder == "sub"
+    assert history.ends(f"{known[0]}..") == (known[0], known[5])
+    assert history.chain(known[0], known[5]) == [known[n] for n in (0, 1, 2, 5)]
+    assert history.chain(known[3], known[5]) == [known[n] for n in (3, 4, 5)]
+    assert history.parents(known[5]) == [known[2], known[4]]
+    assert history.merge_base(known[2], known[4]) == known[1]
+    assert history.describe([known[3]]) == {known[3]: Commit(known[3], "Grace", "2023-11-15", "3")}
+    assert history.describe([known[3]])[known[3]].short == known[3][:10]
+
+
+def test_paths_are_those_of_the_commit(folder):
+    history, known = History(folder / "sub"), commits(folder)
+    assert history.path_from_root("b.py") == "sub/b.py"
+    assert history.path_from_root("../a.py") == "a.py"
+    assert history.path_from_root("../../x.py") == ""
+    assert history.has(known[0], "sub/b.py")
+    assert history.has(known[0], ".")
+    assert not history.has(known[0], "c.py")
+    assert history.changed_files() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("HEAD", "expected good..bad, two commits such as v1.2..HEAD, got 'HEAD'"),
+        ("a...b", "expected good..bad, two commits such as v1.2..HEAD, got 'a...b'"),
+        ("..", "expected good..bad, two commits such as v1.2..HEAD, got '..'"),
+        ("a..b..c", "expected good..bad, two commits such as v1.2..HEAD, got 'a..b..c'"),
+        ("nowhere..HEAD", "there is no commit 'nowhere' in {root}"),
+        ("--all..HEAD", "there is no commit '--all' in {root}"),
+        ("HEAD..main", "HEAD..main: both ends are commit {5}; name an earlier good one"),
+        (
+            "{4}..{2}",
+            "{4}..{2}: {4} is not an ancestor of the bad commit; they part at {1}: {1}..{2}",
+        ),
+        (
+            "HEAD..{0}",
+            "HEAD..{0}: the bad commit is older than the good one;"
+            " {0}..HEAD is the other way round",
+        ),
+        ("other..HEAD", "other..HEAD: other is not an ancestor of the bad commit"),
+    ],
+)
+def test_wrong_ends_are_refused(folder, text, message):
+    known = [sha[:10] for sha in commits(folder)]
+    history = History(folder)
+    with pytest.raises(AttnMemError) as error:
+        history.ends(text.format(*known))
+    assert str(error.value) == message.format(*known, root=history.root)
+
+
+def test_a_folder_outside_of_a_repository_is_refused(tmp_path):
+    with pytest.raises(AttnMemError) as error:
+        History(tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path} is in no git repository; run this in the repository of the tests"
+    )
+
+
+def test_git_itself_may_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AttnMemError, match=r"^cannot run git: No such file or directory; install"):
+        History(tmp_path)

@@ -1,0 +1,88 @@
+"""``attnmem doctor``."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem import __version__
+from pytest_attnmem.cli import doctor, main
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice import build
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return tmp_path
+
+
+def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, capsys):
+    def refuse(name):
+        if name != "cpu":
+            raise BackendUnavailable(f"backend {name!r} cannot measure here: no {name}")
+
+    def refuse_null():
+        raise BackendUnavailable("the null device needs a C compiler: found none of cc")
+
+    monkeypatch.setattr(doctor, "open_backend", refuse)
+    monkeypatch.setattr(doctor, "_check_null", refuse_null)
+    folder = home / ".cache" / "attnmem" / "nulldevice" / "key"
+    folder.mkdir(parents=True)
+    folder.joinpath("libcuda.so.1").write_bytes(bytes(2048))
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:8] == [
+        f"attnmem {__version__} measures here with cpu",
+        "",
+        "backends",
+        "  cuda         no   no cuda",
+        "  accelerator  no   no accelerator",
+        "  null         no   the null device needs a C compiler: found none of cc",
+        "  cpu          yes",
+        "  simulated    no   no simulated",
+    ]
+    assert any(line.startswith("  torch ") and line.endswith("rules are known") for line in lines)
+    assert lines[-1] == "  null runtime          ~/.cache/attnmem/nulldevice  2.0 KiB"
+    assert [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")] == [
+        0,
+        0,
+        1,
+    ]
+
+
+def test_a_machine_without_torch_has_no_backend(home, monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "torch" else "1.0")
+    assert main(["doctor"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"attnmem {__version__} cannot measure here"
+    assert lines[3] == "  cuda         no   torch is not installed; pip install torch"
+    assert "  torch                 not installed" in lines
+    assert lines[-1] == "  null runtime          ~/.cache/attnmem/nulldevice  not made yet"
+
+
+def test_json_has_the_same(home, capsys):
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["backends"]["cpu"] == {"works": True, "reason": None}
+    assert found["packages"]["pytest"] == pytest.__version__
+
+
+def test_nothing_is_compiled(home, monkeypatch):
+    monkeypatch.setattr(build, "_build_into", lambda *_: pytest.fail("it was compiled"))
+    doctor.examine()
+    assert not (home / ".cache").exists()
+
+
+def test_an_unknown_backend_is_one_line(capsys):
+    assert main(["doctor", "--backend", "cudda"]) == 2
+    assert capsys.readouterr().err == (
+        "attnmem doctor: unknown backend 'cudda'; expected one of auto, cuda, accelerator, null,"
+        " cpu, simulated; did you mean 'cuda'?\n"
+    )
+
+
+def test_a_path_below_home_is_short(home):
+    assert doctor.shown_path(home / "a") == "~/a"
+    assert doctor.shown_path(Path("/opt/a")) == "/opt/a"
