@@ -10,6 +10,7 @@ CPU_TORCH := 2.13.0
 TORCH     ?= 2.15.0
 NULL      := .venv-null-$(TORCH)
 NOX       := nox@2026.10.20
+DOCS      := .venv-docs
 
 # uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
 ifneq ($(shell command -v uv),)
@@ -26,7 +27,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures test install-null test-null lint matrix bench record accuracy suites clean
+.PHONY: demo figures docs test install-null test-null lint matrix bench record accuracy suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page.
@@ -52,6 +53,11 @@ figures: $(VENV)/installed
 	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(FIGURES)/roofline.png
 	$(BIN)/python examples/figures.py $(FIGURES)
 	@echo "written: $$(ls $(FIGURES) | tr '\n' ' ')"
+
+# The site, in build/site: strict, so a link or an anchor that leads nowhere is an error.
+docs: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+	@echo "The site: build/site/index.html"
 
 # A file to a worker at a time, or each worker would make the costly fixtures of it anew.
 test: lint
@@ -115,5 +121,11 @@ $(NULL)/installed: pyproject.toml constraints.txt
 	$(call install,$(NULL)) --constraint constraints.txt --editable '.[test-null]'
 	touch $@
 
+# The site needs neither torch nor the plugin.
+$(DOCS)/installed: pyproject.toml constraints.txt
+	$(call venv,$(DOCS))
+	$(call install,$(DOCS)) --constraint constraints.txt mkdocs-material
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-null* .venv-suites .nox
+	rm -rf $(VENV) $(DOCS) .venv-null* .venv-suites .nox

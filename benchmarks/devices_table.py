@@ -1,4 +1,4 @@
-"""Write the table of devices in ``docs/null-device.md``: ``python benchmarks/devices_table.py``."""
+"""Writes the table of devices in ``docs/reference/null-device.md``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_attnmem.nulldevice.launch import Devices
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.units import format_size
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "null-device.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "null-device.md"
 
 
 def render(page: str) -> str:

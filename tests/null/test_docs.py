@@ -1,11 +1,11 @@
-"""The output in ``docs/null-device.md`` is the real output."""
+"""The output in ``docs/reference/null-device.md`` is the real output."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2].joinpath("docs", "null-device.md").read_text("utf-8")
+PAGE = Path(__file__).parents[2].joinpath("docs", "reference", "null-device.md").read_text("utf-8")
 
 
 def test_the_program_prints_what_is_shown(tmp_path):
