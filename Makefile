@@ -36,7 +36,7 @@ demo: $(VENV)/base
 	@echo "A mask is copied for each element of the batch. The outputs stay the same, and the budget fails:"
 	@$(BIN)/python -m pytest examples/test_regression.py --runxfail --quiet --no-header; test $$? -eq 1
 	@echo && echo "All examples:"
-	@$(BIN)/python -m pytest examples --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
+	@$(BIN)/python -m pytest examples --ignore examples/case_studies --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
 	@echo && echo "The page: $(DEMO)/report.html. Try next:"
 	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --dtype bfloat16 --B 1 --H 16 --N 131072 --d 128 --device H100"
 	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
