@@ -157,17 +157,17 @@ LEGEND: Final = {
 
 def backends() -> str:
     """Returns the layers of a program on each backend: real, a model, or missing."""
-    parts = [_text(270 + 132 * place, 22, name) for place, name in enumerate(RUNS)]
+    parts = [_text(270 + 134 * place, 22, name) for place, name in enumerate(RUNS)]
     for row, layer in enumerate(LAYERS):
         y = 36 + 46 * row
         parts.append(_text(4, y + 24, layer, 13))
         for place, kinds in enumerate(RUNS.values()):
-            left = 262 + 132 * place
+            left = 262 + 134 * place
             if kinds[row] == "-":
                 parts.append(_text(left + 52, y + 24, "–"))
             else:
                 colour, name = LEGEND[kinds[row]]
-                parts.append(_box(left, y, 120, 36, colour))
+                parts.append(_box(left, y, 124, 36, colour))
                 shown = "yours" if row == 0 else "the device" if row == 5 else name
                 parts.append(_text(left + 8, y + 23, shown, 12))
     return _svg(800, 320, "The layers under a test on each backend", parts)

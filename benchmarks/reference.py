@@ -101,11 +101,11 @@ def options() -> str:
     """Returns the table of pytest's options."""
     rows = []
     for option in OPTIONS:
-        value = "" if option.kind == "flag" else "|".join(option.choices) or option.metavar or ""
+        choices = "{" + ",".join(option.choices) + "}" if option.choices else option.metavar
+        shown = option.flag if option.kind == "flag" else f"{option.flag} {choices}"
         default = f" Default: `{option.default}`." if option.default else ""
-        shown = f"`{option.flag} {value}`" if value else f"`{option.flag}`"
-        rows.append([shown, f"`attnmem_{option.name}`", f"{option.help}.{default}"])
-    return _table(["option", "ini file", "meaning"], rows)
+        rows.append([f"`{shown}`", f"{option.help}.{default}"])
+    return _table(["option", "meaning"], rows)
 
 
 def hooks() -> str:
@@ -207,7 +207,7 @@ def _fields(kind: type) -> Iterable[tuple[str, str, str]]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             said = after.value if isinstance(after, ast.Expr) else None
             text = said.value if isinstance(said, ast.Constant) else ""
-            type_ = ast.unparse(node.annotation).replace("'", "")
+            type_ = ast.unparse(node.annotation).replace("'", "").replace(" | ", " or ")
             yield node.target.id, type_, _markdown(" ".join(str(text).split()))
 
 
@@ -264,8 +264,7 @@ def _argument(action: Action) -> list[str]:
 
 def _table(titles: list[str], rows: list[list[str]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
