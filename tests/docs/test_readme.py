@@ -80,10 +80,18 @@ def test_it_is_narrow_and_short():
     assert len(lines) <= 150
 
 
+def anchors(path):
+    """The names of a page's headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text(encoding="utf-8")):
+    page = path.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", page):
         assert (path.parent / target).exists(), target
+        assert not anchor or anchor in anchors(path.parent / target if target else path), anchor
 
 
 def test_contributing_is_short():
