@@ -10,6 +10,7 @@ CPU_TORCH := 2.13.0
 TORCH     ?= 2.15.0
 NULL      := .venv-null-$(TORCH)
 NOX       := nox@2026.10.20
+DOCS      := .venv-docs
 
 # uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
 ifneq ($(shell command -v uv),)
@@ -26,7 +27,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures test install-null test-null lint matrix bench record accuracy suites clean
+.PHONY: demo figures docs test install-null test-null lint matrix bench record accuracy suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page.
@@ -35,7 +36,7 @@ demo: $(VENV)/base
 	@echo "A mask is copied for each element of the batch. The outputs stay the same, and the budget fails:"
 	@$(BIN)/python -m pytest examples/test_regression.py --runxfail --quiet --no-header; test $$? -eq 1
 	@echo && echo "All examples:"
-	@$(BIN)/python -m pytest examples --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
+	@$(BIN)/python -m pytest examples --ignore examples/case_studies --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
 	@echo && echo "The page: $(DEMO)/report.html. Try next:"
 	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --dtype bfloat16 --B 1 --H 16 --N 131072 --d 128 --device H100"
 	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
@@ -52,6 +53,11 @@ figures: $(VENV)/installed
 	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(FIGURES)/roofline.png
 	$(BIN)/python examples/figures.py $(FIGURES)
 	@echo "written: $$(ls $(FIGURES) | tr '\n' ' ')"
+
+# The site, in build/site: strict, so a link or an anchor that leads nowhere is an error.
+docs: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+	@echo "The site: build/site/index.html"
 
 # A file to a worker at a time, or each worker would make the costly fixtures of it anew.
 test: lint
@@ -115,5 +121,11 @@ $(NULL)/installed: pyproject.toml constraints.txt
 	$(call install,$(NULL)) --constraint constraints.txt --editable '.[test-null]'
 	touch $@
 
+# The site needs neither torch nor the plugin.
+$(DOCS)/installed: pyproject.toml constraints.txt
+	$(call venv,$(DOCS))
+	$(call install,$(DOCS)) --constraint constraints.txt mkdocs-material
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-null* .venv-suites .nox
+	rm -rf $(VENV) $(DOCS) .venv-null* .venv-suites .nox

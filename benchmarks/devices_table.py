@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/devices.md``: ``python benchmarks/devices_table.py``."""
+"""Write the tables of ``docs/reference/devices.md``: ``python benchmarks/devices_table.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_attnmem.nulldevice.launch import Devices
 from pytest_attnmem.profiles import ARCHITECTURES, PROFILES, DeviceProfile
 from pytest_attnmem.torch_releases import FINGERPRINTS
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "devices.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "devices.md"
 _MIB: Final = 1 << 20
 _SHAPE: Final = (2, 8, 1024, 64)
 _SCORES: Final = (1024, 1024)

@@ -1,4 +1,4 @@
-"""Writes ``docs/kernels.md`` from the kernels themselves: ``python benchmarks/kernels_page.py``.
+"""Writes ``docs/reference/kernels.md`` from the kernels themselves.
 
 Relative times are from ``python benchmarks/kernels.py --json benchmarks/kernels.json``.
 """
@@ -29,7 +29,7 @@ from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
 from pytest_attnmem.units import format_size
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "kernels.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "kernels.md"
 TIMES: Final = Path(__file__).with_name("kernels.json")
 N: Final = 16384
 #: The length at which operators are counted, and the length at which kernels are timed.

@@ -1,4 +1,4 @@
-"""Writes the table of docs/models.md: ``python benchmarks/models_page.py FOLDER``.
+"""Writes the table of docs/how-to/whole-models.md: ``python benchmarks/models_page.py FOLDER``.
 
 The folder has the output of ``attnmem model … --json`` as ``NAME.null`` and ``NAME.simulated``,
 where a training step's name ends in ``-train`` or ``-ckpt``. Published formulas stand beside it.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "whole-models.md"
 BEGIN, END = "<!-- the table begins -->", "<!-- the table ends -->"
 _GIB = 1 << 30
 

@@ -1,4 +1,4 @@
-"""Writes the table of ``docs/ranks.md``: peaks of one step under each way of sharding it.
+"""Writes the table of ``docs/reference/ranks.md``: peaks of one step under each way of sharding it.
 
 Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_attnmem.units import format_size
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "ranks.md"
+PAGE = HERE.parent / "docs" / "reference" / "ranks.md"
 START, END = "<!-- ways -->\n", "<!-- /ways -->"
 WAYS = ("DDP", "ZeRO-1", "FSDP1", "FSDP2", "HSDP")
 WORLDS = (8, 1024)

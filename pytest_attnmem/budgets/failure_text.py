@@ -67,8 +67,9 @@ def _workspace_lines(metric: str, measurement: Measurement | None) -> Iterator[s
         for tensor in measurement.held:
             if tensor.workspace:
                 yield (
-                    f"  of which  {format_size(tensor.nbytes)} {tensor.op}, which PyTorch 2.15"
-                    " allocates at each product; --attnmem-workspaces out leaves it out"
+                    f"  of which  {format_size(tensor.nbytes)} {tensor.op}, which PyTorch allocates"
+                    " for a new stream, and from 2.15 on at each product;"
+                    " --attnmem-workspaces out leaves the latter out"
                 )
 
 

@@ -20,7 +20,7 @@ METRICS = ("peak", "allocated", "reserved", "retained")
 class Measurement:
     """The memory of one window, in bytes above its start. ``None``: not measured there.
 
-    See the glossary in the README for what each number means.
+    ``docs/explanation/numbers.md`` explains the four numbers.
     """
 
     backend: str

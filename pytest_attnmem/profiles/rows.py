@@ -1,6 +1,6 @@
 """The built-in profiles: one row for each device, and the sources of its facts.
 
-``docs/devices.md`` is made from these rows.
+``docs/reference/devices.md`` is made from these rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``docs/baselines.md`` shows what happens."""
+"""``docs/how-to/baselines.md`` shows what happens."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from pytest_attnmem.plugin.options import OPTIONS
 #: The page shows torch 2.13; another version needs the same here, and its name is as long.
 RECORDED, VERSION = "2.13", ".".join(torch.__version__.split(".")[:2])
 PAGE = (
-    (Path(__file__).parents[2] / "docs" / "baselines.md")
+    (Path(__file__).parents[2] / "docs" / "how-to" / "baselines.md")
     .read_text("utf-8")
     .replace(f"torch{RECORDED}", f"torch{VERSION}")
 )

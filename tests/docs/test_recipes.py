@@ -15,7 +15,7 @@ from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 YAML = [block for language, block in BLOCKS if language == "yaml"]
 NAMES = {f"--attnmem-{option.name}": option for option in OPTIONS}

@@ -1,26 +1,43 @@
-"""The output in ``docs/null-device.md`` is the real output."""
+"""The output that pages show of the null device is the real output."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2].joinpath("docs", "null-device.md").read_text("utf-8")
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_the_program_prints_what_is_shown(tmp_path):
-    script = next(block for block in _blocks("python") if "AdamW" in block)
-    command, *lines = next(b for b in _blocks("console") if "step.py" in b).splitlines()
-    tmp_path.joinpath("step.py").write_text(script, "utf-8")
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        ("reference/null-device.md", "step.py"),
+        ("how-to/training-script.md", "train.py"),
+        ("how-to/several-ranks.md", "test_pipeline.py"),
+    ],
+)
+def test_the_program_prints_what_is_shown(page, source, tmp_path):
+    blocks = BLOCK.findall((DOCS / page).read_text("utf-8"))
+    (script,) = (text for _, title, text in blocks if f'title="{source}"' in title)
+    tmp_path.joinpath(source).write_text(script, "utf-8")
+    (shown,) = (
+        text
+        for language, _, text in blocks
+        if language == "console" and source in text and ("run" in text or "null" in text)
+    )
+    command, *lines = shown.splitlines()
+    program, *arguments = command.split()[1:]
+    module = {"attnmem": "pytest_attnmem.cli", "pytest": "pytest"}[program]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest_attnmem.cli", *command.split()[2:]],
+        [sys.executable, "-m", module, *arguments],
         cwd=tmp_path,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=True,
     )
-    assert done.stderr.splitlines() == lines
-
-
-def _blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    printed = done.stdout.splitlines()
+    assert [line for line in lines if line not in printed] == []

@@ -1,4 +1,4 @@
-"""Makes docs/reach.md of the results in tests/data/suites."""
+"""Makes docs/reference/reach.md of the results in tests/data/suites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from run import DATA, ROOT, projects
 
-PAGE = ROOT / "docs" / "reach.md"
+PAGE = ROOT / "docs" / "reference" / "reach.md"
 NOTHING = "nothing was allocated"
 #: The limits of a machine without a GPU, and parts of the reasons that name them.
 LIMITS = {

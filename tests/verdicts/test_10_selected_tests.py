@@ -48,7 +48,7 @@ def test_a_default_limit_measures_every_test(suite):
 
 
 def test_no_recipe_leaves_out_what_is_measured():
-    recipes = Path(__file__).parents[2] / "docs" / "recipes.md"
+    recipes = Path(__file__).parents[2] / "docs" / "how-to" / "ci.md"
     commands = [
         line
         for line in recipes.read_text("utf-8").splitlines()

@@ -1,0 +1,35 @@
+"""The commands of the case studies print what the page shows."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from page_walk import ROOT, blocks, calls, missing
+
+COMMANDS = [
+    call for block in blocks(ROOT / "docs" / "case-studies.md") for call in calls(block.text)
+]
+
+pytestmark = pytest.mark.skipif(
+    not torch.__version__.startswith("2.13"), reason="the page shows torch 2.13"
+)
+
+
+@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[14:60] for call, _ in COMMANDS])
+def test_a_command_prints_what_is_shown(command, shown, pytester, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = pytester.runpytest_inprocess("-pno:cacheprovider", *shlex.split(command)[1:])
+    assert result.ret == 0
+    assert not missing(shown, [line.rstrip() for line in result.outlines])
+
+
+def test_each_file_is_on_the_page():
+    files = {f"examples/case_studies/{p.name}" for p in (ROOT / "examples/case_studies").glob("*")}
+    named = {shlex.split(command)[1] for command, _ in COMMANDS}
+    assert named == {file for file in files if file.endswith(".py")}
+    assert all(shown for _, shown in COMMANDS)

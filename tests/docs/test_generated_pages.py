@@ -1,0 +1,62 @@
+"""The parts of pages that scripts write are what the scripts would write now."""
+
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+
+from pytest_attnmem.cli import COMMANDS
+from pytest_attnmem.measurement.measurement import METRICS
+from pytest_attnmem.plugin.options import OPTIONS
+from pytest_attnmem.symbols.names import ALIASES, SYMBOLS
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+SCRIPTS = ROOT / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return run_path(str(SCRIPTS / "reference.py"))
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.md")), ids=lambda path: path.name)
+def test_the_reference_is_current(path, reference):
+    page = path.read_text(encoding="utf-8")
+    assert page == reference["render"](page)
+
+
+def test_each_part_is_on_a_page(reference):
+    pages = "".join(path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md"))
+    assert all(pages.count(f"<!-- generated: {name} -->") == 1 for name in reference["PARTS"])
+
+
+def test_the_parts_name_everything(reference):
+    made = {name: make() for name, make in reference["PARTS"].items()}
+    for name in (*SYMBOLS, *ALIASES):
+        assert f"`{name}`" in made["symbols"]
+    for option in OPTIONS:
+        assert f"| `{option.flag}" in made["options"]
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        assert f"## attnmem {name}\n" in made["commands"]
+    for metric in METRICS:
+        assert f"| `{metric}_bytes` |" in made["results"]
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="drawn with torch 2.13")
+def test_the_pictures_are_current():
+    script = run_path(str(SCRIPTS / "pictures.py"))
+    for name, picture in script["PICTURES"].items():
+        assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture()
+
+
+def test_the_page_of_kernels_is_current():
+    page = (REFERENCE / "kernels.md").read_text(encoding="utf-8")
+    assert page == run_path(str(SCRIPTS / "kernels_page.py"))["render"]()
+
+
+def test_the_table_of_devices_is_current():
+    page = (REFERENCE / "devices.md").read_text(encoding="utf-8")
+    assert page == run_path(str(SCRIPTS / "devices_table.py"))["render"](page)
