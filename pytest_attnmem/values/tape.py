@@ -34,10 +34,7 @@ class Storages(Protocol):
         """Yields each slot."""
 
     def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
-        """Returns the state from which an operator draws: of its generator, or of the default one.
-
-        Returns the operators that drew before if the generator is a generator of the host.
-        """
+        """Returns the state that an operator draws from; for a generator of the host, its draws."""
 
 
 class Tape:

@@ -10,29 +10,34 @@ from pathlib import Path
 class Step:
     """One commit: the files that it writes, and its parents by number; the one before it if none.
 
-    A file whose text is None is deleted.
+    A file whose text is None is deleted. The title is the commit's number if none is given.
     """
 
     files: Mapping[str, str | None] = field(default_factory=dict)
     parents: tuple[int, ...] = ()
     author: str = "Ada"
+    title: str = ""
 
 
 def repository(folder: Path, steps: Sequence[Step]) -> Path:
-    """Returns a repository whose commits have the titles 0, 1, 2 … and stand an hour apart."""
+    """Returns a repository whose commits stand an hour apart."""
     lines = []
     for number, step in enumerate(steps):
         when = f"{1_700_000_000 + 3600 * number} +0000"
         person = f"{step.author} <{step.author.lower()}@x.example>"
         lines += ["commit refs/heads/main", f"mark :{number + 1}"]
-        lines += [f"author {person} {when}", f"committer {person} {when}", *_data(str(number))]
+        lines += [
+            f"author {person} {when}",
+            f"committer {person} {when}",
+            *_data(step.title or str(number)),
+        ]
         parents = step.parents or ((number - 1,) if number else ())
         lines += [
             f"{'merge' if place else 'from'} :{parent + 1}" for place, parent in enumerate(parents)
         ]
         for name, text in step.files.items():
             lines += [f"D {name}"] if text is None else [f"M 100644 inline {name}", *_data(text)]
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     git(folder, "init", "-q", "-b", "main")
     git(folder, "fast-import", "--quiet", text="\n".join([*lines, ""]))
     git(folder, "reset", "-q", "--hard", "main")

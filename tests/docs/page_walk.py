@@ -6,8 +6,10 @@
   order; ``…`` stands for any lines.
 - A block ``python`` is a doctest if it starts with ``>>>``; other blocks are one module for the
   whole page.
-- A block ``py`` is a signature, which is generated.
+- A block ``py`` is not run: a generated signature, or code for a GPU.
+- A block ``sh`` is for the reader's shell, and is not run.
 - A block ``text`` has lines that a command of the page printed.
+- A block ``yaml`` is read as YAML.
 """
 
 import doctest
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from pytest_attnmem.cli import main
 
@@ -95,7 +98,9 @@ class Walk:
             "console": self._console,
             "python": self._python,
             "text": self._text,
-            "py": lambda block: None,  # a signature
+            "yaml": lambda block: yaml.safe_load(block.text),
+            "py": lambda block: None,
+            "sh": lambda block: None,
         }
         found = blocks(path)
         for block in found:

@@ -20,6 +20,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.fixture
+def two_threads():
+    """PyTorch's threads on the machine of the page; the tiles of some kernels follow them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[14:60] for call, _ in COMMANDS])
 def test_a_command_prints_what_is_shown(command, shown, pytester, monkeypatch):
     monkeypatch.chdir(ROOT)

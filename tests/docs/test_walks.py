@@ -9,11 +9,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 from page_walk import ROOT, Walk, blocks
+from prepared import PREPARED
 
 DOCS = ROOT / "docs"
-#: The pages with a test file of their own.
+#: The pages with tests of their own, some on the null device.
 OTHERS = {
     *("documents.md", "case-studies.md", "how-to/baselines.md", "how-to/ci.md"),
+    *("how-to/compiled-code.md", "how-to/whole-models.md", "reference/ranks.md"),
     *("explanation/accuracy.md", "explanation/regressions.md"),
     *("reference/kernels.md", "reference/null-device.md", "reference/reach.md"),
 }
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_a_page_does_what_it_shows(path, pytester, capsys):
+    PREPARED.get(path.relative_to(DOCS).as_posix(), lambda folder: None)(pytester.path)
     assert Walk(pytester, capsys).run(path)
 
 
