@@ -43,7 +43,9 @@ VAGUE = frozenset(
 )
 
 #: Per thread, because what it mirrors is: allocator events are told to the thread that listens.
-ALLOWED_STATE = frozenset({("measurement/window_stack.py", "_RUNNING")})
+ALLOWED_STATE = frozenset(
+    {("measurement/window_stack.py", "_RUNNING"), ("measurement/garbage.py", "_OURS")}
+)
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 MUTABLE_TYPES = frozenset(
     {"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"}

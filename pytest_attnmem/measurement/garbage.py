@@ -9,6 +9,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+class _Frozen:
+    """The objects of this process that this package froze."""
+
+    present = False
+
+
+_OURS = _Frozen()
+
+
+def freeze_present() -> None:
+    """Collects garbage, and freezes the objects that survive."""
+    gc.collect()
+    gc.freeze()
+    _OURS.present = True
+
+
+def unfreeze_all() -> None:
+    """Unfreezes every object of the process."""
+    gc.unfreeze()
+    _OURS.present = False
+
+
+def anything_frozen() -> bool:
+    """Returns True if objects are frozen; to count them is to visit each, which takes long."""
+    return _OURS.present or gc.get_freeze_count() > 0
+
+
 class GarbageFreezer:
     """Collects before each measured test, and visits only objects made since the last collection.
 
@@ -21,7 +48,7 @@ class GarbageFreezer:
 
     def __init__(self) -> None:
         # A program that froze objects before this one has its reasons; then we only collect.
-        self._freezes = gc.get_freeze_count() == 0
+        self._freezes = not anything_frozen()
         self._frozen_for: Path | None = None
 
     def freeze(self, path: Path) -> None:
@@ -30,15 +57,16 @@ class GarbageFreezer:
             self.unfreeze()
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
             vars(sys).pop(name, None)  # pytest keeps the last failure here: it must not be frozen
-        gc.collect()
         if self._freezes:
-            gc.freeze()
+            freeze_present()
             self._frozen_for = path
+        else:
+            gc.collect()
 
     def unfreeze(self, unless: Path | None = None) -> None:
         """Unfreezes all objects, unless the next test is in the file ``unless`` and so is this."""
         if self._frozen_for is not None and self._frozen_for != unless:
-            gc.unfreeze()
+            unfreeze_all()
             self._frozen_for = None
 
 

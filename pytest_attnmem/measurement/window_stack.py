@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..errors import causes
+from .garbage import anything_frozen
 from .protocol import BackendProtocol, Recorder, simulation_context
 from .timeline import MOST
 from .window import Window
@@ -211,7 +212,7 @@ def _age() -> None:
 
     All of it counts as young, and the first young collection would visit it, only to find it alive.
     """
-    if gc.get_freeze_count() == 0:
+    if not anything_frozen():
         gc.freeze()
         gc.unfreeze()  # into the oldest generation
 

@@ -10,7 +10,6 @@ The fork is safe because this process runs one thread: it imports, but computes 
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ..errors import AttnMemError
+from ..measurement.garbage import freeze_present
 from .import_paths import imported_elsewhere, lead_to
 from .session_outcome import SessionOutcome
 
@@ -73,11 +73,7 @@ def _warm_up(repository: Path, backend: str) -> None:
                 plugin.load()
     if "_hypothesis_pytestplugin" in sys.modules and _is_apart("hypothesis", repository):
         import_module("hypothesis")  # which its plugin imports at the end of each session
-    gc.collect()
-    gc.freeze()  # no session visits these objects, nor copies their pages
-    frozen = gc.get_freeze_count()
-    # Each window asks if there are any, and counting them takes longer than a small test.
-    gc.get_freeze_count = lambda: frozen
+    freeze_present()  # no session visits these objects, nor copies their pages
 
 
 def _is_apart(module: str, repository: Path) -> bool:

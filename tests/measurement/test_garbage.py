@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.measurement.garbage import GarbageFreezer
+from pytest_attnmem import measure
+from pytest_attnmem.measurement.garbage import GarbageFreezer, anything_frozen, unfreeze_all
 
 HERE, THERE = Path("test_here.py"), Path("test_there.py")
 
@@ -21,9 +22,9 @@ def cycle():
 
 @pytest.fixture(autouse=True)
 def thawed():
-    gc.unfreeze()
+    unfreeze_all()
     yield
-    gc.unfreeze()
+    unfreeze_all()
 
 
 def test_earlier_and_later_garbage_is_collected():
@@ -56,6 +57,18 @@ def test_unfreezing_makes_surviving_objects_collectable():
     assert gc.get_freeze_count() == 0
 
 
+def test_frozen_objects_are_not_counted_by_each_window(monkeypatch):
+    collector = GarbageFreezer()
+    assert not anything_frozen()
+    collector.freeze(HERE)
+    monkeypatch.delattr(gc, "get_freeze_count")
+    assert anything_frozen()
+    measure(list)
+    monkeypatch.undo()
+    collector.unfreeze()
+    assert not anything_frozen()
+
+
 def test_unfreezing_twice_is_the_same_as_once():
     collector = GarbageFreezer()
     collector.unfreeze()
@@ -71,5 +84,6 @@ def test_objects_that_the_program_froze_stay_frozen():
     collector = GarbageFreezer()
     collector.freeze(HERE)
     collector.unfreeze()
+    assert anything_frozen()
     assert gc.get_freeze_count() == pytest.approx(frozen, abs=1000)
     assert gc.get_freeze_count() > 0

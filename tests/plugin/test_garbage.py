@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
+from pytest_attnmem.measurement.garbage import unfreeze_all
+
 
 @pytest.fixture
 def _nothing_frozen():
     """Thaws the objects that other tests freeze, as in a session of its own. It is slow."""
-    gc.unfreeze()
+    unfreeze_all()
     yield
     assert gc.get_freeze_count() == 0
     assert gc.isenabled()

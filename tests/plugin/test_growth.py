@@ -64,7 +64,9 @@ def kept():
     ]
     (row,) = (row for row in ran.rows if row["outcome"] == "over")
     assert (row["budget"], row["limit_bytes"]) == ("O(N)", None)
-    assert any(line.split()[-3:] == ["O(N)", "1.0", "over"] for line in ran.text.splitlines())
+    assert any(
+        line.split()[-4:] == ["O(N)", "1.0", "MiB", "over"] for line in ran.text.splitlines()
+    )
 
 
 NO_ARGUMENT = (

@@ -53,7 +53,7 @@ def test_a_size_that_happens_to_be_n_is_no_n(suite, monkeypatch, backend):
 STEP = """
 import pytest
 import torch
-from gpt import GPT
+from blocks import GPT
 
 @pytest.mark.memory_budget
 @pytest.mark.parametrize(("B", "N"), [(2, 64)])
@@ -64,7 +64,7 @@ def test_step(B, N):
 CACHE = """
 import pytest
 import torch
-from gpt import Cache
+from blocks import Cache
 
 @pytest.mark.memory_budget
 @pytest.mark.parametrize("N", [48])
@@ -76,7 +76,7 @@ def test_cache(N):
 CHECKPOINTED = """
 import pytest
 import torch
-from gpt import GPT
+from blocks import GPT
 
 @pytest.mark.memory_budget
 @pytest.mark.parametrize("N", [64])
@@ -91,18 +91,18 @@ def test_step(N):
         (
             STEP,
             "mask",
-            "+56.0 KiB: two more bool [B, 4, N, N], clone at gpt.py:25; two fewer bool [N, N]",
+            "+56.0 KiB: two more bool [B, 4, N, N], clone at blocks.py:25; two fewer bool [N, N]",
         ),
-        (STEP, "hidden", "+32.0 KiB: two more float32 [B, N, 32], mul at gpt.py:55"),
+        (STEP, "hidden", "+32.0 KiB: two more float32 [B, N, 32], mul at blocks.py:55"),
         (
             STEP,
             "upcast",
-            "+768.0 KiB: four more float64 [B, 4, N, N], softmax at gpt.py:29, to_copy at"
+            "+768.0 KiB: four more float64 [B, 4, N, N], softmax at blocks.py:29, to_copy at"
             " test_g.py:10, softmax_backward_data at test_g.py:10; one more block of 256.0 KiB,"
             " softmax_backward_data (scratch) at test_g.py:10; two fewer float32 [B, 4, N, N]; and"
             " 2 other shapes",
         ),
-        (CACHE, "cache", "+512*N: one more float32 [1, 4, 4*N, 8], clone at gpt.py:64"),
+        (CACHE, "cache", "+512*N: one more float32 [1, 4, 4*N, 8], clone at blocks.py:64"),
         (
             CHECKPOINTED,
             "checkpoint",
@@ -113,14 +113,14 @@ def test_step(N):
     ids=["expanded mask", "retained list", "upcast", "clone in a cache", "no checkpoint"],
 )
 def test_a_gpt(suite, monkeypatch, suite_text, regression, told):
-    ran = recorded(suite, suite_text, monkeypatch, regression, "simulated:H100", gpt=GPT)
+    ran = recorded(suite, suite_text, monkeypatch, regression, "simulated:H100", blocks=GPT)
     assert grew(ran) == [f"grew      {told}"]
 
 
 def test_bytes_outside_tensors_are_told_apart(suite, monkeypatch):
-    ran = recorded(suite, STEP, monkeypatch, "hidden", gpt=GPT)
+    ran = recorded(suite, STEP, monkeypatch, "hidden", blocks=GPT)
     (line,) = grew(ran)
-    assert line.startswith("grew      +32.0 KiB: two more float32 [B, N, 32], mul at gpt.py:55")
+    assert line.startswith("grew      +32.0 KiB: two more float32 [B, N, 32], mul at blocks.py:55")
 
 
 PHASES = """

@@ -9,7 +9,7 @@ from .gpt import GPT
 STEP = """
 import pytest
 import torch
-from gpt import GPT
+from blocks import GPT
 
 @pytest.mark.memory_budget("1 KiB")
 @pytest.mark.parametrize("N", [64])
@@ -36,12 +36,12 @@ def listed(ran, test):
     ],
 )
 def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend, optimizer):
-    suite.write(GPT, "gpt.py")
+    suite.write(GPT, "blocks.py")
     suite.write(STEP)
     lines = listed(suite.run(f"--attnmem-backend={backend}"), "test_step[64]")
     told = {" ".join(line.split()) for line in lines}
     assert (
-        "2 × 192.0 KiB [3, 4, 64, 64] float32 softmax gpt.py:29 in forward blocks.*.attention"
+        "2 × 192.0 KiB [3, 4, 64, 64] float32 softmax blocks.py:29 in forward blocks.*.attention"
         " ← 3·4·N·N"
     ) in told
     assert {
