@@ -5,7 +5,6 @@ Relative times are from ``python benchmarks/kernels.py --json benchmarks/kernels
 
 from __future__ import annotations
 
-import gc
 import inspect
 import json
 import re
@@ -25,6 +24,7 @@ from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.formulas.interpolation import through
 from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, ring, sdpa
+from pytest_attnmem.measurement.garbage import garbage_frozen
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
 from pytest_attnmem.units import format_size
@@ -44,6 +44,8 @@ FUSED: Final = ("flash-triton", "sdpa-flash", "sdpa-efficient", "sdpa-cudnn")
 #: Attention whose kernels need scratch memory, and the devices of its table.
 SDPA: Final = (sdpa.flash, sdpa.efficient, sdpa.cudnn, sdpa.math, scaled_dot_product_attention)
 DEVICES: Final = ("A100-80GB", "H100", "B200")
+#: A kernel whose loop is over positions: it would run for long at a length where a block is short.
+RECURRENT: Final = "linear-recurrent"
 #: Operators that do not read the tensor that they write.
 OVERWRITES: Final = ("copy_", "fill_", "zero_")
 #: Matrix products, and the index of the left matrix among their arguments.
@@ -111,13 +113,12 @@ def render() -> str:
         ["call", "options", "memory", "time", "paper"],
         [[f"`{_path(k.attention)}`", _options(k), *_order(k.attention)] for k in KERNELS],
     )
-    gc.freeze()  # a collection before each window takes longer than what is in it otherwise
-    costs = _table(
-        ["call", "forward", "both passes", "saved", "FLOP/byte", "time"],
-        [_costs(kernel, primed, recorded["kernels"]) for kernel in KERNELS],
-    )
-    gc.unfreeze()
-    scratch = _table(["call", *DEVICES], [_with_scratch(call) for call in SDPA])
+    with garbage_frozen():
+        costs = _table(
+            ["call", "forward", "both passes", "saved", "FLOP/byte", "time"],
+            [_costs(kernel, primed, recorded["kernels"]) for kernel in KERNELS],
+        )
+        scratch = _table(["call", *DEVICES], [_with_scratch(call) for call in SDPA])
     others = _table(
         ["model", "memory", "time", "paper", "forward", "both passes"],
         [
@@ -234,8 +235,18 @@ def _fused(saved: Callable[[int], int]) -> tuple[int, int]:
 
 
 def _work(kernel: Kernel) -> tuple[int, int]:
-    """Returns FLOPs and bytes of a kernel of operators, counted in a run without data."""
-    inputs = [torch.empty(1, 8, COUNTED, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
+    """Returns FLOPs and bytes of a kernel of operators."""
+    if kernel.name != RECURRENT:
+        return _counted(kernel, COUNTED)
+    counts = zip(*(_counted(kernel, length) for length in LENGTHS), strict=True)
+    fits = [through("N", LENGTHS, list(map(Fraction, numbers))) for numbers in counts]
+    flops, moved = (int(fit.value({"N": COUNTED})) for fit in fits)
+    return flops, moved
+
+
+def _counted(kernel: Kernel, length: int) -> tuple[int, int]:
+    """Returns FLOPs and bytes of a run without data."""
+    inputs = [torch.empty(1, 8, length, 64, device="meta", dtype=torch.float16) for _ in "qkv"]
     with torch.no_grad(), Work() as work:
         kernel.attention(*inputs, causal=kernel.always_causal)
     return work.flops, work.moved

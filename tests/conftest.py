@@ -1,7 +1,6 @@
 """The start of every test: imports, fixtures and the state of the garbage collector."""
 
 import functools
-import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -17,6 +16,7 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 import pytest_attnmem
+from pytest_attnmem.measurement.garbage import freeze_present, unfreeze_all
 from pytest_attnmem.measurement.measurement import Measurement
 
 sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
@@ -77,28 +77,6 @@ def _packages_are_read_once() -> Iterator[None]:
     packages = [_ReadOnce(package) for package in importlib.metadata.distributions()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.metadata, "distributions", lambda: packages)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _frozen_objects_are_counted_once() -> Iterator[None]:
-    """Each session of the plugin asks if there are any, and to count 350 000 takes 40 ms."""
-    count = functools.cache(gc.get_freeze_count)
-    freeze, unfreeze = gc.freeze, gc.unfreeze
-
-    def freezing() -> None:
-        freeze()
-        if not count():
-            count.cache_clear()
-
-    def unfreezing() -> None:
-        unfreeze()
-        count.cache_clear()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "freeze", freezing)
-        patch.setattr(gc, "unfreeze", unfreezing)
-        patch.setattr(gc, "get_freeze_count", count)
         yield
 
 
@@ -176,13 +154,12 @@ def seen() -> Measurement:
 @pytest.fixture(autouse=True)
 def _quick_collections() -> None:
     """Freeze what earlier tests left: collecting it before each window takes 0.1 s otherwise."""
-    gc.collect()
-    gc.freeze()
+    freeze_present()
 
 
 def pytest_sessionfinish() -> None:
     """Thaw it: hypothesis, imported at the end, asks the collector who refers to what."""
-    gc.unfreeze()
+    unfreeze_all()
 
 
 @pytest.fixture(scope="module")

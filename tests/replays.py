@@ -1,7 +1,6 @@
 """Recorded workloads, run again on a simulated device: what both tests and the page show."""
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from recordings import INSTALLED, read
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.measurement.garbage import freeze_present, unfreeze_all
 from pytest_attnmem.measurement.protocol import BackendProtocol
 
 TESTS = Path(__file__).parent
@@ -74,9 +74,8 @@ def replay(call: Callable[[], object], on: str, *, primed: bool = False) -> Peak
 @contextlib.contextmanager
 def quick_collections() -> Iterator[None]:
     """Freeze what PyTorch made, so that collecting before each window costs little."""
-    gc.collect()
-    gc.freeze()
+    freeze_present()
     try:
         yield
     finally:
-        gc.unfreeze()
+        unfreeze_all()

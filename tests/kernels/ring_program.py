@@ -5,7 +5,6 @@ Each rank of a ring of R leaves what it computed and measured in FOLDER/R/rank-N
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels.ring import attention
+from pytest_attnmem.measurement.garbage import freeze_present
 from pytest_attnmem.measurement.window_stack import window
 
 #: (B, H, N/R, M/R, d, dv): odd, single, longer and shorter, blocks of 4 that do and do not divide.
@@ -122,7 +122,7 @@ def work(rank, ranks, folder):
     backend = open_backend("cpu")
     backend.prime()
     measured(backend, [torch.ones(1, 1, 1, 1)] * 3, True, True)
-    gc.freeze()  # a collection before each window costs 70 ms otherwise
+    freeze_present()  # a collection before each window costs 70 ms otherwise
     results = {}
     for case in cases(ranks):
         sizes, dtype, causal = case
@@ -158,8 +158,7 @@ def work(rank, ranks, folder):
 
 
 if __name__ == "__main__":
-    gc.collect()
-    gc.freeze()
+    freeze_present()
     for count in RANKS:
         destination = Path(sys.argv[1]) / str(count)
         destination.mkdir()

@@ -1,6 +1,6 @@
 """Markers that fixtures add, and state that tests leave."""
 
-import gc
+from pytest_attnmem.measurement.garbage import unfreeze_all
 
 
 def test_a_marker_that_a_fixture_adds_is_enforced(suite):
@@ -51,7 +51,7 @@ def test_within(): torch.empty(16)
 
 
 def test_what_was_frozen_is_found_again_by_a_test_that_is_not_measured(suite):
-    gc.unfreeze()  # or a session would leave the freezing to those who froze before it
+    unfreeze_all()  # or a session would leave the freezing to those who froze before it
     suite.write("""
 import gc, weakref
 import pytest, torch

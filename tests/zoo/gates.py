@@ -1,7 +1,6 @@
 """The suite of all pairs: a test for each gate; and the sessions of pytest that run it."""
 
 import contextlib
-import gc
 import io
 import json
 import re
@@ -14,6 +13,8 @@ import pytest
 import torch
 from zoo.endings import Ending, Endings
 from zoo.pair import Pair, pairs
+
+from pytest_attnmem.measurement.garbage import unfreeze_all
 
 #: The variant that the tests of the baseline run: they are the same tests for both.
 VARIANT = "ZOO_VARIANT"
@@ -38,7 +39,7 @@ def keep():
 def run(backend: str, chosen: Mapping[str, Pair] | None = None) -> Endings:
     """The endings of all gates on a backend, from four sessions of pytest in this process."""
     chosen = pairs() if chosen is None else chosen
-    gc.unfreeze()  # or the sessions leave freezing to those before them, and visit all their tests
+    unfreeze_all()  # or the sessions leave freezing to those before them, and visit all their tests
     with tempfile.TemporaryDirectory(prefix="zoo-") as made, _threads(1):
         folder = Path(made).resolve()
         (folder / "pytest.ini").write_text("[pytest]\n")
