@@ -14,8 +14,8 @@ from ..baselines.updates import with_all, with_new, without
 from ..errors import AttnMemError
 from ..report.record import Record
 from .baseline_check import MEASURED
+from .measured_tests import own_nodeid
 from .options import BASELINE
-from .row_transport import own_nodeid
 from .suite_completeness import SuiteCompleteness
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..budgets.budget import BudgetSpec
+from ..budgets.parsing import parse
 from .options import MARKER
-from .row_transport import own_nodeid
 
 if TYPE_CHECKING:
     import pytest
@@ -36,6 +38,13 @@ def is_measured(item: pytest.Item, session: Session) -> bool:
     )
 
 
+def budget_of_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None:
+    """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
+    if session.settings.default is not None:
+        return replace(session.settings.default, where="--attnmem-default")
+    return parse((), {}) if is_recorded(item, session) else None
+
+
 def is_recorded(item: pytest.Item, session: Session) -> bool:
     """Returns True if the baseline has an entry for this test as a whole, or is to have one.
 
@@ -45,6 +54,12 @@ def is_recorded(item: pytest.Item, session: Session) -> bool:
     if session.settings.disable or baseline is None or _takes_attnmem(item):
         return False
     return session.settings.update in ("all", "new") or baseline.has(own_nodeid(item))
+
+
+def own_nodeid(item: pytest.Item) -> str:
+    """Returns the test's node ID without the group that pytest-xdist appends to it."""
+    own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
+    return own if item.nodeid.startswith(f"{own}@") else item.nodeid
 
 
 def _takes_attnmem(item: pytest.Item) -> bool:

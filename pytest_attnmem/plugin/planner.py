@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..api.attnmem import AttnMem
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
-from ..budgets.parsing import parse
 from ..budgets.tolerance import NONE
 from ..errors import AttnMemError, BackendUnavailable, BudgetError
 from ..symbols.attention_shape import Source, gather
 from ..symbols.names import ALIASES, SYMBOLS
 from .item_arguments import arguments, variable
 from .markers import read_markers
-from .measured_tests import FIXTURES, is_recorded
+from .measured_tests import FIXTURES, budget_of_unmarked
 from .options import MARKER
 from .plan import Plan
 from .ranks import check_ranks
@@ -47,7 +45,7 @@ def make_plan(
     specs = () if settings.disable else read_markers(item, settings.backend)
     if specs:
         check_ranks(item)
-    default = None if specs or settings.disable else _for_unmarked(item, session)
+    default = None if specs or settings.disable else budget_of_unmarked(item, session)
     if default is not None:
         specs = (default,)
     if not specs and not wanted and not FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -76,13 +74,6 @@ def make_plan(
         for spec, primed in budgets:
             _check(item, spec, primed)
     return Plan(tuple(budgets), memory, "", default is not None)
-
-
-def _for_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None:
-    """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
-    if session.settings.default is not None:
-        return replace(session.settings.default, where="--attnmem-default")
-    return parse((), {}) if is_recorded(item, session) else None
 
 
 def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AttnMemError
 
 if TYPE_CHECKING:
-    import pytest
-
     from ..report.record import Record
 
 
@@ -20,12 +18,6 @@ PROPERTY = "attnmem"
 
 #: The name of a row that counts only if the process crashes in the test.
 CRASH_PROPERTY = "attnmem_if_it_dies"
-
-
-def own_nodeid(item: pytest.Item) -> str:
-    """Returns the test's node ID without the group that pytest-xdist appends to it."""
-    own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
-    return own if item.nodeid.startswith(f"{own}@") else item.nodeid
 
 
 class RowTexts:

@@ -18,8 +18,9 @@ from ..measurement.measurement import Measurement
 from ..report.record import Record, record, to_dict
 from ..symbols.attention_shape import AttentionShape
 from .baseline_check import BaselineCheck
+from .measured_tests import own_nodeid
 from .plan import PLAN
-from .row_transport import CRASH_PROPERTY, PROPERTY, own_nodeid
+from .row_transport import CRASH_PROPERTY, PROPERTY
 from .session import SESSION
 
 #: The errors that stop a session in the middle of a test, which then has no report.
