@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """What is known of a commit."""
+    """The result of one commit."""
 
     GOOD = "good"
     BAD = "bad"

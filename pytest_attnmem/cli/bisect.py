@@ -75,7 +75,7 @@ def execute(arguments: Namespace) -> int:
     """Prints the first bad commit; returns 1 if skipped commits leave several.
 
     Raises:
-        AttnMemError: an end is no commit, the ends cannot be told apart, or git fails.
+        AttnMemError: an end is not a commit, the ends cannot be told apart, or git fails.
     """
     tolerance = parse_tolerance(arguments.tolerance, "--tolerance")
     check_name(arguments.backend, BACKENDS)

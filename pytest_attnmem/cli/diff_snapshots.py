@@ -29,7 +29,7 @@ def diff(
         capacity: the memory of the device in bytes; None: without a limit.
 
     Raises:
-        AttnMemError: a file is no snapshot, or a setting cannot be parsed.
+        AttnMemError: a file is not a snapshot, or a setting cannot be parsed.
     """
     histories = [load_snapshot(path) for path in files]
     lines: list[str] = []

@@ -60,7 +60,7 @@ def execute(arguments: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is installed here."""
+    """The backends that work here, and the versions of packages."""
 
     packages: Mapping[str, str | None]
     """Name → version; None if it is not installed."""

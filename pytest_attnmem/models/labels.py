@@ -14,7 +14,7 @@ from ..measurement.window_stack import allocation_of
 
 
 class Label(NamedTuple):
-    """What a tensor is."""
+    """The role of a tensor in a model."""
 
     term: str
     """A column of the table: ``gradients``."""

@@ -153,7 +153,7 @@ def main() -> None:
     if second.startswith("{"):
         sys.exit(_session(repository, json.loads(second)))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what an import prints is no answer
+    os.dup2(2, 1)  # an import may print, and its text is not an answer
     serve(repository, second, sys.stdin, answers)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
-#: The variables with the commit of a job, for a copy of the files that is no repository.
+#: The variables with the commit of a job, for a copy of the files that is not a repository.
 _COMMITS: Final = ("GITHUB_SHA", "CI_COMMIT_SHA")
 _TIMEOUT_S: Final = 10
 

@@ -47,7 +47,7 @@ _LEFT_OUT: Final = ("shape", "backend", "used %", "Δ baseline")
 
 
 def render_table(summary: Summary, width: int = 0) -> list[Line]:
-    """Returns the lines of the table, at most ``width`` characters wide; 0 is no limit.
+    """Returns the lines of the table, at most ``width`` characters wide; 0 means no limit.
 
     A narrow table lacks columns, and then cuts the tests' names. A backend that all rows have in
     common stands under a table that lacks its column.

@@ -29,7 +29,7 @@ def load_plain(path: Path) -> Any:
     """Returns the value in a pickle file; runs no code of it.
 
     Raises:
-        AttnMemError: the file cannot be read, is no pickle, or names a class.
+        AttnMemError: the file cannot be read, is not a pickle, or names a class.
     """
     try:
         return _Plain(io.BytesIO(contents(path))).load()

@@ -64,7 +64,7 @@ def load_snapshot(path: Path) -> tuple[DeviceHistory, ...]:
     """Returns the devices in a snapshot that have events or segments.
 
     Raises:
-        AttnMemError: the file cannot be read, is no snapshot, or recorded no events.
+        AttnMemError: the file cannot be read, is not a snapshot, or recorded no events.
     """
     data = load_plain(path)
     try:

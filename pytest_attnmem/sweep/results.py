@@ -67,7 +67,7 @@ class Sweep:
     rows: tuple[Row, ...]
     complete: bool = True
     longest: tuple[Mapping[str, Any], ...] = ()
-    """If requested: ``kernel``, ``d``, and the longest ``N`` that fits the device."""
+    """Empty unless requested: ``kernel``, ``d``, and the longest ``N`` that fits the device."""
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class Moved(NamedTuple):
 
     target: torch.Tensor
     source: torch.Tensor | None
-    """What this rank would receive of itself; None if that is not known."""
+    """The tensor that this rank would receive of itself; None if it is not known."""
     scale: int = 1
     assumed: bool = True
     """True if the values are those of other ranks as well."""

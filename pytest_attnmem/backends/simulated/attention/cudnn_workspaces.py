@@ -100,7 +100,7 @@ def _dropped_bytes(call: AttentionCall) -> int:
 
 
 def _decoding_splits(call: AttentionCall) -> int:
-    """Returns the number of parts into which Hopper splits the keys of one query; 1 is no split.
+    """Returns the number of parts into which Hopper splits the keys of one query; 1 means no split.
 
     It is a power of two: at most one part for 128 keys, and two parts for each multiprocessor.
     """
