@@ -21,6 +21,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
+from .compiled_check import CompiledCheck
 from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
@@ -54,6 +55,7 @@ class CallPhase:
         self._over = False
         self._body = MeasuredBody(item, plan, rows)
         self._regions = Regions(plan.memory, rows)
+        self._compiled = CompiledCheck(item, plan.memory)
 
     def run(self) -> Generator[None, object, object]:
         """Runs the test's body, at the ``yield``, inside a window for each of its budgets.
@@ -66,7 +68,7 @@ class CallPhase:
         error: BaseException | None = None
         try:
             self._body.warm_up()
-            with self._body.measured():
+            with self._compiled.watched(), self._body.measured():
                 result = yield
         except BaseException as raised:
             error = raised if self._strict else skipped_if_unknown(raised)
@@ -171,7 +173,8 @@ class CallPhase:
                 "",
                 shape,
                 primed,
-                partial(runs.whole, primed),
+                # A tracker would list the tensors of the eager code.
+                None if spec.compiled else partial(runs.whole, primed),
                 partial(self._with_growth, primed=primed, cause=cause, shape=shape),
                 ending_of(cause),
             )
@@ -220,7 +223,8 @@ class CallPhase:
         budget = resolve(spec, shape, measurement.kinds)
         if cause is None:
             check = GrowthCheck(self._item, self._plan.memory, primed)
-            return judge(measurement, budget, check.findings)
+            verdict = judge(measurement, budget, check.findings)
+            return self._compiled.judged(spec, primed, verdict)
         # The body did not reach its end: it can be over, but never within.
         verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
