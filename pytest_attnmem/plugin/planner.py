@@ -13,13 +13,14 @@ from ..budgets.parsing import parse
 from ..budgets.tolerance import NONE
 from ..errors import AttnMemError, BackendUnavailable, BudgetError
 from ..symbols.attention_shape import Source, gather
-from ..symbols.names import ALIASES, SYMBOLS
-from .item_arguments import arguments, variable
+from ..symbols.names import ALIASES, SYMBOLS, WORLD
+from .item_arguments import arguments, variable, varies
 from .markers import read_markers
 from .measured_tests import FIXTURES, is_recorded
 from .options import MARKER
 from .plan import Plan
 from .ranks import check_ranks
+from .world_runs import names_world
 
 if TYPE_CHECKING:
     import pytest
@@ -116,4 +117,8 @@ def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> 
             f"contract {contract} takes no exact and no tolerance: it bounds the growth of"
             " memory, not its amount"
         )
+    if names_world(item, contract):
+        contract = contract.without(WORLD)
+        if not varies(item, contract):
+            return
     variable(item, contract)
