@@ -32,6 +32,7 @@ from .regions import Regions
 from .row_writer import STOPS, RowWriter
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
+from .world_runs import meshes
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -83,6 +84,7 @@ class CallPhase:
         """
         if why := self._body.why_again(error):
             error = self._body.run_again(why)
+        self._plan.memory.add_symbols(meshes(self._item))
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing may run again
             self._conclusions.explain = "off"

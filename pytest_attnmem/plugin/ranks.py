@@ -128,11 +128,13 @@ class _BodyOfRank:
 
     def __call__(self) -> None:
         from ..backends.null.lone_rank import has_groups, leave_groups
+        from ..backends.null.mesh_sizes import forget_meshes
 
         if self._theirs is None:
             self._theirs = has_groups()
         elif not self._theirs:
             leave_groups()
+            forget_meshes()
         self._run()
 
 

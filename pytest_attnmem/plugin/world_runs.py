@@ -10,6 +10,8 @@ from ..budgets.growth_judgement import Answer
 from ..budgets.world_growth import FACTORS, WorldGrowth
 from ..errors import BudgetError
 from ..measurement.measurement import Measurement
+from ..nulldevice.launch import active
+from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .growth_runs import GrowthRuns, Run
 from .ranks import in_world, world_of
@@ -36,6 +38,15 @@ def names_world(item: pytest.Item, contract: Contract) -> bool:
             " ranks; write ranks=8"
         )
     return world_of(item) is not None
+
+
+def meshes(item: pytest.Item) -> Source:
+    """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
+    if world_of(item) is None or not active():
+        return Source("the device mesh", {})
+    from ..backends.null.mesh_sizes import mesh_sizes
+
+    return Source("the device mesh", mesh_sizes())
 
 
 class _WorldSweep(SizeSweep):

@@ -136,6 +136,11 @@ def group():
 def test_group(group):
     whole = torch.ones(P, device="cuda")
 
+@pytest.mark.memory_budget("4*P/tp + 4*rank", ranks=2, P=P, exact=True)
+def test_mesh(rank):
+    mesh = dist.device_mesh.init_device_mesh("cuda", (1, 2), mesh_dim_names=("dp", "tp"))
+    part = torch.ones(P // mesh["tp"].size() + rank, device="cuda")
+
 @pytest.mark.memory_budget("O(1/W)")
 def test_alone():
     whole = torch.ones(P, device="cuda")
@@ -144,7 +149,8 @@ def test_alone():
 
 def test_a_budget_holds_for_each_rank(pytester_on_null):
     done = pytester_on_null(SHARDED)
-    assert "attnmem: 15 budgets, 5 within, 5 over, 5 not enforced" in done.stdout
+    assert "attnmem: 17 budgets, 7 within, 5 over, 5 not enforced" in done.stdout
+    assert "test_it.py::test_gathered[rank0..3] " in done.stdout
     assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
     assert "4.0 MiB  [1048576] float32  ones  test_it.py:17  in test_replicated" in done.stdout
     assert "other ranks of allreduce do not run" in done.stdout
