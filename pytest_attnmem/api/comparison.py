@@ -44,10 +44,13 @@ def judge_comparison(
     base: Measurement,
     bounds: tuple[Ratio | None, Saving | None],
     metric: str,
-    where: str,
+    where: object,
     shape: AttentionShape,
+    names: tuple[str, str] = ("new", "base"),
 ) -> Verdict:
     """Returns the verdict on ``new``; ``bounds`` are ``max_ratio`` and ``min_saving``.
+
+    ``names`` are those of the two in messages.
 
     Raises:
         BudgetError: a bound cannot be read.
@@ -55,23 +58,22 @@ def judge_comparison(
     base_bytes = base.value(metric)
     problem = _problem(base, metric)
     if base_bytes is None or problem:
-        absent = f"the base {problem}"
+        absent = f"the {names[1]} {problem}"
         return judge(new, Budget(None, where=where, metric=metric, absent=absent))
-    limit, text = _limit(base_bytes, *bounds, shape)
+    limit, text = _limit(base_bytes, *bounds, shape, names[1])
     verdict = judge(new, Budget(limit, text, where=where, metric=metric))
     value = new.value(metric)
     if verdict.outcome is not Outcome.OVER or new.out_of_memory is not None or value is None:
         return verdict
-    return replace(
-        verdict, reason=f"{_over(value, base_bytes, limit, metric, text)} on {new.place}"
-    )
+    excess = _over(value, base_bytes, limit, names)
+    return replace(verdict, reason=f"{metric} of {excess}, {text} on {new.place}")
 
 
-def _over(value: int, base: int, limit: int, metric: str, allowed: str) -> str:
-    """Returns ``peak of new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB, 0.8x base 36.1 MiB``."""
-    new, most = format_distinct(value, limit)
-    ratio = f" is {_times(value, base)} of base" if base > 0 else " is over base"
-    return f"{metric} of new, {new},{ratio}; allowed {most}, {allowed}"
+def _over(value: int, base: int, limit: int, names: tuple[str, str]) -> str:
+    """Returns ``new, 36.1 MiB, is 1.00x of base; allowed 28.9 MiB``."""
+    size, most = format_distinct(value, limit)
+    ratio = f"is {_times(value, base)} of" if base > 0 else "is over"
+    return f"{names[0]}, {size}, {ratio} {names[1]}; allowed {most}"
 
 
 def _times(value: int, base: int) -> str:
@@ -94,7 +96,11 @@ def _problem(base: Measurement, metric: str) -> str:
 
 
 def _limit(
-    base: int, max_ratio: Ratio | None, min_saving: Saving | None, shape: AttentionShape
+    base: int,
+    max_ratio: Ratio | None,
+    min_saving: Saving | None,
+    shape: AttentionShape,
+    name: str,
 ) -> tuple[int, str]:
     """Returns the limit on ``new`` in bytes, and in words."""
     if max_ratio is None and min_saving is None:
@@ -103,7 +109,7 @@ def _limit(
     if max_ratio is not None:
         ratio = _ratio(max_ratio)
         times = f"{max_ratio.strip()} of" if isinstance(max_ratio, str) else f"{max_ratio}x"
-        limits.append((int(base * ratio), f"{times} base {format_size(base)}"))
+        limits.append((int(base * ratio), f"{times} {name} {format_size(base)}"))
     if min_saving is not None:
         saving = _saving(base, min_saving, shape)
         if saving > max(base, 0):
@@ -111,7 +117,7 @@ def _limit(
                 f"min_saving={shown(min_saving)} is more than base, {format_size(base)}"
             )
         less = excerpt(str(min_saving), 120)
-        limits.append((max(base - saving, 0), f"base {format_size(base)} less {less}"))
+        limits.append((max(base - saving, 0), f"{name} {format_size(base)} less {less}"))
     return min(limits)
 
 

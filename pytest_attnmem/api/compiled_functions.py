@@ -1,10 +1,11 @@
-"""Compiled functions in a comparison: they are compiled before the window, and graphs are named."""
+"""Compiled functions: they are compiled before a window, run eagerly, and their graphs named."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
@@ -45,6 +46,14 @@ def _used(value: object) -> Iterator[object]:
             continue
     for name in value.__code__.co_names:
         yield value.__globals__.get(name)
+
+
+def run_eagerly() -> AbstractContextManager[Any]:
+    """Returns a context in which compiled functions run as the code that they were made of."""
+    from torch.compiler import set_stance
+
+    stance: AbstractContextManager[Any] = set_stance("force_eager")
+    return stance
 
 
 class Compilations:

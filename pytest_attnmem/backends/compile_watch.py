@@ -1,4 +1,4 @@
-"""Noticing that compiled code runs eagerly, as it does under any dispatch mode.
+"""Noticing calls of compiled code, which runs eagerly under any dispatch mode.
 
 No other module outside the simulation uses these private APIs of ``torch.compile`` (torch 2.13).
 """
@@ -14,9 +14,14 @@ _MODULE, _DECISION = "torch._dynamo.eval_frame", "_callback_from_stance"
 
 
 class CompileWatch:
-    """Notices calls of compiled functions."""
+    """Notices calls of compiled functions.
 
-    def __init__(self) -> None:
+    With ``eager`` they run uncompiled. Under a dispatch mode they do so anyway, but Dynamo then
+    marks their code, and runs it uncompiled for the rest of the process.
+    """
+
+    def __init__(self, *, eager: bool = False) -> None:
+        self._eager = eager
         self.noticed = False
         """True if compiled code was called since ``start``."""
         self._kept: Any = None
@@ -38,4 +43,6 @@ class CompileWatch:
     def _deciding(self, callback: Any) -> Any:
         if callback not in (None, False):
             self.noticed = True
+            if self._eager:
+                return None
         return self._kept(callback)

@@ -27,6 +27,8 @@ class BudgetSpec:
     backend: str | None = None
     device: str | None = None
     warmup: int = 0
+    compiled: bool = False
+    """True if compiled code may need no more memory than the same code when it runs eagerly."""
     symbols: Mapping[str, object] = field(default_factory=dict)
     where: object = ""
     """``test_attn.py:12``, or an object that finds this line when it is converted to text."""

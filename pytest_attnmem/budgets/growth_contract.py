@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from ..errors import BudgetError, FormulaError
+from ..formulas.formula import Formula, parse_formula
 from ..formulas.polynomial import Monomial, Polynomial, degree, expand
-from ..symbols.names import ALIASES
+from ..formulas.syntax_tree import Binary, Node, Symbol
+from ..symbols.names import ALIASES, WORLD
 from ..units import shown
 
 _WRITTEN = re.compile(r"\s*O\s*\((.*)\)\s*", re.DOTALL)
+
+#: 1 over the number of ranks, the only symbol that may divide, while a contract is read.
+_INVERSE = "_1_over_W"
 
 #: The grammar of a contract, for messages.
 _GRAMMAR = (
@@ -36,6 +41,11 @@ class Contract:
         """Returns the highest allowed power of *symbol*: 0 if the contract does not name it."""
         return max(dict(monomial).get(symbol, 0) for monomial in self.allowed)
 
+    def without(self, symbol: str) -> Contract:
+        """Returns the contract on all other symbols."""
+        others = (tuple(f for f in monomial if f[0] != symbol) for monomial in self.allowed)
+        return Contract(self.text, tuple(dict.fromkeys(others)))
+
     def allows_all(self, symbols: Iterable[str]) -> bool:
         """Returns True if one product allows the highest powers of all *symbols* together."""
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
@@ -55,9 +65,10 @@ class Contract:
     def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:
         """Returns the terms that the contract does not allow, the largest first.
 
-        *varied* are the symbols that were varied. A negative term is always allowed.
+        *varied* are the symbols that were varied; a quotient such as ``1/W`` allows all sizes of a
+        symbol that was not. A negative term is always allowed.
         """
-        symbols = {*varied} | self.symbols
+        symbols = {*varied} | {name for name in self.symbols if self.degree(name) >= 0}
         return tuple(
             monomial
             for monomial, value in polynomial.ordered()
@@ -90,7 +101,7 @@ def parse_contract(text: str) -> Contract:
     if written is None:
         raise BudgetError(f"cannot read contract {shown(text)}; {_GRAMMAR}")
     try:
-        inside = expand(written[1])
+        inside = expand(Formula(written[1], _with_inverses(parse_formula(written[1]).tree)))
     except (FormulaError, ValueError) as error:
         raise BudgetError(f"cannot read contract {shown(text)}: {error}; {_GRAMMAR}") from None
     allowed = tuple(_named(monomial) for monomial in inside.terms)
@@ -104,10 +115,22 @@ def parse_contract(text: str) -> Contract:
     return Contract(f"O({' '.join(written[1].split())})", allowed)
 
 
+def _with_inverses(node: Node) -> Node:
+    """Returns the tree with each quotient by the number of ranks as a product."""
+    match node:
+        case Binary("/", left, Symbol(name)) if name == WORLD:
+            return Binary("*", _with_inverses(left), Symbol(_INVERSE))
+        case Binary(operator, left, right):
+            return Binary(operator, _with_inverses(left), _with_inverses(right))
+    return node
+
+
 def _named(monomial: Monomial) -> Monomial:
     """Returns the monomial with each alias of a symbol replaced by the symbol."""
     powers: dict[str, int] = {}
     for atom, exponent in monomial:
+        if atom == _INVERSE:
+            atom, exponent = WORLD, -exponent
         symbol = ALIASES.get(atom, atom)
         powers[symbol] = powers.get(symbol, 0) + exponent
     return tuple(sorted(powers.items()))

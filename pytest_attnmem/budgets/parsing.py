@@ -39,6 +39,10 @@ _UNITS = ("", "B", "M", "MB")
 _MAX_NAME = 64
 
 
+#: The only bound on compiled code: the memory of the same code when it runs eagerly.
+NO_MORE = "<=eager"
+
+
 _KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
 
 
@@ -52,6 +56,7 @@ def memory_budget(
     device: str | None = None,
     warmup: int = 0,
     ranks: int | None = None,
+    compiled: str | None = None,
     **symbols: Any,
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
@@ -64,6 +69,8 @@ def memory_budget(
         raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
     if ranks is not None and (not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1):
         raise BudgetError(f"ranks={shown(ranks)} is not a number of ranks; write ranks=8")
+    if compiled not in (None, NO_MORE):
+        raise BudgetError(f"compiled={shown(compiled)} is not a bound; write compiled={NO_MORE!r}")
     if type(device).__name__ == "device":  # torch's, found by its name: torch is not imported here
         device = str(device)
     for name, value in (("backend", backend), ("device", device)):
@@ -72,8 +79,18 @@ def memory_budget(
                 f"{name}={shown(value)} is not a name; write {name}='cpu', for example"
             )
     _check_symbols(symbols, limits)
+    if compiled:
+        warmup = max(warmup, 1)  # compiles
     return BudgetSpec(
-        limits, metric, parse_tolerance(tolerance), exact, backend, device, warmup, symbols
+        limits,
+        metric,
+        parse_tolerance(tolerance),
+        exact,
+        backend,
+        device,
+        warmup,
+        compiled is not None,
+        symbols,
     )
 
 

@@ -107,6 +107,22 @@ def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial
     return through(symbol, sizes, exact)
 
 
+def shared(
+    symbol: str, sizes: Sequence[int], values: Sequence[int], most: int = 1
+) -> Polynomial | None:
+    """Returns ``a/symbol + b + c*symbol`` through all points; ``None`` if the sizes show none.
+
+    ``most`` is the highest power. Each value times its size is a polynomial, which ``CONFIRMING``
+    points more than it needs confirm.
+    """
+    whole = [Fraction(value * size) for size, value in zip(sizes, values, strict=True)]
+    found = through(symbol, sizes, whole)
+    degree = found.degree(symbol)
+    if degree > most + 1 or degree + 1 + CONFIRMING > len(sizes):
+        return None
+    return found * Polynomial({((symbol, -1),): Fraction(1)})
+
+
 def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int, Polynomial] | None:
     """Returns the index of the first size from which on the sizes show a form, and the form.
 

@@ -15,7 +15,8 @@ from . import syntax_tree
 from .formula import Formula, parse_formula
 from .syntax_tree import Binary, Call, Negation, Node, Number, Symbol
 
-#: Atoms and their powers, sorted by atom: ``(("N", 2), ("d", 1))``; empty for a constant.
+#: Atoms and their powers, sorted by atom: ``(("N", 2), ("d", 1))``; empty for a constant. Only the
+#: fit to worlds of several sizes and growth contracts have a power below 0: ``(("W", -1),)``.
 Monomial = tuple[tuple[str, int], ...]
 
 ONE: Monomial = ()
@@ -130,7 +131,7 @@ def times(left: Monomial, right: Monomial) -> Monomial:
     exponents = dict(left)
     for atom, exponent in right:
         exponents[atom] = exponents.get(atom, 0) + exponent
-    return tuple(sorted(exponents.items()))
+    return tuple(sorted((atom, exponent) for atom, exponent in exponents.items() if exponent))
 
 
 def degree(monomial: Monomial, symbol: str) -> int:
@@ -238,11 +239,14 @@ _RANKS = MappingProxyType(
 )
 
 
+def _power(atom: str, exponent: int) -> str:
+    return atom if exponent == 1 else f"{atom}^{exponent}"
+
+
 def _term(monomial: Monomial, value: Fraction) -> str:
-    factors = [
-        atom if exponent == 1 else f"{atom}^{exponent}" for atom, exponent in _in_order(monomial)
-    ]
+    powers = [(_power(atom, abs(exponent)), exponent) for atom, exponent in _in_order(monomial)]
+    factors = [text for text, exponent in powers if exponent > 0]
     if value.numerator != 1 or not factors:
         factors.insert(0, str(value.numerator))
-    text = "*".join(factors)
+    text = "/".join(["*".join(factors), *(text for text, exponent in powers if exponent < 0)])
     return text if value.denominator == 1 else f"{text}/{value.denominator}"

@@ -21,6 +21,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
+from .compiled_check import CompiledCheck
 from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
@@ -31,6 +32,7 @@ from .regions import Regions
 from .row_writer import STOPS, RowWriter
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
+from .world_runs import meshes
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -54,6 +56,7 @@ class CallPhase:
         self._over = False
         self._body = MeasuredBody(item, plan, rows)
         self._regions = Regions(plan.memory, rows)
+        self._compiled = CompiledCheck(item, plan.memory)
 
     def run(self) -> Generator[None, object, object]:
         """Runs the test's body, at the ``yield``, inside a window for each of its budgets.
@@ -66,7 +69,7 @@ class CallPhase:
         error: BaseException | None = None
         try:
             self._body.warm_up()
-            with self._body.measured():
+            with self._compiled.watched(), self._body.measured():
                 result = yield
         except BaseException as raised:
             error = raised if self._strict else skipped_if_unknown(raised)
@@ -81,6 +84,7 @@ class CallPhase:
         """
         if why := self._body.why_again(error):
             error = self._body.run_again(why)
+        self._plan.memory.add_symbols(meshes(self._item))
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing may run again
             self._conclusions.explain = "off"
@@ -171,7 +175,8 @@ class CallPhase:
                 "",
                 shape,
                 primed,
-                partial(runs.whole, primed),
+                # A tracker would list the tensors of the eager code.
+                None if spec.compiled else partial(runs.whole, primed),
                 partial(self._with_growth, primed=primed, cause=cause, shape=shape),
                 ending_of(cause),
             )
@@ -220,7 +225,8 @@ class CallPhase:
         budget = resolve(spec, shape, measurement.kinds)
         if cause is None:
             check = GrowthCheck(self._item, self._plan.memory, primed)
-            return judge(measurement, budget, check.findings)
+            verdict = judge(measurement, budget, check.findings)
+            return self._compiled.judged(spec, primed, verdict)
         # The body did not reach its end: it can be over, but never within.
         verdict = judge(measurement, replace(budget, exact=False))
         if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):

@@ -11,10 +11,12 @@ from ..budgets.growth_fit import Growth, GrowthFindings
 from ..budgets.growth_judgement import Answer
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
+from ..symbols.names import WORLD
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear
-from .item_arguments import Variable, variable
+from .item_arguments import Variable, variable, varies
 from .size_sweep import SizeSweep
+from .world_runs import names_world, over_worlds
 
 if TYPE_CHECKING:
     import pytest
@@ -40,6 +42,8 @@ class GrowthCheck:
         Raises:
             AttnMemError: the test does not run at other sizes of any symbol of the contract.
         """
+        if names_world(self._item, contract):
+            return self._with_worlds(contract, metric, own)
         varied = variable(self._item, contract)
         runs = self._runs(varied, metric, own)
         try:
@@ -49,6 +53,18 @@ class GrowthCheck:
             return GrowthFindings(notes=(str(error),))
         notes = (f"{symbol} was not varied: {error}" for symbol, error in refused.items())
         return GrowthFindings((*lines.values(), *grids), (*varied.notes, *notes))
+
+    def _with_worlds(self, contract: Contract, metric: str, own: Measurement) -> GrowthFindings:
+        """Returns the growth with the number of ranks, and with the other symbols."""
+        try:
+            worlds = over_worlds(self._item, self._memory, self._primed, contract, metric, own)
+        except Unclear as error:
+            return GrowthFindings(notes=(str(error),))
+        rest = contract.without(WORLD)
+        if not varies(self._item, rest):
+            return GrowthFindings((worlds,))
+        growths, notes = self.findings(rest, metric, own)
+        return GrowthFindings((worlds, *growths) if growths else (), notes)
 
     def explanation(
         self, symbols: Iterable[str], metric: str, own: Measurement

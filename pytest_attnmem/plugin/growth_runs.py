@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError, BudgetError
 from ..measurement.below_peak import beneath
 from ..measurement.measurement import Measurement
 from .size_sweep import SizeSweep, listed
+
+_Growth = TypeVar("_Growth", bound=Growth)
 
 
 class Unclear(AttnMemError):
@@ -60,11 +62,11 @@ class GrowthRuns:
 
     def with_parts_below_peak(
         self,
-        growth: Growth,
+        growth: _Growth,
         runs: Mapping[tuple[int, ...], Run],
         *,
         unclear: bool,
-    ) -> Growth:
+    ) -> _Growth:
         """Returns *growth* with the tensors beneath its peak.
 
         If *runs* are not traced, the test runs again under a tracker; then scratch inside kernels

@@ -79,6 +79,13 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
     )
 
 
+def varies(item: pytest.Item, contract: Contract) -> bool:
+    """Returns True if the test takes a usual symbol, or if *contract* names one."""
+    info = getattr(item, "_fixtureinfo", None)
+    taken = {ALIASES.get(name, name) for name in (info.argnames if info is not None else ())}
+    return bool(contract.symbols or taken & {*SYMBOLS} - {"itemsize"})
+
+
 def sized_arguments(item: pytest.Item) -> dict[str, str]:
     """Returns symbol → the argument of the test that has its size, if no fixture takes it."""
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")

@@ -11,13 +11,14 @@ from ..budgets.growth_contract import Contract
 from ..budgets.tolerance import NONE
 from ..errors import AttnMemError, BackendUnavailable, BudgetError
 from ..symbols.attention_shape import Source, gather
-from ..symbols.names import ALIASES, SYMBOLS
-from .item_arguments import arguments, variable
+from ..symbols.names import ALIASES, SYMBOLS, WORLD
+from .item_arguments import arguments, variable, varies
 from .markers import read_markers
 from .measured_tests import FIXTURES, budget_of_unmarked
 from .options import MARKER
 from .plan import Plan
-from .ranks import check_ranks
+from .ranks import check_ranks, world_of
+from .world_runs import names_world
 
 if TYPE_CHECKING:
     import pytest
@@ -86,7 +87,8 @@ def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:
         for contract in spec.contracts:
             _check_contract(item, spec, contract)
         names, known = set(getattr(item, "fixturenames", ())), arguments(item)
-        if not _fixtures_give(names - set(known.values), spec):
+        # The body of a rank may make a device mesh, whose dimensions are symbols.
+        if world_of(item) is None and not _fixtures_give(names - set(known.values), spec):
             backend = primed.backend
             device = Source(f"the {backend.name} backend", backend.symbols)
             shape = gather([Source("the marker", spec.symbols), known, device])
@@ -107,4 +109,8 @@ def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> 
             f"contract {contract} takes no exact and no tolerance: it bounds the growth of"
             " memory, not its amount"
         )
+    if names_world(item, contract):
+        contract = contract.without(WORLD)
+        if not varies(item, contract):
+            return
     variable(item, contract)

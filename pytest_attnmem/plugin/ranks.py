@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..errors import BackendUnavailable
+from ..errors import BackendUnavailable, BudgetError
 from ..nulldevice.launch import active
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
+from ..symbols.names import WORLD
 from .options import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 #: The symbols of a budget that a rank gives their values, and the arguments that a test may take.
-RANK, WORLD = "rank", "W"
+RANK = "rank"
 _RANKS = "ranks"
 
 
@@ -56,26 +57,60 @@ class RankHooks:
         if test not in self._folders:
             self._folders[test] = TemporaryDirectory(prefix="attnmem-ranks-")
         folder = Path(self._folders[test].name)
-        given = {**rank_environment(rank, world, 1), MAIL: str(folder)}
-        before = {name: os.environ.get(name) for name in given}
-        os.environ.update(given)
-        be_alone(os.environ)
-        begin(folder, rank)
-        try:
-            yield
-        finally:
-            leave_groups()
-            end(folder, rank)
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+        with _variables({**rank_environment(rank, world, 1), MAIL: str(folder)}):
+            be_alone(os.environ)
+            begin(folder, rank)
+            try:
+                yield
+            finally:
+                leave_groups()
+                end(folder, rank)
 
     def pytest_unconfigure(self) -> None:
         """Removes what the ranks sent to each other."""
         for folder in self._folders.values():
             folder.cleanup()
+
+
+@contextmanager
+def in_world(item: pytest.Item, world: int) -> Iterator[None]:
+    """Makes a test that runs as a rank the same rank of a world of another size.
+
+    Raises:
+        BudgetError: fixtures made the process groups, and are made once.
+    """
+    from ..backends.null.lone_rank import be_alone
+
+    body = vars(item).get("runtest")
+    if isinstance(body, _BodyOfRank) and body.has_groups_of_fixtures:
+        raise BudgetError(
+            f"{WORLD} was not varied: a fixture makes the process groups, once; call"
+            " init_process_group in the test"
+        )
+    rank = item.callspec.params[RANK]  # type: ignore[attr-defined]
+    given = rank_environment(rank, world, 1)
+    with (
+        TemporaryDirectory(prefix="attnmem-ranks-") as folder,  # letters of this world alone
+        _variables({**given, MAIL: folder}),
+    ):
+        be_alone(os.environ)
+        yield
+    be_alone(os.environ)
+
+
+@contextmanager
+def _variables(given: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class _BodyOfRank:
@@ -86,13 +121,20 @@ class _BodyOfRank:
         self._theirs: bool | None = None
         """True if fixtures made the groups; None before the first run."""
 
+    @property
+    def has_groups_of_fixtures(self) -> bool:
+        """Returns True if the body runs in process groups that fixtures made."""
+        return bool(self._theirs)
+
     def __call__(self) -> None:
         from ..backends.null.lone_rank import has_groups, leave_groups
+        from ..backends.null.mesh_sizes import forget_meshes
 
         if self._theirs is None:
             self._theirs = has_groups()
         elif not self._theirs:
             leave_groups()
+            forget_meshes()
         self._run()
 
 
@@ -108,6 +150,12 @@ def check_ranks(item: pytest.Item) -> None:
             f"{MARKER}: ranks={world} needs the null device: start with"
             " pytest --attnmem-backend null:H100"
         )
+
+
+def world_of(item: pytest.Item) -> int | None:
+    """Returns the number of ranks of a test's world; None if it has no world."""
+    world = _world(item)
+    return world if isinstance(world, int) else None
 
 
 def _world(node: pytest.Item | pytest.Collector) -> object:

@@ -117,16 +117,18 @@ class Reporter:
 
         summary = summarise(self._session.records)
         if self._session.settings.report:
+            from ..report.equal_ranks import with_equal_ranks_together
             from ..report.terminal_table import render_table
 
+            shown = with_equal_ranks_together(summary)
             terminalreporter.ensure_newline()
             terminalreporter.section("memory budgets", sep="=")
-            for row in render_table(summary, _width(terminalreporter)):
+            for row in render_table(shown, _width(terminalreporter)):
                 terminalreporter.write(row.text)
                 terminalreporter.write(row.outcome, **_colour(row.colour))
                 terminalreporter.write("\n")
             terminalreporter.write_line("")
-            for note in render_notes(summary):
+            for note in render_notes(shown):
                 terminalreporter.write_line(note)
         text = render_line(summary, hint=not self._session.settings.report)
         terminalreporter.write_line(text, **_colour(colour_of(summary)))

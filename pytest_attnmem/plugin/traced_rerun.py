@@ -101,18 +101,27 @@ class TracedRerun:
         kept = max(again, first.retained_bytes - first.pinned_bytes)
         return replace(first, retained_bytes=kept, pinned_bytes=0)
 
-    def _run(self, primed: PrimedBackend, *, trace: bool = True) -> None:
-        self._run_once(primed, trace=trace)
+    def untraced(self, primed: PrimedBackend, metric: str) -> Measurement:
+        """Returns the measurement of a run without a tracker, under which no code is compiled.
+
+        Raises:
+            AttnMemError: this run failed, but the first did not.
+        """
+        self._run(primed, metric, trace=False)
+        return self.whole(primed)
+
+    def _run(self, primed: PrimedBackend, metric: str = "peak", *, trace: bool = True) -> None:
+        self._run_once(primed, metric, trace=trace)
         if isinstance(self._error, StartAgain):
             self._error = None
-            self._run_once(primed, trace=trace)
+            self._run_once(primed, metric, trace=trace)
 
-    def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
+    def _run_once(self, primed: PrimedBackend, metric: str, *, trace: bool) -> None:
         opened = None
         with suppress_reporting(self._item), self._memory.dry_run(self._sizes) as regions:
             try:
                 reset_item(self._item)
-                with primed.window(trace=trace) as opened:
+                with primed.window(metric, trace=trace) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
             except stops():

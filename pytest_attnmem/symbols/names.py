@@ -9,6 +9,9 @@ from types import MappingProxyType
 #: width of a head of v, bytes of an element.
 SYMBOLS = ("B", "H", "Hkv", "N", "M", "d", "dv", "itemsize")
 
+#: The number of ranks.
+WORLD = "W"
+
 #: Symbol → the symbol that it is equal to by default.
 DEFAULTS: Mapping[str, str] = MappingProxyType({"Hkv": "H", "M": "N", "dv": "d"})
 

@@ -327,8 +327,8 @@ class TestRegion:
             (1, {"warmup": 1}, "a region takes no warmup"),
             (1, {"device": "cuda"}, "a region takes no device"),
             (1, {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such symbol,"
-             " and the options are limit, metric, tolerance, exact, backend, device, warmup, ranks;"
-             " did you mean 'tolerance'?"),
+             " and the options are limit, metric, tolerance, exact, backend, device, warmup, ranks,"
+             " compiled; did you mean 'tolerance'?"),
         ],
         ids=["limit", "metric", "warmup", "device", "unknown"],
     )  # fmt: skip

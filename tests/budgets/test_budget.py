@@ -21,7 +21,7 @@ SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})]
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
 HUGE = 10**5000  # more digits than Python converts to text
 WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
-OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, compiled"
 
 
 def budget(limit: object, *kinds: str, **keywords: Any) -> Budget:

@@ -41,6 +41,14 @@ def test_a_term_that_divides_none_of_the_contracts_breaks_it(text, peak, broken)
     }
 
 
+def test_a_quotient_by_the_number_of_ranks_bounds_that_symbol_alone():
+    contract = parse_contract("O(N*d/W)")
+    assert (contract.degree("W"), contract.symbols) == (-1, {"N", "d", "W"})
+    assert contract.without("W").allowed == parse_contract("O(N*d)").allowed
+    assert contract.broken_by(expand("8*N*d"), "N") == ()  # W is not varied here
+    assert parse_contract("O(1/W + 1)").degree("W") == 0
+
+
 @pytest.mark.parametrize(
     ("text", "degrees"),
     [("O(N*d)", {"N": 1, "d": 1, "B": 0}), ("O(N^2 + N*d^3)", {"N": 2, "d": 3})],

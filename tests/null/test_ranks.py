@@ -115,15 +115,54 @@ def test_read():
 @pytest.mark.memory_budget("1 MiB", ranks="two")
 def test_wrong():
     pass
+
+@pytest.mark.memory_budget("O(1/W)", ranks=1)
+def test_shards(W):
+    dist.init_process_group("nccl")
+    part = torch.ones(P // W, device="cuda")
+
+@pytest.mark.memory_budget("O(1/W)", ranks=1)
+def test_copies(W):
+    dist.init_process_group("nccl")
+    part = torch.ones(P // W, device="cuda")
+    del part
+    whole = torch.ones(100, device="cuda")
+
+@pytest.fixture
+def group():
+    dist.init_process_group("nccl")
+
+@pytest.mark.memory_budget("O(1/W)", ranks=1)
+def test_group(group):
+    whole = torch.ones(P, device="cuda")
+
+@pytest.mark.memory_budget("4*P/tp + 4*rank", ranks=2, P=P, exact=True)
+def test_mesh(rank):
+    mesh = dist.device_mesh.init_device_mesh("cuda", (1, 2), mesh_dim_names=("dp", "tp"))
+    part = torch.ones(P // mesh["tp"].size() + rank, device="cuda")
+
+@pytest.mark.memory_budget("O(1/W)")
+def test_alone():
+    whole = torch.ones(P, device="cuda")
 """
 
 
 def test_a_budget_holds_for_each_rank(pytester_on_null):
     done = pytester_on_null(SHARDED)
-    assert "attnmem: 11 budgets, 4 within, 4 over, 3 not enforced" in done.stdout
+    assert "attnmem: 17 budgets, 7 within, 5 over, 5 not enforced" in done.stdout
+    assert "test_it.py::test_gathered[rank0..3] " in done.stdout
     assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
     assert "4.0 MiB  [1048576] float32  ones  test_it.py:17  in test_replicated" in done.stdout
     assert "other ranks of allreduce do not run" in done.stdout
+    assert "ones at test_it.py:40 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
+    assert (
+        "W was not varied: a fixture makes the process groups, once; call init_process_group in"
+        " the test" in done.stdout
+    )
+    assert (
+        "memory_budget: contract O(1/W) divides by W, the number of ranks, and the marker has no"
+        " ranks; write ranks=8" in done.stdout
+    )
     assert "memory_budget: ranks='two' is not a number of ranks; write ranks=8" in done.stdout
 
 

@@ -18,6 +18,7 @@ from torch._C._distributed_c10d import Store
 
 from ...errors import UnknownValue
 from ..import_watch import after_import
+from .mesh_sizes import watch_meshes
 from .noting import noting
 
 #: The variables of torchrun's that say which rank a process is, of how many.
@@ -98,6 +99,7 @@ def be_alone(variables: Mapping[str, str]) -> None:
     notes = noting()
     if notes is not None:
         notes.forget_groups()
+    watch_meshes()
     after_import("torch.distributed.distributed_c10d", lambda module: _replace(module, variables))
     after_import("torch.distributed.pipelining.stage", _vote_alone)
 

@@ -21,6 +21,7 @@ from ...nulldevice.autotune import keep_first
 from ...nulldevice.torchrun import LONE
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
+from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
 from .triton_launches import follow_triton
 
@@ -38,6 +39,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
     """
     if cudnn.stand_in():
         keep_first()
+        keep_first_configuration()
         if values_limit is not None:
             Noting(values_limit, must_know=must_know).start()
             follow_triton()

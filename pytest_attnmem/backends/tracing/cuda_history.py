@@ -40,7 +40,7 @@ class CudaMemoryHistory:
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
-        self._compiled = CompileWatch()
+        self._compiled = CompileWatch(eager=True)
         self._tensors = LiveTensors()
         self._numbers: dict[int, int] = {}  # of live tensors, by address
 

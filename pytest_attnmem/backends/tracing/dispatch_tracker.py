@@ -38,7 +38,7 @@ class Tracker:
     def __init__(self) -> None:
         self._fault = prime()
         self._mode = TrackingMode()
-        self._compiled = CompileWatch()
+        self._compiled = CompileWatch(eager=True)
 
     def start(self) -> None:
         """Begins to follow new storages."""
