@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..contents import contents
 from ..errors import AttnMemError
-from ..units import shown
+from ..units import excerpt, shown
 from .comparison import Row
 from .device_facts import Facts
 from .peaks import Peaks, read_peaks
@@ -83,23 +83,43 @@ def read(path: Path) -> Verification:
 
 
 def _verification(data: Mapping[str, Any]) -> Verification:
-    reference = str(data["reference"])
+    reference = _text(data["reference"])
     rows = []
     for one in data["workloads"]:
-        name = str(one["name"])
+        name = _text(one["name"])
         found = {key: read_peaks(one[key], f"{name} on {key}") for key in one if key != "name"}
         if next(iter(found), None) != reference:
             raise AttnMemError(f"{name} does not begin with {reference}, its reference")
         rows.append(Row(name, found))
     return Verification(
         reference,
-        str(data["profile"]),
-        dict(data["versions"]),
-        dict(data["device"]),
-        dict(data["expected"]),
+        _text(data["profile"]),
+        {
+            name: None if value is None else str(value)
+            for name, value in _facts(data["versions"]).items()
+        },
+        _facts(data["device"]),
+        _facts(data["expected"]),
         tuple(rows),
         data["complete"] is True,
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{shown(value)} is not a name")
+    return excerpt(value, 200)
+
+
+def _facts(values: Mapping[str, Any]) -> dict[str, int | str | None]:
+    """Returns facts; numbers have at most 64 bits."""
+    found: dict[str, int | str | None] = {}
+    for name, value in values.items():
+        number = type(value) is int and abs(value) < 1 << 63
+        if not (number or value is None or isinstance(value, str)):
+            raise ValueError(f"{name} is {shown(value)}")
+        found[name] = excerpt(value, 200) if isinstance(value, str) else value
+    return found
 
 
 class Recorded:
