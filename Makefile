@@ -27,7 +27,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test install-null test-null lint matrix bench record accuracy suites clean
+.PHONY: demo figures docs test gpu fuzz soak install-null test-null lint matrix bench record accuracy suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page.
@@ -62,6 +62,21 @@ docs: $(DOCS)/installed
 # A file to a worker at a time, or each worker would make the costly fixtures of it anew.
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Ten minutes of bad input for every parser and file; and what the worst of it costs.
+fuzz: $(VENV)/installed
+	ATTNMEM_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
+	$(BIN)/python tests/fuzz/run.py
+
+# A suite of all kinds of tests, again and again in random order: `make soak RUNS="--cpu 20 --simulated 10"`.
+soak: $(VENV)/installed
+	$(BIN)/python tests/soak/run.py $(RUNS)
+
+# On a machine with a GPU: its bytes beside those of the backends that stand for it, and the tests of the CUDA backend.
+gpu: $(NULL)/installed
+	@mkdir -p build
+	$(NULL)/bin/attnmem verify --json build/gpu.json
+	$(NULL)/bin/python -m pytest tests/gpu
 
 # On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
 install-null: $(NULL)/installed

@@ -28,12 +28,15 @@ LAW = (
     ),
     *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines", "models"),
-    *("api", "report", "sweep", "plugin", "profiling", "plot", "bisection", "cli"),
+    *("api", "report", "sweep", "plugin", "profiling", "plot", "bisection", "verification", "cli"),
 )
 #: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")
 #: The folders that import torch at once, and the files that do elsewhere.
-TORCH = ("values", "backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py")
+TORCH = (
+    *("values", "backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py"),
+    "verification/workloads",
+)
 #: The modules that must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 

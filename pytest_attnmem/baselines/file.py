@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..contents import contents
+from ..contents import contents, replace
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..measurement.measurement import METRICS
@@ -54,7 +52,7 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
                 )
             after = change(before)
             if after != before:
-                _replace(path, render(after).encode("utf-8", "backslashreplace"))
+                replace(path, render(after).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise AttnMemError(f"cannot write {path}: {error.strerror}") from error
     return before, after
@@ -189,44 +187,3 @@ def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
     if not whole or abs(number) >> MAX_BITS or key.metric not in METRICS:
         raise ValueError
     return key, entry
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replaces the file in one step: a reader sees the old file or the new one."""
-    prefix = f".{path.name}."
-    temporary = f"{glob.escape(prefix)}{'?' * 8}.tmp"  # not those of another baseline
-    for left in path.parent.glob(temporary):  # left by a session that was killed
-        with suppress(OSError):
-            left.unlink()
-    descriptor, name = tempfile.mkstemp(".tmp", prefix, path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, _mode(path))
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-    _sync_folder(path.parent)
-
-
-def _mode(path: Path) -> int:
-    """Returns the old file's permissions, or those of any new file."""
-    with suppress(FileNotFoundError):
-        return path.stat().st_mode & 0o7777
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Writes the new name to the disk, where the system can synchronise folders."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -31,12 +31,13 @@ from . import (
     roofline,
     run,
     sweep,
+    verify,
 )
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(bisect, diff, compare, merge, report, doctor, completion),
+    *(bisect, diff, compare, merge, report, doctor, verify, completion),
 )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from ..errors import AttnMemError
+from ..units import shown
 
-_PART = re.compile(r"(\d+|last)(?:-(\d+|last))?", re.ASCII)
+_PART = re.compile(r"(\d{1,18}|last)(?:-(\d{1,18}|last))?", re.ASCII)
 
 
 def rank_list(text: str, world: int) -> list[int]:
@@ -22,12 +23,12 @@ def rank_list(text: str, world: int) -> list[int]:
         found = _PART.fullmatch(part.strip())
         if found is None:
             raise AttnMemError(
-                f"--rank: found {part.strip()!r}; expected all, or ranks such as 0,last or 0-3"
+                f"--rank: found {shown(part.strip())}; expected all, or ranks such as 0,last or 0-3"
             )
         ends = [world - 1 if end == "last" else int(end) for end in found.groups() if end]
         if max(ends) >= world or ends[0] > ends[-1]:
             raise AttnMemError(
-                f"--rank: found {part.strip()!r}; expected ranks from 0 to {world - 1},"
+                f"--rank: found {shown(part.strip())}; expected ranks from 0 to {world - 1},"
                 " as in 0,last"
             )
         ranks.update(range(ends[0], ends[-1] + 1))

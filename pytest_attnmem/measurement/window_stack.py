@@ -53,17 +53,33 @@ class WindowStack:
         self._windows.append(window)
         self.recorder.start()
 
-    def close(self, window: Window) -> bool:
-        """Ends ``window``, unless it has ended; returns True if no window is open any more."""
-        if window in self._windows:
-            self._cut()
-            self._windows.remove(window)
+    def close(self, window: Window) -> None:
+        """Ends ``window``, unless it has ended; with the last one, what its measuring changed."""
+        if window not in self._windows:
+            self.end()
+            return
+        try:
+            try:
+                self._cut()
+            finally:
+                self._windows.remove(window)
             window.close(self.backend, self._pinned(window))
             if self._windows:
                 self.recorder.start()
-            else:
-                self._inputs.clear()
-        return not self._windows
+        finally:  # also if the backend fails, or later windows would measure with its leftovers
+            self.end()
+
+    def end(self) -> None:
+        """Ends the measuring on this device, unless windows are open."""
+        if not self._windows and self in _RUNNING.stacks:
+            self._inputs.clear()
+            _RUNNING.stacks.remove(self)
+            try:
+                self.context.close()
+            finally:
+                if self.collecting:
+                    _age()
+                    gc.enable()
 
     def _pinned(self, window: Window) -> int:
         """Returns the most bytes that an import of torch may pin: its frames are cyclic garbage.
@@ -136,8 +152,7 @@ def window(
             traceback.clear_frames(error.__traceback__)
         raise
     finally:
-        if stack.close(window):
-            _end(stack)
+        stack.close(window)
 
 
 @contextmanager
@@ -148,10 +163,8 @@ def nothing_left_open() -> Iterator[None]:
         yield
     finally:
         for stack in [*_RUNNING.stacks]:
-            left = [window for window in stack.windows if window not in before]
-            closed = [stack.close(window) for window in left]
-            if any(closed):
-                _end(stack)
+            for window in [window for window in stack.windows if window not in before]:
+                stack.close(window)
 
 
 def out_of_memory(backend: BackendProtocol, error: BaseException | None) -> str | None:
@@ -192,19 +205,10 @@ def _stack(backend: BackendProtocol, trace: bool) -> WindowStack:
             return stack
     stack = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace)
     gc.collect()
-    gc.disable()
     stack.context.enter_context(simulation_context(backend))
+    gc.disable()
     _RUNNING.stacks.append(stack)
     return stack
-
-
-def _end(stack: WindowStack) -> None:
-    if stack in _RUNNING.stacks:
-        _RUNNING.stacks.remove(stack)
-        stack.context.close()
-        if stack.collecting:
-            _age()
-            gc.enable()
 
 
 def _age() -> None:

@@ -50,7 +50,7 @@ def _of_config(text: str, config: str, named: Mapping[str, Any]) -> Callable[[],
         entries = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise BudgetError(f"--config: {error.strerror}: {shown(str(path))}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BudgetError(f"--config: {path} is not JSON: {error}") from None
     if not isinstance(entries, dict):
         raise BudgetError(f"--config: {path} has no object of sizes")

@@ -92,15 +92,19 @@ def reexec(command: Sequence[str], wanted: Devices) -> NoReturn:
         raise BackendUnavailable(f"cannot run {command[0]!r}: {error.strerror}") from None
 
 
-def environment(profile: DeviceProfile, count: int = 1) -> dict[str, str]:
+def environment(
+    profile: DeviceProfile, count: int = 1, *, beside_gpu: bool = False
+) -> dict[str, str]:
     """Returns the environment variables that give these devices to a new Python process.
+
+    The process may run ``beside_gpu``, on a machine that has one; else that is an error.
 
     Raises:
         BackendUnavailable: the runtime cannot be built or used here.
     """
     if count < 1:
         raise BackendUnavailable(f"the number of null devices is {count}; use 1 or more")
-    return variables(build(), profile, count, os.environ)
+    return variables(build(beside_gpu), profile, count, os.environ)
 
 
 def variables(

@@ -157,8 +157,14 @@ class BaselineSession:
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
             output[_SENT] = self._suite.to_worker_output()
         elif self._mode is not None:
-            if exitstatus in _COMPLETED:
-                self._write()
+            if self._session.is_forked:
+                self._lines.append(
+                    f"{self._baseline.name} was not written: this process was forked from the"
+                    " session's"
+                )
+            elif exitstatus in _COMPLETED:
+                with self._session.collect_problem(self._baseline.name):
+                    self._write()
             else:
                 self._lines.append(
                     f"{self._baseline.name} was not written: the session was stopped"
@@ -171,7 +177,9 @@ class BaselineSession:
 
         records, baseline = self._session.records, self._baseline
         tolerance = self._session.settings.tolerance
-        found = notes(records, baseline, self._measured, self._mode, tolerance)
+        found: list[str] = []
+        with self._session.collect_problem(f"the notes on {baseline.name}"):
+            found += notes(records, baseline, self._measured, self._mode, tolerance)
         for line in [*self._lines, *found]:
             terminalreporter.write_line(line)
 

@@ -21,6 +21,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
+from ..units import shown
 from .compiled_check import CompiledCheck
 from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
@@ -82,6 +83,19 @@ class CallPhase:
         Raises:
             BudgetExceeded: a budget was exceeded, and the test did not raise its error.
         """
+        try:
+            self._conclude(error)
+        except errors.BudgetExceeded:
+            raise
+        except Exception as fault:  # of ours, or the test's own error
+            if fault is not error:
+                with suppress(Exception):
+                    self._rows.write_unmeasured(f"it could not be judged: {shown(fault)}")
+            if error is None or error in errors.causes(fault):
+                raise
+            raise error from fault
+
+    def _conclude(self, error: BaseException | None) -> None:
         if why := self._body.why_again(error):
             error = self._body.run_again(why)
         self._plan.memory.add_symbols(meshes(self._item))

@@ -47,6 +47,7 @@ class Reporter:
         self._collector = RowCollector(session)
         self._problems: list[str] = []
         """The reasons why the session fails although no test failed."""
+        self._finished: pytest.Session | None = None
 
     @pytest.hookimpl(tryfirst=True)  # before the JUnit file copies the properties
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -94,16 +95,23 @@ class Reporter:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Writes the requested files."""
+        self._finished = session
         self._session.write_traces()
         self._session.write_reports(self._config.rootpath)
+        self._fail_for_problems()
+
+    def _fail_for_problems(self) -> None:
         passed = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if (self._session.problems or self._problems) and session.exitstatus in passed:
+        session = self._finished
+        if (self._session.problems or self._problems) and session and session.exitstatus in passed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Prints the totals or the table, and the problems."""
         if self._session.records:
-            self._print(terminalreporter)
+            with self._session.collect_problem("the budgets"):
+                self._print(terminalreporter)
+            self._fail_for_problems()
         for problem in [*self._session.problems, *self._problems]:
             terminalreporter.write_line(f"attnmem: {problem}", red=True)
         if self._session.settings.disable:

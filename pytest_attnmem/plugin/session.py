@@ -16,6 +16,7 @@ from ..measurement.garbage import GarbageFreezer
 from ..measurement.kept_workspaces import kept_workspaces
 from ..measurement.values_limit import parse_values_limit
 from ..report import render, write
+from ..units import shown
 from .row_transport import RowTexts
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Session:
 
     def __init__(self, settings: Settings, openers: Mapping[str, Opener]) -> None:
         self.settings = settings
+        self.process = os.getpid()
+        """The process of the session; a test may fork another that goes on to the end."""
         self.collector = GarbageFreezer()
         self.row_texts = RowTexts()
         self.rows: dict[tuple[str, str], list[Record]] = {}
@@ -69,39 +72,45 @@ class Session:
         """All rows."""
         return [row for rows in self.rows.values() for row in rows]
 
+    @property
+    def is_forked(self) -> bool:
+        """Returns True in a child that a test forked; the files are the parent's to write."""
+        return os.getpid() != self.process
+
     def write_snapshots(self, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
         """Writes the allocator snapshots of a failed test if ``--attnmem-artifacts`` is given."""
         if snapshots and self.settings.artifacts is not None:
             from ..report.artifacts import write_snapshot
 
-            with self._collect_problem():
+            with self.collect_problem("the snapshot"):
                 write_snapshot(self.settings.artifacts, row, snapshots)
 
     def write_traces(self) -> None:
         """Writes the timelines of failed tests if ``--attnmem-artifacts`` is given."""
-        if self.settings.artifacts is not None:
+        if self.settings.artifacts is not None and not self.is_forked:
             from ..report.artifacts import write_traces
 
-            with self._collect_problem():
+            with self.collect_problem("the traces"):
                 write_traces(self.settings.artifacts, self.records)
 
     def write_reports(self, root: Path) -> None:
         """Writes the requested report files; ``root`` is the root of the tests."""
-        if not self.settings.files and not self.settings.github:
+        if self.is_forked or not (self.settings.files or self.settings.github):
             return
         from ..report.origin import origin
         from ..report.summary import summarise
 
-        summary = summarise(self.records)
-        environment = {**(self.environment or self.describe()), **origin(root)}
-        for kind, path in self.settings.files.items():
-            with self._collect_problem():
-                write(path, render(kind, summary, environment))
-        if self.settings.github:
-            from ..report.github import add_to_step_summary
+        with self.collect_problem("the reports"):
+            summary = summarise(self.records)
+            environment = {**(self.environment or self.describe()), **origin(root)}
+            for kind, path in self.settings.files.items():
+                with self.collect_problem(f"the {kind} report"):
+                    write(path, render(kind, summary, environment))
+            if self.settings.github:
+                from ..report.github import add_to_step_summary
 
-            with self._collect_problem():
-                add_to_step_summary(summary, os.environ)
+                with self.collect_problem("the step summary"):
+                    add_to_step_summary(summary, os.environ)
 
     def describe(self) -> dict[str, Any]:
         """Returns the facts of this process, also where its programs see a simulated device."""
@@ -111,11 +120,17 @@ class Session:
             return describe()
 
     @contextmanager
-    def _collect_problem(self) -> Iterator[None]:
+    def collect_problem(self, what: str) -> Iterator[None]:
+        """Records why ``what`` was not written, which fails the session.
+
+        Any other error would end pytest before it shows the errors of the tests.
+        """
         try:
             yield
         except AttnMemError as error:
             self.problems[str(error)] = None
+        except Exception as error:  # a fault of ours, or no memory
+            self.problems[f"{what} could not be written: {shown(error)}"] = None
 
     def begin_test(self) -> None:
         """Forgets the tensors and rows of earlier tests."""

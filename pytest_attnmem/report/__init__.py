@@ -6,6 +6,8 @@ report.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -13,6 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
+from ..contents import replace
 from ..errors import AttnMemError
 from . import formats
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 #: The formats of a report: the names of the modules in ``formats``.
 KINDS: Final = tuple(module.name for module in iter_modules(formats.__path__))
+
+#: The folder takes no other file, or the file is mounted by itself: it is written in place.
+_NO_NEW_FILE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
 
 
 def option_help(kind: str) -> str:
@@ -40,6 +46,8 @@ def _format(kind: str) -> Any:
 def write(path: Path, text: str) -> None:
     """Writes a report to a file, or to standard output if the path is ``-``.
 
+    An earlier report stays whole if the new one cannot be written.
+
     Raises:
         AttnMemError: the file cannot be written.
     """
@@ -50,8 +58,20 @@ def write(path: Path, text: str) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
         else:
-            path.write_bytes(data)
+            _write(path, data)
     except OSError as error:
         if path == Path("-"):
             raise
         raise AttnMemError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    whole = Path(os.path.realpath(path))  # a link stays a link
+    if not whole.exists() or whole.is_file():
+        try:
+            replace(whole, data)
+            return
+        except OSError as error:
+            if error.errno not in _NO_NEW_FILE:
+                raise
+    path.write_bytes(data)

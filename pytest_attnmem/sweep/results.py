@@ -135,7 +135,7 @@ def load(path: Path) -> Sweep:
             bool(data["complete"]),
             tuple(dict(found) for found in data["longest"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AttnMemError(f"cannot read {path}: {shown(error, 120)}") from error
 
 

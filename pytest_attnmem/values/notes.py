@@ -117,24 +117,6 @@ class Ref:
         return self.layout.shape
 
 
-class HostTensor:
-    """A tensor of the host, as it was when an operator read it."""
-
-    __slots__ = ("_origin", "_version", "shape", "tensor")
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        # A tensor of its own: the move of a module gives the program's tensor another storage.
-        self.tensor = tensor.detach()
-        self.shape = tensor.shape
-        self._origin = tensor
-        self._version = tensor._version
-
-    @property
-    def has_changed(self) -> bool:
-        """Returns True if the program has written to the contents since."""
-        return self._origin.is_cpu and self._origin._version != self._version
-
-
 class Layouts(NamedTuple):
     """The layouts of the tensors of a call, in their order; None in the place of other results."""
 

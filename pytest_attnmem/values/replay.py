@@ -9,7 +9,8 @@ import torch
 from ..errors import CannotCompute, UnknownValue
 from .compute import compute
 from .host_generator import Draws
-from .notes import HostTensor, Layout, Note, Ref, leaves
+from .host_tensor import HostTensor
+from .notes import Layout, Note, Ref, leaves
 from .op_traits import op_traits
 from .work import work
 

@@ -10,13 +10,12 @@ import torch
 from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
 from .host_generator import Draws
-from .notes import Buffer, HostTensor, Layout, Layouts, Note, Random, Ref, Slot, leaves
+from .host_tensor import HostTensor, HostTensors, copied
+from .notes import Buffer, Layout, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
 from .seeds import Seeds
 
-#: Tensors of the host up to this size are copied when they are read; a larger one is kept.
-_COPIED = 1 << 16
 _NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
@@ -52,6 +51,7 @@ class Tape:
         self._count = 0
         self._traits: dict[int, OpTraits] = {}
         self._seeds = Seeds()
+        self._host = HostTensors()
         self._fault = ""
         """The reason to trust no value: a storage was freed, and nobody reported it."""
 
@@ -68,6 +68,7 @@ class Tape:
 
         ``known`` are the layouts of its tensors if the same call was noted before.
         """
+        self._host.let_go()
         traits = self._traits.get(id(func))
         if traits is None:
             traits = self._traits[id(func)] = op_traits(func)
@@ -146,10 +147,10 @@ class Tape:
             if slot is None:
                 slot = self._seeds.find(arg)
             if slot is None:
-                return _host_tensor(arg)
+                return self._host.take(arg)
             call.slots.add(slot)
             if slot.buffer.given_away and not slot.buffer.unknown:
-                return HostTensor(_copy(self.value(arg)))
+                return HostTensor(copied(self.value(arg)))
             buffer, writer = slot.buffer, slot.writer
             if writer is not None and not writer.done:
                 call.before.append(writer)
@@ -284,16 +285,3 @@ class Tape:
 
 def _make_unknown(slot: Slot, reason: str) -> None:
     slot.buffer, slot.writer = Buffer(0, reason), None
-
-
-def _host_tensor(tensor: torch.Tensor) -> HostTensor:
-    fixed = not tensor.untyped_storage().resizable()  # numpy's memory
-    if tensor.nbytes <= _COPIED or fixed or tensor.is_inference():
-        tensor = _copy(tensor)
-    return HostTensor(tensor)
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a copy that counts its versions, which a tensor of inference mode does not."""
-    with torch.inference_mode(False):
-        return tensor.detach().clone()

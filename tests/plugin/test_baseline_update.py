@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from pytest_attnmem.baselines import file as baseline_file
-
 from .baselines import entry, everywhere, needing, read_baseline, states, write_baseline
 
 FILE = "attnmem-baseline.json"
@@ -210,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_fails(scripted, monkeyp
     def refused(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(baseline_file.tempfile, "mkstemp", refused)
+    monkeypatch.setattr("tempfile.mkstemp", refused)
     ran = scripted.run("--attnmem-update=all")
     assert ran.outcomes == {"passed": 3}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED

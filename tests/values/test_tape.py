@@ -296,3 +296,20 @@ def test_a_tape_that_grows_too_long_forgets_its_oldest_values(noted):
     assert tape.value(new).item() == 3
     with pytest.raises(UnknownValue, match=r"^more than 30 operators ran since it was computed$"):
         tape.value(old)
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "gone"])
+def test_a_moved_module_is_freed_and_its_values_stay_known(noted, alive):
+    def program(make):
+        layer = torch.nn.Linear(200, 200)
+        with torch.no_grad():
+            layer.weight.fill_(1.0)
+            layer.to("meta")
+            layer.weight.mul_(3)
+            total = layer.weight.sum()
+        return total, weakref.ref(layer.weight), layer if alive else None
+
+    (total, weight, *_), tape = noted(program)
+    gc.collect()
+    assert (weight() is not None) is alive
+    assert tape.value(total).item() == 3 * 200 * 200
