@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
-from ..errors import CannotCompute
+from ..errors import CannotCompute, UnknownValue
 from .host_table import arguments, equivalent
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
     Raises:
         CannotCompute: the CPU has no kernel for it, or refuses the arguments.
+        UnknownValue: it stands for a kernel whose result nobody can know.
     """
     args = _on_the_host(args)
     named = {name: _on_the_host(value) for name, value in kwargs.items()}
@@ -63,6 +64,8 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
             if instead is not None:
                 return instead(args, named)
             return _by_the_kernel(func, args, named)
+        except UnknownValue:
+            raise
         except CannotCompute as error:
             raise CannotCompute(f"{func}: {error}") from error
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:

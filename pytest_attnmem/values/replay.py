@@ -13,6 +13,7 @@ from .host_tensor import HostTensor
 from .notes import Layout, Note, Ref, leaves
 from .op_traits import op_traits
 from .work import work
+from .work_left import WorkLeft
 
 
 class Replay:
@@ -20,6 +21,7 @@ class Replay:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.left = WorkLeft()
         self.notes_run = 0
 
     def run(self, last: Note) -> None:
@@ -35,6 +37,7 @@ class Replay:
                 f"it takes {total:.1e} floating-point operations, and --attnmem-values-limit is"
                 f" {self.limit:.1e}"
             )
+        self.left.begin(self.limit)
         with torch.inference_mode(False):  # the program may be in it, and writes in place later
             for note in waiting:
                 self._run(note)

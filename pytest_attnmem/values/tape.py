@@ -212,8 +212,6 @@ class Tape:
             if slot is not None:
                 yield slot
 
-    # Values
-
     def value(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the values of a tensor of the device, on the host; they must not be changed.
 

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 #: The products of a backward of attention, where the forward has two.
 BACKWARD_PRODUCTS = 5
-#: What one program of a Triton kernel counts: the interpreter needs some 10 ms for it.
-TRITON_PROGRAM = 10**9
+#: What an operation of an interpreted Triton kernel counts, and each element that it takes: some
+#: 100 µs and 1 ns. A product runs at the speed of the CPU, and its elements count more than enough.
+TRITON_OPERATION = 5 * 10**6
+TRITON_ELEMENT = 50
+#: The operations that a program of a Triton kernel has at least; how many it has shows as it runs.
+TRITON_LEAST = 4
 INPUTS = ("query", "key", "value")
 
 
@@ -25,7 +29,8 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
 
     Products, convolutions and recurrent networks count two for each multiplication and addition,
     as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. A Triton kernel
-    counts its programs. Every other operator counts the elements of its inputs and outputs.
+    counts its programs at their least. Every other operator counts the elements of its inputs and
+    outputs.
 
     Args:
         func: the operator.
@@ -35,7 +40,7 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     """
     name = func._schema.name.removeprefix("aten::")
     if name == "attnmem::triton_kernel":
-        return int(prod(args[1].grid) * TRITON_PROGRAM)
+        return int(prod(args[1].grid) * TRITON_LEAST * TRITON_OPERATION)
     if "_attention" in name and "mask" not in name:
         found = _attention(func, args, kwargs, backward=name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):

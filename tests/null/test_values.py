@@ -66,6 +66,8 @@ def trained(device):
             return loss
         yield round(float(optimizer.step(closure)), 4)
     yield torch.func.grad(lambda x: (x ** 3).sum())(torch.ones(2, device=device))
+    x = torch.arange(3., device=device, requires_grad=True)
+    F.mish(F.silu(x)).sum().backward(); yield x.grad
 
 def listed(value):
     if isinstance(value, torch.Tensor): return value.tolist()

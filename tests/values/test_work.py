@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from pytest_attnmem.values.host_operators.triton_kernels import KERNEL
 from pytest_attnmem.values.work import work
 
 aten = torch.ops.aten
@@ -53,6 +54,8 @@ PRODUCTS = 2 * B * H * N * M * (D + DV)
         (aten.add.Tensor, (of(3, 4), of(4)), of(3, 4), 12 + 4 + 12),
         (aten._foreach_add_.List, ([of(3), of(4)], [of(3), of(4)]), None, 14),
         (aten.view.default, (of(3, 4), [12]), of(12), 24),
+        (KERNEL, ([of(3)], SimpleNamespace(grid=(2, 3, 4))), None, 24 * 4 * 5 * 10**6),
+        (KERNEL, ([of(3)], SimpleNamespace(grid=(0,))), None, 0),
     ],
 )  # fmt: skip
 def test_work(operator, args, outputs, expected):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
@@ -21,9 +21,7 @@ from ...values.tape import Tape
 from .fake_modes import exclude
 from .reads import Reads
 from .storages import DeviceStorages
-
-#: A launch of a Triton kernel and its tensors.
-Expected: TypeAlias = tuple[Launch, list[torch.Tensor]]
+from .triton_arguments import Expected
 
 _KEY = "Fake"
 _KEPT = "_attnmem_noting"
@@ -108,17 +106,31 @@ class Noting:
             self._operators.expected = before
 
     @contextmanager
-    def launching(self) -> Iterator[bool]:
+    def trying(self) -> Iterator[None]:
+        """Notes no launch inside: Triton's autotuner tries a kernel."""
+        before = getattr(self._operators, "trying", False)
+        self._operators.trying = True
+        try:
+            yield
+        finally:
+            self._operators.trying = before
+
+    @contextmanager
+    def launching(self, grid: tuple[int, ...]) -> Iterator[bool]:
         """Notes the expected launch while its kernel is launched; gives False if there is none."""
         expected: Expected | None = getattr(self._operators, "expected", None)
         if expected is None or getattr(self._operators, "running", False):
             yield False
             return
-        launch, tensors = expected
         self.storages.drop_freed()
-        call = self.tape.begin(KERNEL, (tensors, launch), {})
-        yield True
-        self.tape.end(call, None)
+        if getattr(self._operators, "trying", False):
+            yield True
+        else:
+            left = self.tape.replay.left
+            launch = Launch(expected.function, grid, expected.arguments, left)
+            call = self.tape.begin(KERNEL, (expected.tensors, launch), {})
+            yield True
+            self.tape.end(call, None)
         self._noted_launches = self._launches.value
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -161,13 +173,16 @@ class Noting:
     def _is_made_of_others(self, func: Any) -> bool:
         """Returns True if the operators that it calls come here by themselves.
 
-        A composite comes here in inference mode; elsewhere autograd takes it apart before.
+        A composite comes here in inference mode; elsewhere autograd takes it apart before. One with
+        a kernel on CUDA too, as ``silu_backward``, calls no others there.
         """
         found = self._composites.get(id(func))
         if found is None:
             name = func._schema.name
             has = torch._C._dispatch_has_kernel_for_dispatch_key
-            composite = has(func.name(), "CompositeImplicitAutograd")
+            composite = has(func.name(), "CompositeImplicitAutograd") and not has(
+                func.name(), "CUDA"
+            )
             found = self._composites[id(func)] = composite or not name.startswith("aten::")
         return found
 

@@ -49,6 +49,13 @@ class DeviceStorages:
             slot = self._slots[address] = Slot(Buffer(0, _NO_OPERATOR))
         return slot
 
+    def holds(self, address: int) -> bool:
+        """Returns True if the address is in one of the storages."""
+        return any(
+            start <= address < start + max(slot.buffer.nbytes, 1)
+            for start, slot in self._slots.items()
+        )
+
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
         yield from [*self._slots.values()]

@@ -5,17 +5,14 @@ What other kernels of Triton write is not known: those of compiled code, and tho
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
-import torch
-
-from ...values.host_operators.triton_kernels import Launch
 from ..import_watch import after_import
-from .noting import Expected, noting
+from .noting import noting
+from .triton_arguments import held_tensors, large_numbers, makes_pointers, understood
 
 #: The modules, classes and methods that launch a compiled kernel. PyTorch's class launches the
 #: kernels of compiled code.
@@ -23,9 +20,8 @@ _LAUNCHERS = (
     ("triton.backends.nvidia.driver", "CudaLauncher", "__call__"),
     ("torch._inductor.runtime.static_triton_launcher", "StaticallyLaunchedTritonKernel", "run"),
 )
-_TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
-#: The arguments of a kernel that cannot hide a tensor, besides Triton's own types.
-_PLAIN: Final = (int, float, str, type(None))
+_WROTE = "a Triton kernel wrote it"
+_ADDRESSES = "a Triton kernel ran that makes pointers of numbers, and nobody knows what it wrote"
 
 
 def follow_triton() -> None:
@@ -33,6 +29,7 @@ def follow_triton() -> None:
     for name, owner, method in _LAUNCHERS:
         after_import(name, partial(_follow, owner, method, _launching))
     after_import("triton.runtime.jit", partial(_follow, "JITFunction", "run", _running))
+    after_import("triton.runtime.autotuner", partial(_follow, "Autotuner", "_bench", _trying))
 
 
 def _follow(owner: str, method: str, followed: Callable[[Any], Any], module: ModuleType) -> None:
@@ -47,38 +44,32 @@ def _running(run: Any) -> Any:
         found = noting()
         if found is None or warmup:
             return run(self, *args, grid=grid, warmup=warmup, **kwargs)
-        with found.expecting(_launch(self, args, grid, kwargs)):
-            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        numbers = large_numbers((*args, *kwargs.values()))
+        addresses = any(map(found.storages.holds, numbers)) or makes_pointers(self)
+        expected = None if addresses else understood(self, args, kwargs)
+        with found.expecting(expected):
+            result = run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        if addresses:
+            found.tape.lose_all(_ADDRESSES)
+        return result
 
     return followed
 
 
-def _launch(
-    function: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]
-) -> Expected | None:
-    """Returns a launch and its tensors; None if the interpreter does not take such arguments."""
-    if getattr(function, "is_gluon", lambda: False)():
-        return None
-    named = {name: value for name, value in kwargs.items() if name in function.arg_names}
-    try:
-        given = inspect.getcallargs(function.fn, *args, **named)
-    except TypeError:
-        return None  # Triton will say so
-    tensors = {name: arg for name, arg in given.items() if type(arg) in _TENSORS}
-    others = {name: arg for name, arg in given.items() if name not in tensors}
-    if not all(map(_is_plain, others.values())):
-        return None
-    sizes = tuple(grid(given) if callable(grid) else grid)
-    return Launch(function, sizes, others, (*tensors,)), [*tensors.values()]
+def _trying(bench: Any) -> Any:
+    """Returns ``Autotuner._bench``, whose launches leave no values.
 
+    A kernel under ``autotune`` writes the same each time, or names what has to be reset.
+    """
 
-def _is_plain(arg: Any) -> bool:
-    if isinstance(arg, tuple):
-        return all(map(_is_plain, arg))
-    return isinstance(arg, _PLAIN) or type(arg).__module__ in (
-        "triton.language.core",
-        "triton.runtime.jit",
-    )
+    def followed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = noting()
+        if found is None:
+            return bench(self, *args, **kwargs)
+        with found.trying():
+            return bench(self, *args, **kwargs)
+
+    return followed
 
 
 def _launching(launch: Any) -> Any:
@@ -89,12 +80,13 @@ def _launching(launch: Any) -> Any:
         if found is None:
             return launch(self, *args, **kwargs)
         found.find_foreign_launches()
-        with found.launching() as noted:
+        with found.launching(args[:3]) as noted:
             result = launch(self, *args, **kwargs)
         if not noted:
-            written = _may_be_written(self, args)
-            tensors = [arg for arg in written if isinstance(arg, torch.Tensor) and arg.is_cuda]
-            found.lost(tensors, "a Triton kernel wrote it")
+            tensors = held_tensors(_may_be_written(self, args))
+            found.lost([tensor for tensor in tensors or () if tensor.is_cuda], _WROTE)
+            if tensors is None:
+                found.tape.lose_all(_ADDRESSES)
         return result
 
     return followed

@@ -1,21 +1,16 @@
-"""Triton kernels that are written by hand, run by Triton's own interpreter.
-
-The interpreter (triton/runtime/interpreter.py, ``TRITON_INTERPRET=1``) runs a kernel's Python code
-with NumPy, one program of the grid after the other. Products keep their inputs' full precision.
-"""
+"""Triton kernels that are written by hand, run by Triton's own interpreter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
 import torch
 
-from ...errors import CannotCompute
+from ...errors import UnknownValue
+from ..work_left import WorkLeft
 
 if not hasattr(torch.ops.attnmem, "triton_kernel"):  # torch keeps it if this module is reloaded
     # ``launch`` is a Launch; schemas have no type for it, and no dispatcher sees it.
@@ -26,6 +21,16 @@ KERNEL: Final = torch.ops.attnmem.triton_kernel.default
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A tensor among the arguments of a launch."""
+
+    position: int
+    """The position among the tensors of the launch."""
+    wrap: Callable[[torch.Tensor], Any] = lambda tensor: tensor
+    """Makes what the kernel takes of the tensor, as a descriptor."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """A launch of a kernel."""
 
@@ -33,51 +38,51 @@ class Launch:
     """The ``JITFunction``."""
     grid: tuple[int, ...]
     arguments: Mapping[str, Any]
-    """The arguments without tensors, by name."""
-    tensors: tuple[str, ...]
-    """The names of the arguments that are tensors."""
+    """The arguments by name, a :class:`Held` in the place of each tensor."""
+    left: WorkLeft
+    """The work that the read of a value may still do."""
 
 
 def triton_kernel(call: SimpleNamespace) -> None:
     """Runs a launch on tensors of the CPU, which it changes.
 
     Raises:
-        CannotCompute: the interpreter does not know an operation of the kernel.
+        UnknownValue: the interpreter cannot run the kernel.
     """
+    from ..interpreted_triton import run_kernel
+
     launch: Launch = call.launch
-    interpreter = import_module("triton.runtime.interpreter")
-    given = {**launch.arguments, **dict(zip(launch.tensors, call.tensors, strict=True))}
-    kernel = interpreter.InterpretedFunction(launch.function.fn)
+    given = {name: _filled(arg, call.tensors) for name, arg in launch.arguments.items()}
     try:
-        with _calls_interpreted(interpreter):
-            kernel.run(grid=launch.grid, warmup=False, **given)
+        run_kernel(launch.function, launch.grid, given, call.tensors, launch.left)
     except Exception as error:  # whatever a kernel's code raises
-        lines = str(error).strip().splitlines() or [type(error).__name__]
         name = launch.function.fn.__name__
-        raise CannotCompute(f"Triton's interpreter cannot run {name}: {lines[0]}") from error
+        first = _first(error)
+        if isinstance(first, UnknownValue):
+            raise first from None
+        raise UnknownValue(f"Triton's interpreter cannot run {name}: {_reason(first)}") from error
 
 
-@contextmanager
-def _calls_interpreted(interpreter: Any) -> Iterator[None]:
-    """Interprets the functions that a kernel calls, which were compiled functions at its import.
+def _filled(arg: Any, tensors: list[torch.Tensor]) -> Any:
+    if isinstance(arg, tuple):
+        make: Any = getattr(arg, "_make", tuple)  # it may be a named tuple
+        return make(_filled(item, tensors) for item in arg)
+    return arg.wrap(tensors[arg.position]) if isinstance(arg, Held) else arg
 
-    The interpreter's own calls leave Triton's language replaced, and no kernel compiles after that.
-    """
-    kind: Any = import_module("triton.runtime.jit").JITFunction
-    original = kind.__call__
 
-    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        replaced = interpreter._patch_lang(function.fn)
-        try:
-            return interpreter.InterpretedFunction(function.fn).rewrite()(*args, **kwargs)
-        finally:
-            replaced.restore()
+def _first(error: BaseException) -> BaseException:
+    """Returns the error that the interpreter wraps once for each call."""
+    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
-    kind.__call__ = call
-    try:
-        yield
-    finally:
-        kind.__call__ = original
+
+def _reason(error: BaseException) -> str:
+    """Returns one line."""
+    text = str(error).strip()
+    line = text.splitlines()[0] if text else ""
+    plain = isinstance(error, (MemoryError, NotImplementedError)) and line
+    return line if plain else f"{type(error).__name__} {line}".strip()
 
 
 OPERATORS: Final = MappingProxyType({"attnmem.triton_kernel.default": triton_kernel})

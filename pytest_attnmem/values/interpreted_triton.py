@@ -1,0 +1,196 @@
+"""Runs a kernel of Triton by Triton's interpreter, with what it lacks of a GPU.
+
+The interpreter (triton/runtime/interpreter.py, ``TRITON_INTERPRET=1``) runs a kernel's Python code
+with NumPy, one program of the grid after the other. It is made for kernels that were decorated
+under that variable; these were compiled, and are compiled again after a run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from .kernel_memory import KernelMemory
+from .libdevice import computed
+from .narrow_floats import COMPUTING, NarrowFloats
+from .work import TRITON_ELEMENT, TRITON_OPERATION
+
+if TYPE_CHECKING:
+    import torch
+
+    from .work_left import WorkLeft
+
+_LIBDEVICE = "triton.language.extra.libdevice"
+
+
+def run_kernel(
+    function: Any,
+    grid: tuple[int, ...],
+    arguments: Mapping[str, Any],
+    tensors: Iterable[torch.Tensor],
+    left: WorkLeft,
+) -> None:
+    """Runs each program of a grid.
+
+    Args:
+        function: the ``JITFunction``.
+        grid: one to three sizes.
+        arguments: all arguments by name.
+        tensors: those among them; they may be changed.
+        left: the work that the kernel may do.
+
+    Raises:
+        Exception: whatever the kernel's code or the interpreter raises.
+    """
+    interpreter = import_module("triton.runtime.interpreter")
+    kernel = interpreter.InterpretedFunction(function.fn)
+    memory = KernelMemory(interpreter._interpreter, interpreter.np, tensors)
+    with _Interpretation(interpreter, memory, left).active(function.fn):
+        kernel.run(grid=grid, warmup=False, **arguments)
+
+
+class _Interpretation:
+    """The changes of Triton while a kernel is interpreted."""
+
+    def __init__(self, interpreter: Any, memory: KernelMemory, left: WorkLeft) -> None:
+        self._interpreter = interpreter
+        self._memory = memory
+        self._left = left
+        self._namespaces: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+
+    @contextmanager
+    def active(self, kernel: Any) -> Iterator[None]:
+        """Makes the changes, and undoes them."""
+        interpreter, numpy = self._interpreter, self._interpreter.np
+        language = SimpleNamespace(__globals__={"tl": interpreter.tl, "core": interpreter.tl.core})
+        scope = interpreter._patch_lang(language)
+        patch = interpreter._patch_lang
+        try:
+            for owner, name, value in self._changes(interpreter):
+                scope.set_attr(owner, name, value)
+            self._enter(kernel.__globals__)
+            with numpy.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            interpreter._patch_lang = patch
+            for namespace, before in self._namespaces.values():
+                for name in namespace.keys() - before.keys():
+                    del namespace[name]
+                namespace.update(before)
+            scope.restore()
+
+    def _changes(self, interpreter: Any) -> Iterator[tuple[Any, str, Any]]:
+        """Yields an owner, the name of an attribute, and its new value."""
+        floats, builder = NarrowFloats(interpreter), interpreter.interpreter_builder
+        handle, numpy, tl = interpreter.TensorHandle, interpreter.np, interpreter.tl
+        for name, position in COMPUTING.items():
+            yield builder, name, self._counted(floats.computed(getattr(builder, name), position))
+        for name in ("create_masked_load", "create_masked_store", "create_addptr"):
+            yield builder, name, self._counted(getattr(builder, name))
+        for name in ("create_atomic_rmw", "create_atomic_cas"):
+            yield builder, name, self._counted(floats.refused(getattr(builder, name)))
+        cast = floats.cast(builder.cast_impl)
+        yield builder, "cast_impl", cast
+        yield builder, "create_fp_to_fp", _rounding(builder, cast, interpreter)
+        bfloat16 = lambda value: cast(builder.get_fp32(value), tl.bfloat16)  # noqa: E731
+        yield builder, "get_bf16", bfloat16
+        reduction = interpreter.ReduceScanOpInterface
+        yield reduction, "apply", floats.reduced(reduction.apply)
+
+        def extern(*given: Any) -> Any:
+            _, _, symbol, arguments, dtype, _ = given
+            found = computed(symbol, [argument.data for argument in arguments])
+            element = dtype.scalar
+            return handle(found.astype(interpreter._get_np_dtype(element)), element)
+
+        def error_function(arg: Any) -> Any:
+            wide = floats.wide(arg)
+            return handle(computed("__nv_erf", [wide.data]), wide.dtype)
+
+        def converted(arg: Any, convert: Any = interpreter._implicit_cvt) -> Any:
+            if isinstance(arg, bool):
+                return tl.tensor(handle(numpy.array([arg]), tl.int1), tl.int1)
+            if isinstance(arg, float):  # as JITFunction passes one
+                single = numpy.array([arg], dtype=numpy.float32)
+                return tl.tensor(handle(single, tl.float32), tl.float32)
+            return convert(arg)
+
+        yield builder, "create_extern_elementwise", extern
+        yield builder, "create_erf", error_function
+        yield interpreter, "_implicit_cvt", converted
+        yield interpreter, "_interpreter", self._memory
+        # The language is changed already, once for a launch and not for each call.
+        yield interpreter, "_patch_lang", lambda _: SimpleNamespace(restore=lambda: None)
+        kind = import_module("triton.runtime.jit").JITFunction
+        yield kind, "__call__", self._call
+
+    def _counted(self, method: Any) -> Any:
+        """Returns a method of the builder that takes its work from what is left."""
+        kind = self._interpreter.TensorHandle
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            elements = sum([arg.data.size for arg in args if type(arg) is kind])
+            self._left.take(TRITON_OPERATION + TRITON_ELEMENT * elements)
+            return method(*args, **kwargs)
+
+        return call
+
+    @property
+    def _call(self) -> Any:
+        """Returns what calls a function that was compiled when a kernel called it."""
+
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            self._enter(function.fn.__globals__)
+            kwargs.pop("_semantic", None)
+            return self._interpreter.InterpretedFunction(function.fn).rewrite()(*args, **kwargs)
+
+        return call
+
+    def _enter(self, namespace: dict[str, Any]) -> None:
+        """Changes the names of a module that stand for Triton's functions.
+
+        The interpreter changes Triton's modules alone, so that ``exp = tl.exp`` or a name imported
+        from libdevice, which is empty but for the compiler, does not work.
+        """
+        if id(namespace) in self._namespaces:
+            return
+        self._namespaces[id(namespace)] = namespace, dict(namespace)
+        for name, value in [*namespace.items()]:
+            if isinstance(value, ModuleType) and value.__name__.endswith(".libdevice"):
+                namespace[name] = self._libdevice()
+            elif callable(value):
+                namespace[name] = self._interpreted(value)
+        for name, value in vars(self._interpreter).items():
+            namespace.setdefault(name, value)  # a function that was rewritten before needs them
+
+    def _libdevice(self) -> SimpleNamespace:
+        module = import_module("triton.language.extra.cuda.libdevice")
+        functions = {name: self._interpreted(value) for name, value in vars(module).items()}
+        return SimpleNamespace(**functions)
+
+    def _interpreted(self, value: Any) -> Any:
+        """Returns a function of Triton's language that the interpreter's builder runs."""
+        if getattr(value, "__module__", None) == _LIBDEVICE:
+            libdevice = import_module("triton.language.extra.cuda.libdevice")
+            value = getattr(libdevice, value.__name__, value)
+        if not self._interpreter.tl.core.is_builtin(value):
+            return value
+        semantic = self._interpreter.interpreter_semantic
+        return lambda *args, **kwargs: value(*args, **{**kwargs, "_semantic": semantic})
+
+
+def _rounding(builder: Any, cast: Any, interpreter: Any) -> Any:
+    """Returns ``create_fp_to_fp``, which rounds to the nearest unless toward zero is asked for."""
+    toward_zero = builder.create_fp_to_fp
+
+    def convert(handle: Any, dtype: Any, mode: Any) -> Any:
+        if mode == interpreter._ir.ROUNDING_MODE.RTZ:
+            return toward_zero(handle, dtype, mode)
+        return cast(handle, dtype)
+
+    return convert
