@@ -1,7 +1,8 @@
 """Shapes of operators that PyTorch has no rule of shapes for, or another, as kernels for ``meta``.
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
-FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp.
+FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp. Convolutions
+are in ``convolution/shapes.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+
+from .convolution import shapes as convolution
 
 _aten = torch.ops.aten
 
@@ -50,6 +53,8 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.nonzero_static.default: _places,
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
+        _aten.convolution.default: convolution.forward,
+        _aten.convolution_backward.default: convolution.backward,
         **dict.fromkeys(
             (
                 _aten.multi_margin_loss_backward.default,

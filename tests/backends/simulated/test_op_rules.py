@@ -28,7 +28,7 @@ def rule(call):
 def test_every_module_with_rules_is_found():
     written = {
         f"{op_rules.__package__}.{folder}.{path.stem}"
-        for folder in ("scratch", "attention")
+        for folder in ("scratch", "attention", "convolution")
         for path in (FOLDER / folder).glob("*.py")
         if "\nRULES: Final" in path.read_text("utf-8")
     }
