@@ -199,9 +199,9 @@ def _excluded(notes: set[int], asked: dict[str, Any]) -> bool:
     """Returns True if PyTorch leaves an engine out (``filterEngineConfigs`` of Conv_v8.cpp)."""
     if asked["deterministic"] and _NONDETERMINISTIC in notes:
         return True
-    if asked["dtype"] == "float32" or not asked["tf32"]:
-        return _DOWN_CONVERTS in notes or (not asked["tf32"] and _TENSOR_CORE in notes)
-    return False
+    if asked["dtype"] != "float32":
+        return False
+    return _DOWN_CONVERTS in notes or (not asked["tf32"] and _TENSOR_CORE in notes)
 
 
 def main(runtime: str, *libraries: str) -> None:

@@ -31,7 +31,7 @@ def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
 def _laid_out_like(query: Any, shape: tuple[int, ...]) -> Any:
     """Returns a tensor with its dimensions in the query's order (``MHA.cpp``)."""
     if query.shape == shape:
-        return query.new_empty_strided(shape, query.stride())
+        return torch.empty_like(query)  # in the same order, without the gaps of a packed q, k, v
     order = sorted(range(len(shape)), key=query.stride)[::-1]  # of equal strides, the last is outer
     made = query.new_empty([shape[dim] for dim in order])
     return made.permute([order.index(dim) for dim in range(len(shape))])

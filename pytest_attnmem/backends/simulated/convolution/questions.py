@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import torch
+
 from ..op_plan import AllocationPlan, OpCall, Unplanned
 from ..scratch.plan_steps import temporary
 from .array import Array
@@ -36,7 +38,7 @@ def workspace(
         "stride": layer.stride,
         "padding": layer.padding,
         "dilation": layer.dilation,
-        "tf32": settings.tf32,
+        "tf32": settings.tf32 and x.dtype is torch.float32,  # halves are read as they are
         "deterministic": settings.deterministic,
     }
     text = json.dumps(question, separators=(",", ":"))

@@ -128,11 +128,13 @@ def _gradient_of_weight(
 
 
 def _forward_depthwise(call: OpCall, layer: Layer) -> AllocationPlan:
+    """Plans a kernel that copies the weight before it makes the result, or in 3d after."""
     x, w = layer.input.contiguous(PLAIN), layer.weight.contiguous(PLAIN)
     bias = argument(call, "bias")
     of_bias = 0 if bias is None else copy_bytes(bias)
-    inner = copying("weight", layer.weight, w, temporary("bias", of_bias, (Output(0),)))
-    return copying("input", layer.input, x, inner)
+    first, within = ((Output(0),), ()) if len(x.shape) == 5 else ((), (Output(0),))
+    inner = copying("weight", layer.weight, w, temporary("bias", of_bias, within))
+    return copying("input", layer.input, x, first, inner)
 
 
 def _backward_depthwise_2d(call: OpCall, layer: Layer, grad: Array) -> AllocationPlan:
