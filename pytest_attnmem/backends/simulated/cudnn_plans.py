@@ -43,7 +43,8 @@ class CudnnPlans:
     def workspace(self, question: str) -> int | str:
         """Returns the bytes of the planned workspace, or in one line why they are unknown."""
         if self._version not in CUDNN:
-            return f"{_WHO}, and nobody knows which cuDNN this torch comes with"
+            named = ".".join(map(str, self._version))
+            return f"{_WHO}, and nobody knows which cuDNN torch {named} has"
         for name in _READ_BY_PYTORCH:
             if self._environ.get(name):
                 return f"{_WHO}, and {name} changes its plans: unset it"
