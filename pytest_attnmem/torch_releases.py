@@ -33,6 +33,11 @@ FINGERPRINTS: Final[Mapping[Version, str]] = MappingProxyType(
     }
 )
 
+#: Version → the cuDNN that its builds on PyPI come with.
+CUDNN: Final[Mapping[Version, str]] = MappingProxyType(
+    {(2, 13): "9.20.0", (2, 14): "9.24.0", (2, 15): "9.26.0"}
+)
+
 #: The beginning of the reason that :func:`no_rules` gives.
 NO_RULES: Final = "no rules for torch"
 

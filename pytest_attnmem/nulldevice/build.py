@@ -34,7 +34,21 @@ def build(beside_gpu: bool = False) -> Path:
         BackendUnavailable: it cannot be built or used here; the message says why in one line.
     """
     refuse_elsewhere(beside_gpu)
-    torch = torch_build.find()
+    return _built(torch_build.find())
+
+
+def build_alone(headers: Path) -> Path:
+    """Returns the folder of a compiled runtime for no torch: cuDNN's planner needs no more.
+
+    ``headers`` is the folder of CUDA's headers.
+
+    Raises:
+        BackendUnavailable: it cannot be built here; the message says why in one line.
+    """
+    return _built(TorchBuild("", "", (), (), headers))
+
+
+def _built(torch: TorchBuild) -> Path:
     compiler = find_compiler()
     folder = cache_folder() / key(torch, version_of(compiler))
     if not (folder / LIBRARY).is_file():
@@ -83,15 +97,20 @@ def version_of(compiler: tuple[str, ...]) -> str:
 
 def cache_folder() -> Path:
     """Returns ``$XDG_CACHE_HOME/attnmem/nulldevice``; ``~/.cache`` if the variable is not set."""
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
-    folder = base / "attnmem" / "nulldevice"
+    folder = user_cache() / "nulldevice"
     if set(str(folder)) & set(" :;"):  # LD_PRELOAD and LD_LIBRARY_PATH are split at these
         raise BackendUnavailable(
             f"the null device needs a cache folder without spaces and colons, not {folder}:"
             " set XDG_CACHE_HOME"
         )
     return folder
+
+
+def user_cache() -> Path:
+    """Returns ``$XDG_CACHE_HOME/attnmem``; ``~/.cache/attnmem`` if the variable is not set."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
+    return base / "attnmem"
 
 
 def key(torch: TorchBuild, compiler: str) -> str:

@@ -36,9 +36,22 @@ def find() -> TorchBuild:
     folder = Path(spec.origin).parent if spec and spec.origin else None
     if folder is None or not (folder / "version.py").is_file():
         raise BackendUnavailable("the null device needs torch: pip install torch")
+    return describe(folder, packages())
+
+
+def packages() -> list[Path]:
+    """Returns the folders ``nvidia`` of NVIDIA's Python packages."""
     nvidia = importlib.util.find_spec("nvidia")
-    places = list(nvidia.submodule_search_locations or ()) if nvidia else []
-    return describe(folder, map(Path, places))
+    return list(map(Path, nvidia.submodule_search_locations or ())) if nvidia else []
+
+
+def find_headers(roots: Iterable[Path]) -> Path | None:
+    """Returns the folder with the headers of CUDA's runtime; None if no package has them."""
+    found = [
+        path.parent for root in roots for path in sorted(root.glob(f"*/include/{_HEADERS[0]}"))
+    ]
+    whole = [path for path in found if all((path / name).is_file() for name in _HEADERS)]
+    return whole[0] if whole else None
 
 
 def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
@@ -52,11 +65,8 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
             " pip install torch (on Linux, from PyPI)"
         )
     roots = list(packages)
-    found = [
-        path.parent for root in roots for path in sorted(root.glob(f"*/include/{_HEADERS[0]}"))
-    ]
-    headers = [path for path in found if all((path / name).is_file() for name in _HEADERS)]
-    if not headers:
+    headers = find_headers(roots)
+    if headers is None:
         raise BackendUnavailable(
             "the null device needs the headers of CUDA's runtime, and found none beside torch"
             f" {name}: pip install nvidia-cuda-runtime"
@@ -69,7 +79,7 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
         runtime=_files(
             roots, ("*/lib/libcudart.so.*", "*/lib/libcublas.so.*", "*/lib/libcublasLt.so.*")
         ),
-        headers=headers[0],
+        headers=headers,
     )
 
 

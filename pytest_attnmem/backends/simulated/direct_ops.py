@@ -55,6 +55,8 @@ _RANDOM: Final = frozenset(
         *(_aten.randn.default, _aten.randn.generator),
     }
 )
+#: Operators whose results are laid out on CUDA in another way than on the host.
+_ON_DEVICE: Final = frozenset({_aten.convolution.default, _aten.convolution_backward.default})
 _COPY: Final = _aten._to_copy.default
 _READ: Final = _aten._local_scalar_dense.default
 _NOT_DIRECT: Final = frozenset(
@@ -73,7 +75,7 @@ class _Kind(Enum):
     KERNEL = auto()
     COPY = auto()
     DECOMPOSED = auto()
-    """Python code, which may ask if its tensors are on the host."""
+    """Python code, which may ask if its tensors are on the host, or is for the device alone."""
     FACTORY = auto()
     IN_PLACE_LISTS = auto()
     """A ``_foreach_`` operator, whose kernel is Python code that runs once a tensor."""
@@ -178,6 +180,8 @@ class DirectOps:
             return _Kind.COPY
         if func in _SAME_IN_KERNEL:
             return _Kind.KERNEL
+        if func in _ON_DEVICE:
+            return _Kind.DECOMPOSED
         if _has_python_code(func):
             return _Kind.GENERAL
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from .cached_op import CachedOp, CachedOutput
+from .convolution.settings import cudnn_settings
 from .fake_maker import FakeMaker
 from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .op_facts import OpFacts
@@ -42,7 +43,10 @@ class OpCache:
 
         Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
         """
-        return self.key_of(facts.name, args, kwargs) if facts.cacheable else None
+        if not facts.cacheable:
+            return None
+        name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
+        return self.key_of(name, args, kwargs)
 
     def key_of(
         self, name: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None

@@ -27,11 +27,14 @@ _BACKWARD_OPS: Final = frozenset(
 )
 
 
+_CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
+
+
 class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("backward", "cacheable", "composite", "factory", "func"),
+        *("backward", "cacheable", "composite", "factory", "func", "reads_cudnn"),
         *("lift", "name", "plain", "view"),
     )
 
@@ -48,6 +51,8 @@ class OpFacts:
         self.view = bool(getattr(func, "is_view", False)) and not self.lift
         """True if it writes no values."""
         self.cacheable = _is_cacheable(func)
+        self.reads_cudnn = func in _CONVOLUTIONS
+        """True if the outcome of a call depends on the settings of cuDNN."""
         self.backward = func in _BACKWARD_OPS
         self.plain = not (self.lift or self.backward)
         """True if a cached call may be repeated without further questions."""

@@ -22,6 +22,8 @@ class OpCall:
     profile: DeviceProfile
     deterministic: bool  # torch.are_deterministic_algorithms_enabled()
     version: Version  # of PyTorch, whose rules hold
+    #: Returns the bytes of the workspace that cuDNN plans for a question, or why they are unknown.
+    cudnn_workspace: Callable[[str], int | str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,14 @@ class Workspace:
     library: str = CUBLAS
 
 
-Step = Output | Temporary | Free | Workspace
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """Stands for scratch whose size is unknown for a reason, so that nothing is enforced."""
+
+    reason: str
+
+
+Step = Output | Temporary | Free | Workspace | Unplanned
 AllocationPlan = tuple[Step, ...]
 #: Plans the calls of one operator; returns None for a call that it has no model of.
 Rule = Callable[[OpCall], AllocationPlan | None]

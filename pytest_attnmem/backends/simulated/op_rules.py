@@ -1,4 +1,4 @@
-"""The rules of all operators, found in the modules of the folders ``scratch`` and ``attention``.
+"""The rules of all operators, found in the modules of ``scratch``, ``attention``, ``convolution``.
 
 ``RULES`` of a module has its rules by operator, ``aten.sort.stable``, or by packet, ``aten.sort``,
 which is every overload but ``out=``: its results may have any layout. ``TAKES_COMPLEX = True``
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import torch
 
-from . import attention, scratch
+from . import attention, convolution, scratch
 from .op_plan import AllocationPlan, OpCall, Output, Rule
 from .scratch.pointwise import rule_by_kind
 
@@ -65,7 +65,9 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
         yield import_module(f"{package.__name__}.{module.name}")
 
 
-RULES: Final = collect([*_modules(scratch), *_modules(attention)])
+RULES: Final = collect(
+    module for package in (scratch, attention, convolution) for module in _modules(package)
+)
 
 
 def _rule_of(call: OpCall) -> Rule | None:

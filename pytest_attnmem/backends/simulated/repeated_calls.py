@@ -139,6 +139,8 @@ class RepeatedCalls:
             return None
         view = None if result == cached.outputs[0] else result._replace(source=0)
         facts = mode.known_ops.of(heard.func)
+        if facts.reads_cudnn:  # its settings are not in the key
+            return None
         return RepeatedCall(facts, heard.operands, heard.kwargs, cached, view)
 
 

@@ -1,7 +1,8 @@
 """Shapes of operators that PyTorch has no rule of shapes for, or another, as kernels for ``meta``.
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
-FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp.
+FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp. Convolutions
+are in ``convolution/shapes.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+
+from .convolution import shapes as convolution
 
 _aten = torch.ops.aten
 
@@ -28,7 +31,7 @@ def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
 def _laid_out_like(query: Any, shape: tuple[int, ...]) -> Any:
     """Returns a tensor with its dimensions in the query's order (``MHA.cpp``)."""
     if query.shape == shape:
-        return query.new_empty_strided(shape, query.stride())
+        return torch.empty_like(query)  # in the same order, without the gaps of a packed q, k, v
     order = sorted(range(len(shape)), key=query.stride)[::-1]  # of equal strides, the last is outer
     made = query.new_empty([shape[dim] for dim in order])
     return made.permute([order.index(dim) for dim in range(len(shape))])
@@ -50,6 +53,8 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.nonzero_static.default: _places,
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
+        _aten.convolution.default: convolution.forward,
+        _aten.convolution_backward.default: convolution.backward,
         **dict.fromkeys(
             (
                 _aten.multi_margin_loss_backward.default,

@@ -21,6 +21,7 @@ from . import saving
 from .autocast import Autocast
 from .blas_settings import BlasSettings
 from .composite_ops import CompositeOps
+from .cudnn_plans import CudnnPlans
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .fake_tensor import DEVICE
@@ -40,8 +41,6 @@ from .torch_cuda import TorchCuda
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
 
-_SHOWN = 20
-
 
 class Simulation:
     """Runs programs on fakes and records the memory of their storages on a simulated device."""
@@ -50,7 +49,8 @@ class Simulation:
         version = minor_version(torch.__version__)
         self._workspaces = partial(workspaces, profile, version, os.environ)
         self.device = Device(profile, settings, version, self._workspaces())
-        self._storages = StorageLifetimes(self.device, plan)
+        self._cudnn = CudnnPlans(profile, version, os.environ)
+        self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
         self.block_of = self._storages.block_of
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
@@ -196,11 +196,7 @@ class Simulation:
             return problem
         if self._errors.first:
             return self._errors.first
-        unknown = [*self._storages.unknown]
-        if unknown:
-            more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-            return f"no model of {', '.join(unknown[:_SHOWN])}{more}"
-        return self._blas_settings.problem
+        return self._storages.unknown.problem or self._blas_settings.problem
 
     # The observer of the fake mode
 

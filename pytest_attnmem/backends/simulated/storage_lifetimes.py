@@ -6,42 +6,32 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 
 from ...allocator import AllocationError
-from ...profiles import DeviceProfile
-from ...torch_releases import Version
 from ...units import format_size
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .allocation_lines import Line, LineFinder, Role, scratch_held, tensor_held, workspace_held
+from .device_memory import Memory
 from .fake_tensor import SimulatedTensor
 from .observer import DispatchedOp
-from .op_plan import AllocationPlan, Free, OpCall, Output, Planner, Temporary, Workspace
-from .simulated_device import BACKWARD, MAIN, DescribeHeld, DescribeWorkspace, DeviceBlock
+from .op_plan import (
+    AllocationPlan,
+    Free,
+    OpCall,
+    Output,
+    Planner,
+    Temporary,
+    Unplanned,
+    Workspace,
+)
+from .simulated_device import BACKWARD, MAIN, DescribeHeld, DeviceBlock
+from .unknown_scratch import UnknownScratch
 
 #: The frames from the fake mode's method that runs an operator to ``StorageLifetimes.after_op``.
 _FROM_MODE: Final = 4
-
-
-class Memory(Protocol):
-    """The memory in which storages are allocated; see ``simulated_device.Device``."""
-
-    profile: DeviceProfile
-    version: Version
-
-    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
-        """Allocates memory."""
-
-    def add_input(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for an input, which no window counts."""
-
-    def free(self, block: DeviceBlock) -> None:
-        """Frees a block."""
-
-    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
-        """Gives a workspace to a thread's handle of a library for one call."""
 
 
 class _Storage(Role):
@@ -61,23 +51,28 @@ class _Storage(Role):
 class StorageLifetimes:
     """Follows the storages of one fake mode, operator by operator, and allocates their memory."""
 
-    def __init__(self, memory: Memory, plan: Planner) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        plan: Planner,
+        cudnn_workspace: Callable[[str], int | str] | None = None,
+    ) -> None:
         self.memory = memory
-        self.unknown: dict[str, bool] = {}
-        """The operators whose scratch no model knows, in the order of their first calls."""
+        self.unknown = UnknownScratch()
         self.lines = LineFinder()
         self.outside = False
         """True while programs run outside windows, in a session whose device they see there."""
         self.in_other_thread: Callable[[], bool] = bool
         """Returns True in a thread that a program started; such threads have own workspaces."""
         self._plan = plan
+        self._cudnn_workspace = cudnn_workspace
         self._storages: dict[int, _Storage] = {}
         self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
         self._has_older_storages = False
 
     def mark_unknown(self, op: str) -> None:
         """Records an operator whose scratch no model knows."""
-        self.unknown[op] = True
+        self.unknown.mark(op)
 
     def restart(self) -> None:
         """Forgets all storages; one that is still alive becomes an input when it is used.
@@ -163,7 +158,7 @@ class StorageLifetimes:
             plan = self._plan(
                 OpCall(
                     str(op.func), op.args, op.kwargs, outputs,
-                    memory.profile, deterministic, memory.version,
+                    memory.profile, deterministic, memory.version, self._cudnn_workspace,
                 )
             )  # fmt: skip
         if cached is not None:
@@ -239,6 +234,8 @@ class StorageLifetimes:
                 elif isinstance(step, Free):
                     if step.name in temporaries:
                         memory.free(temporaries.pop(step.name))
+                elif isinstance(step, Unplanned):
+                    self.unknown.explain(step.reason)
                 elif isinstance(step, Workspace):
                     if self.in_other_thread():
                         self.mark_unknown(f"{step.library}'s workspace in another thread")

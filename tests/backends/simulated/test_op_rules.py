@@ -28,7 +28,7 @@ def rule(call):
 def test_every_module_with_rules_is_found():
     written = {
         f"{op_rules.__package__}.{folder}.{path.stem}"
-        for folder in ("scratch", "attention")
+        for folder in ("scratch", "attention", "convolution")
         for path in (FOLDER / folder).glob("*.py")
         if "\nRULES: Final" in path.read_text("utf-8")
     }
@@ -38,7 +38,8 @@ def test_every_module_with_rules_is_found():
 
 def test_the_rules_are_in_a_fixed_order_and_frozen():
     assert isinstance(RULES, MappingProxyType)
-    again = collect([*op_rules._modules(op_rules.scratch), *op_rules._modules(op_rules.attention)])
+    packages = (op_rules.scratch, op_rules.attention, op_rules.convolution)
+    again = collect(module for package in packages for module in op_rules._modules(package))
     assert [*again.items()] == [*RULES.items()]
 
 

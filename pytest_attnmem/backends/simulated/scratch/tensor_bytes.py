@@ -21,11 +21,16 @@ def copy_bytes(tensor: torch.Tensor) -> int:
 
 
 def suggested_format(tensor: torch.Tensor) -> torch.memory_format:
-    """Returns the format that a kernel for images takes from the strides of its input.
+    """Returns the format that a kernel for images takes from the strides of its input."""
+    return format_of(tensor.shape, tensor.stride())
+
+
+def format_of(shape: Sequence[int], strides: Sequence[int]) -> torch.memory_format:
+    """Returns the memory format that PyTorch reads from a tensor's strides.
 
     See ``is_channels_last_strides_2d_s4`` in c10/core/MemoryFormat.h: strides with gaps count too.
     """
-    shape, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
+    rank = len(shape)
     if rank not in (4, 5) or strides[1] == 0:
         return torch.contiguous_format
     least = 0

@@ -1,0 +1,1 @@
+"""Convolutions as PyTorch runs them on CUDA: which library, in which layout, with what memory."""

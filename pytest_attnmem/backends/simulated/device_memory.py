@@ -1,0 +1,28 @@
+"""The memory in which storages are allocated."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...profiles import DeviceProfile
+from ...torch_releases import Version
+from .simulated_device import DescribeHeld, DescribeWorkspace, DeviceBlock
+
+
+class Memory(Protocol):
+    """The memory in which storages are allocated; see ``simulated_device.Device``."""
+
+    profile: DeviceProfile
+    version: Version
+
+    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
+        """Allocates memory."""
+
+    def add_input(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for an input, which no window counts."""
+
+    def free(self, block: DeviceBlock) -> None:
+        """Frees a block."""
+
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
+        """Gives a workspace to a thread's handle of a library for one call."""

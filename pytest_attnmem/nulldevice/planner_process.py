@@ -1,0 +1,96 @@
+"""The process in which cuDNN plans convolutions; see ``cudnn_planner.py``.
+
+It is another process because the null runtime, which cuDNN takes for the driver, must not be in one
+where torch or Triton look for a driver.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import BackendUnavailable
+from ..profiles import DeviceProfile
+from . import cudnn_package, launch
+from .build import LIBRARY, build_alone
+
+_PROGRAM = Path(__file__).parent / "cudnn_planner.py"
+_PATIENCE = 300  # seconds for one answer
+
+
+class PlannerProcess:
+    """A running planner for one device; it ends when its input is closed."""
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        """Starts the process.
+
+        Raises:
+            BackendUnavailable: a package, a compiler or the right system is missing.
+        """
+        package = cudnn_package.find()
+        folder = build_alone(package.headers)
+        over = launch.variables(folder, profile, 1, {})
+        over["ATTNMEM_NULL_PLANS"] = ""  # answers are kept by the question, not by cuDNN's steps
+        env = {**os.environ, **over}
+        del env["LD_PRELOAD"]
+        libraries = map(str, (folder / LIBRARY, *package.libraries))
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_PROGRAM), *libraries],
+            env=env, text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.close = weakref.finalize(self, _end, self._process)
+        """Ends the process; so does the end of this object, or of the session."""
+        self.version = _dotted(self._read().get("version", 0))
+        """cuDNN's version, such as ``9.20.0``."""
+
+    def ask(self, question: str) -> int:
+        """Returns the bytes of the workspace that cuDNN plans.
+
+        Raises:
+            BackendUnavailable: cuDNN does not say.
+        """
+        try:
+            _open(self._process.stdin).write(question + "\n")
+        except OSError:
+            raise BackendUnavailable(self._ended()) from None
+        answer = self._read()
+        if "workspace" not in answer:
+            raise BackendUnavailable(str(answer.get("refused")))
+        return int(answer["workspace"])
+
+    def _read(self) -> dict[str, Any]:
+        output = _open(self._process.stdout)
+        ready, _, _ = select.select([output], [], [], _PATIENCE)
+        line = output.readline() if ready else ""
+        if not ready:
+            self.close()
+            raise BackendUnavailable(f"its planner did not answer in {_PATIENCE} seconds")
+        if not line:
+            raise BackendUnavailable(self._ended())
+        return dict(json.loads(line))
+
+    def _ended(self) -> str:
+        return f"its planner ended with exit code {self._process.wait()}"
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _open(stream: IO[str] | None) -> IO[str]:
+    if stream is None:
+        raise BackendUnavailable("its planner has no pipe")
+    return stream
+
+
+def _dotted(number: int) -> str:
+    """Returns ``9.20.0`` for 92000."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

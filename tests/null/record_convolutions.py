@@ -1,0 +1,95 @@
+"""Record convolutions: ``python tests/null/record_convolutions.py``, with the CUDA build.
+
+A row of ``tests/data/cuda/<version>/operators-convolutions.json`` is a call of a convolution or of
+its backward, planned by cuDNN on null devices: its trace, and the strides of its results. The peaks
+of ``convolution/models.py`` in bytes, requested, allocated and reserved, are in
+``convolution-models.json``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import record_operators
+
+from pytest_attnmem.nulldevice.launch import environment
+from pytest_attnmem.profiles import find_profile
+
+#: Devices on which cuDNN computes in bfloat16.
+MODERN = ("A100-80GB", "H100", "B200")
+MODELS = record_operators.SCRATCH.parent / "convolution"
+
+
+def main():
+    devices = record_operators.DEVICES
+    rows = [recorded_on(device, "record") for device in devices]
+    record_operators.write("operators-convolutions", "convolutions on null devices", rows)
+    (peaks,) = zip(*(recorded_on(device, "record_models") for device in MODERN), strict=True)
+    found = {name: dict(zip(MODERN, (of[name] for of in peaks), strict=True)) for name in peaks[0]}
+    head = {"what": "peaks in bytes of models with convolutions on null devices"}
+    text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in found.items())
+    start = json.dumps({**head, "torch": version("torch")}, indent=1).removesuffix("\n}")
+    file = record_operators.recordings.folder() / "convolution-models.json"
+    file.write_text(f'{start},\n "peaks": {{\n{text}\n }}\n}}\n', "utf-8")
+
+
+def recorded_on(device, function):
+    tests, scratch = record_operators.TESTS, record_operators.SCRATCH
+    paths = os.pathsep.join(map(str, (tests.parent, scratch, MODELS, Path(__file__).parent)))
+    found = {
+        **{**os.environ, **environment(find_profile(device))},
+        **{"PYTHONPATH": paths, "DEVICE": device},
+    }
+    code = f"import record_convolutions; record_convolutions.{function}()"
+    done = subprocess.run([sys.executable, "-c", code], env=found, stdout=-1, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def record_models():
+    """Prints the peaks of all models in a line, or why there are none."""
+    import models
+
+    from pytest_attnmem import measure
+
+    found = {}
+    for name, program in models.MODELS.items():
+        seen = measure(program, backend=f"null:{os.environ['DEVICE']}")
+        peaks = [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes]
+        found[name] = seen.unmeasured or peaks
+    print(json.dumps(found), flush=True)
+    os._exit(0)
+
+
+def record():
+    """Prints a line for each call, in a process of its own under the null runtime."""
+    import convolution_calls
+    import described
+    import torch
+
+    from pytest_attnmem.nulldevice import counts
+
+    record_operators.warm()
+    for row in convolution_calls.calls():
+        torch.backends.cudnn.allow_tf32 = row.get("allow_tf32", True)
+        before = counts.unknown_calls()
+        try:
+            trace = record_operators.traced(row)
+            args, _ = described.arguments(row, "cuda")
+            made = described.operator(row["op"])(*args)
+            strides = [None if one is None else one.stride() for one in described.flat([made])]
+            if counts.unknown_calls() != before:
+                raise RuntimeError(str(counts.unknown_calls()))
+            print(json.dumps({**row, "strides": strides, "trace": trace}), flush=True)
+        except RuntimeError as error:
+            print(json.dumps(row), flush=True)
+            print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
