@@ -27,7 +27,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz soak install-null test-null lint matrix bench record accuracy suites clean
+.PHONY: demo figures docs test gpu fuzz soak install-null test-null lint matrix bench record accuracy compiled suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page.
@@ -36,7 +36,7 @@ demo: $(VENV)/base
 	@echo "A mask is copied for each element of the batch. The outputs stay the same, and the budget fails:"
 	@$(BIN)/python -m pytest examples/test_regression.py --runxfail --quiet --no-header; test $$? -eq 1
 	@echo && echo "All examples:"
-	@$(BIN)/python -m pytest examples --ignore examples/case_studies --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
+	@$(BIN)/python -m pytest examples --ignore examples/case_studies --ignore examples/compiled --attnmem-report --attnmem-html $(DEMO)/report.html --attnmem-json $(DEMO)/report.json
 	@echo && echo "The page: $(DEMO)/report.html. Try next:"
 	@echo "  $(BIN)/attnmem predict sdpa-flash --backward --dtype bfloat16 --B 1 --H 16 --N 131072 --d 128 --device H100"
 	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
@@ -100,6 +100,12 @@ accuracy: $(VENV)/installed
 	$(BIN)/python tests/opinfo.py
 	$(BIN)/python tests/accuracy.py
 	for python in $(wildcard .venv-null-*/bin/python); do $$python tests/accuracy.py || exit 1; done
+
+# Common modules, eager and compiled, with each CUDA build of torch; the first compilations take minutes.
+compiled: $(NULL)/installed
+	for python in $(wildcard .venv-null-*/bin/python); do \
+		$$python -m pytest_attnmem.cli run --device A100-80GB -- benchmarks/compiled_modules.py || exit 1; done
+	$(NULL)/bin/python benchmarks/compiled_page.py
 
 # The tests of other projects, with the plugin: some GB of environments, and an hour. `make suites ONLY=peft` runs one.
 suites: $(VENV)/installed

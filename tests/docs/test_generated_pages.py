@@ -57,6 +57,11 @@ def test_the_page_of_kernels_is_current():
     assert page == run_path(str(SCRIPTS / "kernels_page.py"))["render"]()
 
 
+def test_the_page_of_compiled_modules_is_current():
+    page = (REFERENCE / "compiled.md").read_text(encoding="utf-8")
+    assert page == run_path(str(SCRIPTS / "compiled_page.py"))["render"]()
+
+
 def test_the_table_of_devices_is_current():
     page = (REFERENCE / "devices.md").read_text(encoding="utf-8")
     assert page == run_path(str(SCRIPTS / "devices_table.py"))["render"](page)
