@@ -21,8 +21,14 @@ _ACCEPTED: Final = f"write a number and one of {', '.join(_UNITS)}, as in '64 Mi
 
 def excerpt(text: str, limit: int = _MAX_LENGTH) -> str:
     """Returns the first *limit* characters of *text* on one line, for a message."""
-    short = _shortened(text, limit)
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
+    return printable(_shortened(text, limit))
+
+
+def printable(text: str) -> str:
+    """Returns the text on one line, without characters that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def shown(value: object, limit: int = _MAX_LENGTH) -> str:

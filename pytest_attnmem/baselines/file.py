@@ -73,6 +73,7 @@ def _locked(path: Path) -> Iterator[None]:
         ) from error
     path.parent.stat()  # filelock would make a folder that is missing
     file = path.with_name(f".{path.name}.lock")
+    _refuse_link(file)
     lock = FileLock(file, PATIENCE_S)
     try:
         lock.acquire()
@@ -86,6 +87,21 @@ def _locked(path: Path) -> Iterator[None]:
         with suppress(OSError):
             file.unlink()
         lock.release()
+
+
+def _refuse_link(file: Path) -> None:
+    """Creates the lock's file, unless it is a link: filelock before 3.20 would empty its target.
+
+    Raises:
+        AttnMemError: it is a link.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        os.close(os.open(file, flags, 0o644))
+    except OSError as error:
+        if not file.is_symlink():
+            raise
+        raise AttnMemError(f"{file} is a link, which a lock is not; delete it") from error
 
 
 def render(entries: Entries) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..errors import BackendUnavailable
 from . import elf, stubs, torch_build
 from .torch_build import TorchBuild
+from .trusted_folder import check_trusted, make_trusted
 
 #: Programs open the driver and NVML by these file names.
 LIBRARY = "libcuda.so.1"
@@ -50,9 +51,12 @@ def build_alone(headers: Path) -> Path:
 
 def _built(torch: TorchBuild) -> Path:
     compiler = find_compiler()
-    folder = cache_folder() / key(torch, version_of(compiler))
+    cache = cache_folder()
+    folder = cache / key(torch, version_of(compiler))
     if not (folder / LIBRARY).is_file():
         _build_into(folder, torch, compiler)
+    for path in (cache.parent, cache, folder, folder / LIBRARY):
+        check_trusted(path)
     return folder
 
 
@@ -138,7 +142,7 @@ def _header_version(torch: TorchBuild) -> str:
 def _build_into(folder: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
     """Builds beside the folder, then renames: a process that comes second uses the first build."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_trusted(folder.parent)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
             product = Path(scratch) / "product"
             product.mkdir()
@@ -169,6 +173,8 @@ def _compile(scratch: Path, product: Path, torch: TorchBuild, compiler: tuple[st
     generated.write_text(stubs.source(wanted - elf.defined(library)), encoding="utf-8")
     _run((*command, *written, str(generated), *_LINKED))
     (product / MANAGEMENT).symlink_to(LIBRARY)
+    product.chmod(0o700)
+    library.chmod(0o700)  # whatever the umask is: others may not write what is preloaded
 
 
 def _run(command: tuple[str, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..budgets.verdict import Outcome
-from ..units import excerpt, format_size
+from ..units import excerpt, format_size, printable
 from . import cells
 from .summary import Summary
 
@@ -64,4 +64,4 @@ def render_notes(summary: Summary) -> list[str]:
         for row in summary.records
         if row.reason and (row.outcome is not Outcome.OVER or row.out_of_memory)
     ]
-    return lines
+    return [*map(printable, lines)]  # a merged file may be a stranger's

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from ..units import printable
 from . import cells
 from .record import Record
 from .summary import Summary
@@ -53,7 +54,11 @@ def render_table(summary: Summary, width: int = 0) -> list[Line]:
     common stands under a table that lacks its column.
     """
     rows = summary.by_share
-    columns, left_out = _fitting([*_columns(rows)], width)
+    found = [
+        column._replace(texts=[*map(printable, column.texts)])  # a merged file may be a stranger's
+        for column in _columns(rows)
+    ]
+    columns, left_out = _fitting(found, width)
     test = columns[0]
     room = _MOST_NAME
     if width:

@@ -1,0 +1,75 @@
+"""The cache is preloaded from only if nobody else can write to it."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice import build
+from pytest_attnmem.nulldevice.trusted_folder import check_trusted, make_trusted
+
+
+def refusal(path):
+    with pytest.raises(BackendUnavailable) as error:
+        check_trusted(path)
+    return str(error.value)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache folder, made while files are writable by everybody."""
+    before = os.umask(0)
+    try:
+        make_trusted(tmp_path / "home" / "attnmem" / "nulldevice")
+    finally:
+        os.umask(before)
+    return tmp_path / "home" / "attnmem" / "nulldevice"
+
+
+def test_a_new_cache_is_its_user_s_alone(cache):
+    assert [oct(path.stat().st_mode & 0o777) for path in (cache, cache.parent)] == ["0o700"] * 2
+    check_trusted(cache)
+    check_trusted(cache.parent)
+
+
+def test_a_folder_that_others_may_write_to_is_refused(cache):
+    cache.chmod(0o770)
+    assert refusal(cache) == (
+        f"the null device loads no library from {str(cache)!r}, which can be written by others:"
+        f" chmod -R go-w {cache}, or set XDG_CACHE_HOME to a folder of your own"
+    )
+
+
+def test_a_folder_of_another_user_is_refused(cache, monkeypatch):
+    owner = SimpleNamespace(st_uid=4242, st_mode=0o40755)
+    monkeypatch.setattr(Path, "stat", lambda path, follow_symlinks=True: owner)
+    assert refusal(cache) == (
+        f"the null device loads no library from {str(cache)!r}, which belongs to user 4242:"
+        " set XDG_CACHE_HOME to a folder of your own"
+    )
+
+
+def test_a_link_of_another_user_is_refused(cache, monkeypatch):
+    monkeypatch.setattr(Path, "lstat", lambda path: SimpleNamespace(st_uid=7, st_mode=0o120777))
+    assert "which belongs to user 7" in refusal(cache)
+
+
+@pytest.mark.parametrize("depth", range(4))
+def test_a_build_is_checked_from_the_library_up(cache, monkeypatch, depth):
+    library = cache / "key" / build.LIBRARY
+    library.parent.mkdir(mode=0o700)
+    library.write_bytes(b"")
+    monkeypatch.setattr(build, "refuse_elsewhere", lambda beside_gpu: None)
+    monkeypatch.setattr(build.torch_build, "find", lambda: None)
+    monkeypatch.setattr(build, "find_compiler", lambda: ("cc",))
+    monkeypatch.setattr(build, "version_of", lambda compiler: "")
+    monkeypatch.setattr(build, "cache_folder", lambda: cache)
+    monkeypatch.setattr(build, "key", lambda torch, compiler: "key")
+    assert build.build() == library.parent
+    planted = [library, *library.parents][depth]
+    planted.chmod(0o777)
+    with pytest.raises(BackendUnavailable) as error:
+        build.build()
+    assert f"chmod -R go-w {planted}" in str(error.value)
