@@ -92,8 +92,10 @@ class _Interpretation:
             yield builder, name, self._counted(floats.computed(getattr(builder, name), position))
         for name in ("create_masked_load", "create_masked_store", "create_addptr"):
             yield builder, name, self._counted(getattr(builder, name))
+        add = interpreter._ir.ATOMIC_OP.FADD
         for name in ("create_atomic_rmw", "create_atomic_cas"):
-            yield builder, name, self._counted(floats.refused(getattr(builder, name)))
+            atomic = floats.atomic(getattr(builder, name), add, self._memory)
+            yield builder, name, self._counted(atomic)
         cast = floats.cast(builder.cast_impl)
         yield builder, "cast_impl", cast
         yield builder, "create_fp_to_fp", _rounding(builder, cast, interpreter)

@@ -73,15 +73,38 @@ class NarrowFloats:
 
         return compute
 
-    def refused(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns an atomic method, which adds no narrow floats."""
+    def atomic(self, method: Callable[..., Any], add: Any, memory: Any) -> Callable[..., Any]:
+        """Returns an atomic method, which computes sums of narrow floats.
+
+        Args:
+            method: the builder's.
+            add: the operation that adds floats.
+            memory: loads and stores, as :class:`~.kernel_memory.KernelMemory` does.
+        """
 
         def call(*args: Any) -> Any:
-            if any(map(self._name, args)):
-                raise NotImplementedError("atomic operations of narrow floats have no equivalent")
-            return method(*args)
+            if not any(map(self._name, args)):
+                return method(*args)
+            if args[0] != add:
+                raise NotImplementedError("an atomic operation of narrow floats has no equivalent")
+            return self._added(memory, *args[1:4])
 
         return call
+
+    def _added(self, memory: Any, pointers: Any, values: Any, mask: Any) -> Any:
+        """Adds values in place, one after the other; returns what was there before each."""
+        addresses, given = pointers.data.reshape(-1), values.data.reshape(-1)
+        before = self._numpy.zeros_like(given)
+        for i in self._numpy.flatnonzero(mask.data):
+            at, active = addresses[i : i + 1].copy(), self._numpy.ones(1, dtype=bool)
+            before[i : i + 1] = memory.load(at, active, given[i : i + 1].copy(), given.dtype)
+            terms = [
+                self.wide(self._handle(bits[i : i + 1], values.dtype)).data
+                for bits in (before, given)
+            ]
+            total = self._handle(terms[0] + terms[1], self._tl.float32)
+            memory.store(at, self.narrowed(total, values.dtype.scalar).data, active)
+        return self._handle(before.reshape(values.data.shape), values.dtype.scalar)
 
     def cast(self, cast: Callable[..., Any]) -> Callable[..., Any]:
         """Returns ``cast_impl`` for all dtypes."""

@@ -110,6 +110,8 @@ def test_reports_are_read(scripts, tmp_path):
         ("m.py::g", "not enforced", "a value was read at m.py:12 that is not known"),
         ("m.py::h", "not enforced", "3 threads were started"),
         ("m.py::h", "not enforced", "a thread was started"),
+        ("m.py::i", "not enforced", "it takes 4.3e+12 floating-point operations, and"),
+        ("m.py::i", "not enforced", "it takes more floating-point operations than it"),
     ]
     results = [dict(zip(("nodeid", "outcome", "reason"), row, strict=True)) for row in rows]
     (tmp_path / "rows.json").write_text(json.dumps({"results": results}))
@@ -118,4 +120,6 @@ def test_reports_are_read(scripts, tmp_path):
         ("n::f", "measured"),
         ("m::g", "a value was read that is not known"),
         *[("m::h", "threads were started")] * 2,
+        *[("m::i", "it takes more floating-point operations than --attnmem-values-limit allows")]
+        * 2,
     ]

@@ -14,7 +14,6 @@ NOTHING = "nothing was allocated"
 #: The limits of a machine without a GPU, and parts of the reasons that name them.
 LIMITS = {
     "wait for a model of cuDNN": ("cuDNN", "aten.convolution", "aten.gru", "aten.lstm"),
-    "read what a Triton kernel wrote": ("a Triton kernel wrote it",),
 }
 HEAD = """\
 # Reach: the tests of other projects

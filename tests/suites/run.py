@@ -119,9 +119,11 @@ def measured(report: Path) -> list[tuple[str, str]]:
 
 
 def plain(reason: str) -> str:
-    """Returns a reason without the line of a test, and without the number of its threads."""
+    """Returns a reason without the line of a test, and without numbers of threads and work."""
     threads = re.sub(r"^(\d+ threads were|a thread was) ", "threads were ", reason)
-    return re.sub(r" at [\w.]+:\d+", "", threads)
+    work = re.sub(r"it takes \S+ (floating-point operations).*", r"it takes more \1 than", threads)
+    limited = f"{work} --attnmem-values-limit allows" if work != threads else threads
+    return re.sub(r" at [\w.]+:\d+", "", limited)
 
 
 def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:

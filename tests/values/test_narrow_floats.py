@@ -92,9 +92,25 @@ def test_a_cast_is_rounded_to_the_nearest():
     assert cast(narrow, Dtype("fp16")).data.dtype == numpy.float16
 
 
-def test_atomic_operations_of_narrow_floats_are_refused():
-    refused = FLOATS.refused(lambda value: value)
+def test_atomic_sums_are_added_one_after_the_other():
+    bits = handle(torch.tensor([1.0, 2.0, 3.0]), "bf16")
+    held = handle(torch.tensor([256.0, 8.0]), "bf16").data
+
+    class Memory:
+        def load(self, at, mask, other, dtype):
+            return held[at.astype(int)]
+
+        def store(self, at, values, mask):
+            held[at.astype(int)] = values
+
+    atomic = FLOATS.atomic(lambda *args: args, "add", Memory())
+    pointers = Handle(numpy.array([0, 0, 1], numpy.uint64), Pointer("bf16"))
+    mask = Handle(numpy.array([True, True, False]), Dtype("int1"))
+    found = atomic("add", pointers, bits, mask, None, None)
+    # 256 + 1 has no bfloat16, and the even neighbour is 256
+    assert FLOATS.wide(found).data[:2].tolist() == [256.0, 256.0]
+    assert FLOATS.wide(Handle(held, Dtype("bf16"))).data.tolist() == [258.0, 8.0]
+    assert atomic("other", 7) == ("other", 7)
     with pytest.raises(NotImplementedError) as error:
-        refused(handle(VALUES, "bf16"))
-    assert str(error.value) == "atomic operations of narrow floats have no equivalent"
-    assert refused(7) == 7
+        atomic("max", pointers, bits, mask, None, None)
+    assert str(error.value) == "an atomic operation of narrow floats has no equivalent"
