@@ -189,7 +189,7 @@ def _convolutions() -> list[tuple[str, str, list[int], str]]:
     """Returns the rows of convolutions and of models that have some."""
     test, rows = "convolution/test_recorded.py", []
     for name, key, what in (
-        ("operators-convolutions", "calls", "convolutions and their backward passes"),
+        ("operators-convolutions", "calls", "convolutions and gradients, bfloat16 not on T4,"),
         ("convolution-models", "peaks", "steps of small models with convolutions"),
     ):
         found = [read(name, version)[key] for version in VERSIONS]
