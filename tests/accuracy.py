@@ -189,8 +189,8 @@ def _convolutions() -> list[tuple[str, str, list[int], str]]:
     """Returns the rows of convolutions and of models that have some."""
     test, rows = "convolution/test_recorded.py", []
     for name, key, what in (
-        ("operators-convolutions", "calls", "convolutions and gradients, bfloat16 not on T4,"),
-        ("convolution-models", "peaks", "steps of small models with convolutions"),
+        ("operators-convolutions", "calls", "convolutions"),
+        ("convolution-models", "peaks", "models with convolutions"),
     ):
         found = [read(name, version)[key] for version in VERSIONS]
         of_all = [
