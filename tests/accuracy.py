@@ -160,6 +160,7 @@ def _counted() -> dict[str, str]:
         ]
         what = f"{len(calls)} calls of {names} operators on {len(devices)} devices"
         rows.append((name, what, counts, "scratch/test_scratch.py"))
+    rows += _convolutions()
     for name, what, test in (
         ("operators", "calls of attention's operators", "test_operators"),
         ("calls", "calls of `scaled_dot_product_attention`", "test_attend"),
@@ -182,6 +183,24 @@ def _counted() -> dict[str, str]:
     lines = [_row("recordings", "content", *VERSIONS, "test"), _row(*["---"] * (3 + len(VERSIONS)))]
     lines += [_row(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
     return {"operators": "\n".join(lines)}
+
+
+def _convolutions() -> list[tuple[str, str, list[int], str]]:
+    """Returns the rows of convolutions and of models that have some."""
+    test, rows = "convolution/test_recorded.py", []
+    for name, key, what in (
+        ("operators-convolutions", "calls", "convolutions"),
+        ("convolution-models", "peaks", "models with convolutions"),
+    ):
+        found = [read(name, version)[key] for version in VERSIONS]
+        of_all = [
+            [row.get("traces", row) for row in every] if key == "calls" else [*every.values()]
+            for every in found
+        ]
+        devices = max(len(row) for row in of_all[0])
+        counts = [sum(devices if "trace" in row else len(row) for row in every) for every in of_all]
+        rows.append((name, f"{len(found[0])} {what} on {devices} devices", counts, test))
+    return rows
 
 
 def _op_db() -> dict[str, str]:

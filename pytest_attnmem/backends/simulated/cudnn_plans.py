@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from ...errors import BackendUnavailable
@@ -36,7 +37,9 @@ class CudnnPlans:
         self._profile = profile
         self._version = version
         self._environ = environ
-        self._answers: dict[str, int] | None = None
+        self._file: PlanFile | None = None
+        self._answers: dict[str, int] = {}
+        self._lock = Lock()  # a program may have threads
         self._process: PlannerProcess | None = None
         self._missing = ""
 
@@ -48,17 +51,18 @@ class CudnnPlans:
         for name in _READ_BY_PYTORCH:
             if self._environ.get(name):
                 return f"{_WHO}, and {name} changes its plans: unset it"
-        file = PlanFile(plans_path(self._profile, self._version, self._environ))
-        if self._answers is None:
-            self._answers = file.read()
-        if question not in self._answers:
-            try:
-                found = self._planner().ask(question)
-            except BackendUnavailable as error:
-                return f"{_WHO}: {error}"
-            self._answers[question] = found
-            file.add(question, found)
-        return self._answers[question]
+        with self._lock:
+            if self._file is None:
+                self._file = PlanFile(plans_path(self._profile, self._version, self._environ))
+                self._answers = self._file.read()
+            if question not in self._answers:
+                try:
+                    found = self._planner().ask(question)
+                except BackendUnavailable as error:
+                    return f"{_WHO}: {error}"
+                self._answers[question] = found
+                self._file.add(question, found)
+            return self._answers[question]
 
     def _planner(self) -> PlannerProcess:
         """Returns the process that plans, which starts at the first question of a session.

@@ -10,6 +10,8 @@ from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from .workspaces import CUBLAS
 
+CudnnWorkspace = Callable[[str], "int | str"]
+
 
 @dataclass(frozen=True, slots=True)
 class OpCall:
@@ -23,7 +25,7 @@ class OpCall:
     deterministic: bool  # torch.are_deterministic_algorithms_enabled()
     version: Version  # of PyTorch, whose rules hold
     #: Returns the bytes of the workspace that cuDNN plans for a question, or why they are unknown.
-    cudnn_workspace: Callable[[str], int | str] | None = None
+    cudnn_workspace: CudnnWorkspace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Temporary:
 
     name: str
     nbytes: int
+    otherwise: str = ""
+    """Why nothing is enforced if it does not fit, and PyTorch goes on with other memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ beside it says that the rules hold for complex tensors too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
@@ -36,7 +37,7 @@ def plan(call: OpCall) -> AllocationPlan | None:
 
 def program_only(call: OpCall) -> AllocationPlan | None:
     """Returns a plan with the outputs alone, as large as on CUDA, without operators' scratch."""
-    steps = plan(call)
+    steps = plan(replace(call, cudnn_workspace=None))  # scratch, for which nobody needs to plan
     if steps is None:
         return tuple(map(Output, range(len(call.outputs))))
     return tuple(step for step in steps if isinstance(step, Output))

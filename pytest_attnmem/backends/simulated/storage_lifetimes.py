@@ -19,6 +19,7 @@ from .fake_tensor import SimulatedTensor
 from .observer import DispatchedOp
 from .op_plan import (
     AllocationPlan,
+    CudnnWorkspace,
     Free,
     OpCall,
     Output,
@@ -51,12 +52,7 @@ class _Storage(Role):
 class StorageLifetimes:
     """Follows the storages of one fake mode, operator by operator, and allocates their memory."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        plan: Planner,
-        cudnn_workspace: Callable[[str], int | str] | None = None,
-    ) -> None:
+    def __init__(self, memory: Memory, plan: Planner, cudnn: CudnnWorkspace | None = None) -> None:
         self.memory = memory
         self.unknown = UnknownScratch()
         self.lines = LineFinder()
@@ -65,7 +61,7 @@ class StorageLifetimes:
         self.in_other_thread: Callable[[], bool] = bool
         """Returns True in a thread that a program started; such threads have own workspaces."""
         self._plan = plan
-        self._cudnn_workspace = cudnn_workspace
+        self._cudnn = cudnn
         self._storages: dict[int, _Storage] = {}
         self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
         self._has_older_storages = False
@@ -158,7 +154,7 @@ class StorageLifetimes:
             plan = self._plan(
                 OpCall(
                     str(op.func), op.args, op.kwargs, outputs,
-                    memory.profile, deterministic, memory.version, self._cudnn_workspace,
+                    memory.profile, deterministic, memory.version, self._cudnn,
                 )
             )  # fmt: skip
         if cached is not None:
@@ -227,8 +223,7 @@ class StorageLifetimes:
                     )
                     found.block = memory.allocate(nbytes, describe)
                 elif isinstance(step, Temporary):
-                    describe = partial(scratch_held, step.nbytes, func, line)
-                    block = memory.allocate(step.nbytes, describe)
+                    block = self._allocate_scratch(step, func, line)
                     if block is not None:
                         temporaries[step.name] = block
                 elif isinstance(step, Free):
@@ -244,6 +239,16 @@ class StorageLifetimes:
         finally:
             for name in reversed(temporaries):
                 memory.free(temporaries[name])
+
+    def _allocate_scratch(self, step: Temporary, func: Any, line: Line) -> DeviceBlock | None:
+        try:
+            describe = partial(scratch_held, step.nbytes, func, line)
+            return self.memory.allocate(step.nbytes, describe)
+        except AllocationError:
+            if not step.otherwise:
+                raise
+            self.unknown.explain(step.otherwise)
+            return None
 
     def _take_over_block(self, first: Any, output: _Storage) -> None:
         found = self._storages.get(first.untyped_storage()._cdata)

@@ -7,6 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from pytest_attnmem import derive
+from pytest_attnmem.backends.primed_backend import PrimedBackend
+from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated import cudnn_plans
 from pytest_attnmem.backends.simulated.cudnn_plans import CudnnPlans, plans_path
 from pytest_attnmem.errors import BackendUnavailable
@@ -16,6 +19,19 @@ from pytest_attnmem.torch_releases import CUDNN, KNOWN, minor_version
 
 A100, H100 = find_profile("A100-80GB"), find_profile("H100")
 INSTALLED = minor_version(torch.__version__)
+
+
+@pytest.fixture
+def run():
+    """Measures on a device of the test's own, which keeps a planner from session to session."""
+    opened = {}
+
+    def measured(program, profile="A100-80GB"):
+        if profile not in opened:
+            opened[profile] = PrimedBackend(open_backend(f"simulated:{profile}"), 0)
+        return opened[profile].run(program)[0]
+
+    return measured
 
 
 class Planner:
@@ -147,3 +163,25 @@ def test_the_settings_are_in_the_question(run, monkeypatch):
     assert not any(question["tf32"] for question in questions)
     assert all(question["deterministic"] for question in questions)
     assert os.environ.get("ATTNMEM_NULL_PROFILE") is None  # the session itself is on no device
+
+
+def test_a_workspace_that_does_not_fit_is_not_enforced(run, monkeypatch):
+    """PyTorch catches the error, and tries the next plan, which nobody asked for."""
+    monkeypatch.setattr(CudnnPlans, "workspace", lambda plans, text: 1 << 40)
+
+    def program():
+        nn.Conv3d(2, 4, 3, device="cuda")(torch.ones(1, 2, 5, 5, 5, device="cuda"))
+
+    assert run(program).unmeasured == (
+        "the workspace of cuDNN's first plan for a convolution does not fit, and PyTorch then takes"
+        " another plan"
+    )
+
+
+def test_the_closed_form_of_the_program_alone_asks_nobody(monkeypatch):
+    monkeypatch.setattr(CudnnPlans, "workspace", lambda *_: pytest.fail("asked"))
+    layer = nn.Conv1d(4, 8, 3, bias=False)
+    assert (
+        str(derive(layer, "B 4 N", sizes={"B": [1, 2, 3, 4], "N": [8, 9, 10, 11]}))
+        == "32*B*N - 64*B"
+    )

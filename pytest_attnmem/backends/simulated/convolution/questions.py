@@ -7,12 +7,16 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Unplanned
-from ..scratch.plan_steps import temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Temporary, Unplanned
 from .array import Array
 from .layer import Layer
 from .settings import cudnn_settings
 
+_WORKSPACE: Final = "workspace of cuDNN"
+_TOO_LARGE: Final = (
+    "the workspace of cuDNN's first plan for a convolution does not fit, and PyTorch then takes"
+    " another plan"
+)
 _UNASKED: Final = "cuDNN plans this convolution, and was not asked"
 _TIMED: Final = (
     "torch.backends.cudnn.benchmark has the device time cuDNN's plans for a convolution:"
@@ -46,4 +50,6 @@ def workspace(
     answer = _UNASKED if ask is None else ask(text)
     if isinstance(answer, str):
         return (Unplanned(answer),)
-    return temporary("workspace of cuDNN", answer)
+    if not answer:
+        return ()
+    return (Temporary(_WORKSPACE, answer, _TOO_LARGE), Free(_WORKSPACE))

@@ -75,5 +75,5 @@ MODELS = {
     )
     for make, shape in SHAPES.items()
     for dtype in (torch.float32, torch.float16, torch.bfloat16)
-    for last in ((False, True) if len(shape) == 4 else (False,))
+    for last in ((False, True) if make is ConvNeXt else (False,))
 }
