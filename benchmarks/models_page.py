@@ -62,7 +62,7 @@ def row(name: str, null: dict[str, Any], simulated: dict[str, Any]) -> str:
 
 
 def configs() -> None:
-    """Replaces the table of public configs; ``-`` is what was not measured."""
+    """Replaces the table of public configs; ``-`` where the simulation gave no number."""
     null, simulated = (
         json.loads((RESULTS / f"models.{name}.json").read_text("utf-8"))
         for name in ("null", "simulated")
