@@ -2,6 +2,7 @@
 
 The folder has the output of ``attnmem model … --json`` as ``NAME.null`` and ``NAME.simulated``,
 where a training step's name ends in ``-train`` or ``-ckpt``. Published formulas stand beside it.
+Without a folder, it writes the table of public configs from the results of ``model_rows.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "whole-models.md"
+RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- the table begins -->", "<!-- the table ends -->"
 _GIB = 1 << 30
 
@@ -59,6 +61,30 @@ def row(name: str, null: dict[str, Any], simulated: dict[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def configs() -> None:
+    """Replaces the table of public configs; ``-`` where the simulation gave no number."""
+    null, simulated = (
+        json.loads((RESULTS / f"models.{name}.json").read_text("utf-8"))
+        for name in ("null", "simulated")
+    )
+    rows = ["| config | parameters | B, N | recipe | null, B | GiB | simulated − null |"]
+    rows.append("|" + "---|" * 7)
+    for key, found in null.items():
+        name, recipe = key.split(", ")
+        peak, sizes = found["peak_bytes"], found["sizes"]
+        at = ", ".join(str(sizes[symbol]) for symbol in "BN" if symbol in sizes)
+        other = simulated.get(key)
+        apart = f"{other['peak_bytes'] - peak:,} B" if other else "-"
+        cells = (f"`{name}`", f"{found['parameters']:,}", at, recipe, f"{peak:,}")
+        rows.append("| " + " | ".join((*cells, f"{peak / _GIB:.2f}", apart)) + " |")
+    _write("<!-- configs begin -->", rows, "<!-- configs end -->")
+
+
+def _write(begin: str, table: list[str], end: str) -> None:
+    before, _, rest = PAGE.read_text("utf-8").partition(begin)
+    PAGE.write_text("\n".join([before + begin, *table, end]) + rest.partition(end)[2], "utf-8")
+
+
 def main(folder: str) -> None:
     """Replaces the table of the page."""
     rows = []
@@ -68,10 +94,8 @@ def main(folder: str) -> None:
     heads = ("model", "recipe", "null, B", "GiB", "simulated − null, peak", "reserved")
     heads = (*heads, "accelerate", "DeepSpeed", "Megatron's paper")
     table = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *rows]
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text("\n".join([before + BEGIN, *table, END]) + after, "utf-8")
+    _write(BEGIN, table, END)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1]) if len(sys.argv) > 1 else configs()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -107,7 +107,8 @@ class Program:
                 loss = loss / self.recipe.accumulate
         notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
         notes.label("logits and loss", [("", loss)])
-        with notes.phase("backward"):
+        # Checkpointed layers run their attention again, under the caller's choice of its backend.
+        with notes.phase("backward"), self._attention():
             loss.backward()
 
     def _infer(self, model: Any, inputs: Any, notes: Notes) -> None:
@@ -137,7 +138,6 @@ class Program:
     def _context(self) -> Iterator[None]:
         """Applies autocast and the chosen attention to a forward pass."""
         import torch
-        from torch.nn.attention import sdpa_kernel
 
         recipe = self.recipe
         with ExitStack() as stack:
@@ -145,9 +145,15 @@ class Program:
                 kind = torch.device(self.device).type
                 dtype = dtype_of(recipe.autocast, "autocast")
                 stack.enter_context(torch.autocast(kind, dtype))
-            if recipe.sdpa:
-                stack.enter_context(sdpa_kernel(sdpa_backend(recipe.sdpa)))
+            stack.enter_context(self._attention())
             yield
+
+    def _attention(self) -> AbstractContextManager[Any]:
+        """Returns the context of the chosen attention."""
+        from torch.nn.attention import sdpa_kernel
+
+        chosen = self.recipe.sdpa
+        return sdpa_kernel(sdpa_backend(chosen)) if chosen else nullcontext()
 
     def _loss(self, output: Any, inputs: Any) -> Any:
         import torch

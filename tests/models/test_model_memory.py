@@ -48,6 +48,8 @@ def plain_training():
         {"train": "adamw"},
         {"train": "sgd", "checkpoint": True, "accumulate": 2},
         {"train": "adamw", "dtype": "bfloat16", "sdpa": "math"},
+        # The recomputation in the backward pass has the chosen attention too.
+        {"train": "adamw", "dtype": "bfloat16", "sdpa": "math", "checkpoint": True},
         {"train": "adamw", "autocast": "bfloat16"},
         {},
     ],
