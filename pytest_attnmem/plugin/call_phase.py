@@ -83,6 +83,8 @@ class CallPhase:
         Raises:
             BudgetExceeded: a budget was exceeded, and the test did not raise its error.
         """
+        if why := self._body.why_again(error):
+            error = self._body.run_again(why)
         try:
             self._conclude(error)
         except errors.BudgetExceeded:
@@ -96,8 +98,6 @@ class CallPhase:
             raise error from fault
 
     def _conclude(self, error: BaseException | None) -> None:
-        if why := self._body.why_again(error):
-            error = self._body.run_again(why)
         self._plan.memory.add_symbols(meshes(self._item))
         cause = error or kept_by_unittest(self._item)
         if isinstance(cause, STOPS):  # nothing may run again

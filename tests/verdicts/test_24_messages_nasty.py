@@ -74,8 +74,8 @@ def test_a_marker(argument):
 
 def test_a_comparison():
     for value in VALUES:
-        check_one_line(lambda value=value: _limit(1000, value, None, SHAPE))
-        check_one_line(lambda value=value: _limit(1000, None, value, SHAPE))
+        check_one_line(lambda value=value: _limit(1000, value, None, SHAPE, "base"))
+        check_one_line(lambda value=value: _limit(1000, None, value, SHAPE, "base"))
 
 
 @pytest.mark.parametrize(

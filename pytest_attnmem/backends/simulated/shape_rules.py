@@ -28,10 +28,24 @@ def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
     return torch.empty_strided(shape, strides, dtype=torch.int64, device="meta")
 
 
+def _is_dense(tensor: Any) -> bool:
+    """Returns True if the elements lie side by side, in any order of the dimensions."""
+    expected = 1
+    sizes = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, size in sorted(pair for pair in sizes if pair[1] != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
 def _laid_out_like(query: Any, shape: tuple[int, ...]) -> Any:
     """Returns a tensor with its dimensions in the query's order (``MHA.cpp``)."""
     if query.shape == shape:
-        return torch.empty_like(query)  # in the same order, without the gaps of a packed q, k, v
+        # A packed q, k, v has gaps, which the result leaves out; other strides stay as they are.
+        if _is_dense(query):
+            return query.new_empty_strided(shape, query.stride())
+        return torch.empty_like(query)
     order = sorted(range(len(shape)), key=query.stride)[::-1]  # of equal strides, the last is outer
     made = query.new_empty([shape[dim] for dim in order])
     return made.permute([order.index(dim) for dim in range(len(shape))])
