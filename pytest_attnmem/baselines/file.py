@@ -90,18 +90,13 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _refuse_link(file: Path) -> None:
-    """Creates the lock's file, unless it is a link: filelock before 3.20 would empty its target.
+    """Refuses a lock's file that is a link; filelock itself follows none from 3.20 on.
 
     Raises:
         AttnMemError: it is a link.
     """
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        os.close(os.open(file, flags, 0o644))
-    except OSError as error:
-        if not file.is_symlink():
-            raise
-        raise AttnMemError(f"{file} is a link, which a lock is not; delete it") from error
+    if file.is_symlink():
+        raise AttnMemError(f"{file} is a link, which a lock is not; delete it")
 
 
 def render(entries: Entries) -> str:
