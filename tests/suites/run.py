@@ -28,6 +28,8 @@ DATA = ROOT / "tests" / "data" / "suites"
 WORK = ROOT / ".venv-suites"
 TORCH = os.environ.get("TORCH", "2.13.0")
 DEVICE = "A100-80GB"
+#: The cuDNN that torch 2.13 comes with, which plans convolutions for the simulated device.
+CUDNN = "nvidia-cudnn-cu13==9.20.0.48"
 #: The ways to run, with the options of pytest for each and the build of torch.
 WAYS = {
     "bare": (["-p", "no:attnmem"], "cpu"),
@@ -79,7 +81,8 @@ def environment(name: str, project: dict[str, Any], build: str) -> Path:
         install = ["uv", "pip", "install", "--quiet", "--python", str(python)]
         equals = "===" if build == "null" else "=="
         run([*install, f"torch{equals}{TORCH}"])
-        run([*install, *project["requirements"], "pytest", "--editable", str(ROOT)])
+        own = [str(ROOT)] if build == "null" else [f"{ROOT}[cudnn]", CUDNN]
+        run([*install, *project["requirements"], "pytest", "--editable", *own])
         (folder / "installed").touch()
     return python
 
