@@ -95,6 +95,11 @@ class Noting:
                 self.tape.lose(tensor, reason)
         self._noted_launches = self._launches.value
 
+    def lost_all(self, reason: str) -> None:
+        """Records that a kernel, which was launched just now, may have written any tensor."""
+        if not getattr(self._operators, "running", False):
+            self.tape.lose_all(reason)
+
     @contextmanager
     def expecting(self, launch: Expected | None) -> Iterator[None]:
         """Names the launch that the calls inside will make; None if it is not understood."""

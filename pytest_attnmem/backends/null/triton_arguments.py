@@ -14,6 +14,8 @@ from ...values.host_operators.triton_kernels import Held
 _TENSORS: Final = (torch.Tensor, torch.nn.Parameter)
 #: The arguments of a kernel that cannot hide a tensor, besides Triton's own types.
 _PLAIN: Final = (int, float, str, type(None))
+#: PyTorch's own kernels wrap what they only read, from 2.15 on.
+_CONST: Final = ("torch._native.const_tensor_wrapper", "ConstTensorWrapper")
 #: The smallest number that may be an address of the device.
 _ADDRESS: Final = 2**32
 
@@ -66,6 +68,8 @@ def _without_tensors(arg: Any, tensors: list[torch.Tensor]) -> Any:
     if place == ("triton.runtime.jit", "TensorWrapper"):
         held = _without_tensors(arg.base, tensors)
         return Held(held.position, partial(kind, dtype=arg.dtype))
+    if place == _CONST:
+        return _without_tensors(arg._tensor, tensors)
     if place == ("triton.tools.tensor_descriptor", "TensorDescriptor"):
         held = _without_tensors(arg.base, tensors)
         fields = {name: value for name, value in vars(arg).items() if name != "base"}
@@ -114,6 +118,8 @@ def held_tensors(args: Iterable[Any]) -> list[torch.Tensor] | None:
             waiting += arg
         elif isinstance(getattr(arg, "base", None), torch.Tensor):
             found.append(arg.base)
+        elif (type(arg).__module__, type(arg).__name__) == _CONST:
+            continue  # nothing is written there
         elif hasattr(arg, "data_ptr"):
             return None
     return found

@@ -50,7 +50,7 @@ def _running(run: Any) -> Any:
         with found.expecting(expected):
             result = run(self, *args, grid=grid, warmup=warmup, **kwargs)
         if addresses:
-            found.tape.lose_all(_ADDRESSES)
+            found.lost_all(_ADDRESSES)
         return result
 
     return followed
@@ -86,7 +86,7 @@ def _launching(launch: Any) -> Any:
             tensors = held_tensors(_may_be_written(self, args))
             found.lost([tensor for tensor in tensors or () if tensor.is_cuda], _WROTE)
             if tensors is None:
-                found.tape.lose_all(_ADDRESSES)
+                found.lost_all(_ADDRESSES)
         return result
 
     return followed
