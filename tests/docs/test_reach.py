@@ -12,6 +12,8 @@ pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is o
 
 @pytest.fixture
 def scripts(monkeypatch):
+    for name in ("run", "page"):  # other scripts of tests have these names too
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(SUITES)
     import page
     import run
