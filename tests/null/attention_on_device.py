@@ -144,7 +144,7 @@ def attended(case, backend):
 
 
 def cudnn():
-    """Returns the peaks of each call of cuDNN's attention; None if cuDNN does not take it."""
+    """Returns the peaks of each call of cuDNN's attention, or why there are none."""
     return [cudnn_cases.peaks(call) for call in cudnn_cases.calls()]
 
 

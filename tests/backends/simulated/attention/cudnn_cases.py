@@ -86,7 +86,7 @@ def peaks(call):
     """Runs a call on ``cuda``; returns the bytes above those of before, and the output's strides.
 
     The bytes are the peak of forward, those that stay, and the peak of backward, or None. Returns
-    None if cuDNN does not take the call.
+    None if PyTorch does not give the call to cuDNN, and ``"no plan"`` if cuDNN then refuses it.
     """
     statistics, train = torch.cuda.memory_stats, call["train"]
     query, key, value, mask = inputs(call, "cuda")
@@ -98,15 +98,18 @@ def peaks(call):
             out = scaled_dot_product_attention(
                 query, key, value, mask, **options, enable_gqa=call["H"] != call["Hkv"]
             )
-    except RuntimeError:
-        return None
+    except RuntimeError as error:
+        return None if "No available kernel" in str(error) else "no plan"
     forward = statistics()["requested_bytes.all.peak"] - before
     kept = statistics()["requested_bytes.all.current"] - before
     grad, backward = torch.empty_like(out), None
     if train:
         before = statistics()["requested_bytes.all.current"]
         torch.cuda.reset_peak_memory_stats()
-        out.backward(grad)
+        try:
+            out.backward(grad)
+        except RuntimeError:
+            return "no plan"
         backward = statistics()["requested_bytes.all.peak"] - before
     return [forward, kept, backward, list(out.stride())]
 

@@ -50,7 +50,7 @@ def workspaces(call, forward, backward):
 def test_the_workspaces_are_those_of_the_plans(device, version):
     wrong, answered = [], 0
     for call, row in zip(CALLS, recorded("cudnn", version)[device], strict=True):
-        if row is None:
+        if row in (None, "no plan"):
             continue
         asked, (forward, _, backward, _) = described(call, device, version), row
         found = forward_bytes(asked), backward_bytes(asked) if call["train"] else None
@@ -80,24 +80,26 @@ def test_the_peaks_are_the_recorded_ones(run, device):
 def is_known(call, row, device):
     if row is None:
         return True
+    if row == "no plan":  # the program fails on a device
+        return False
     asked = described(call, device, INSTALLED)
     found = forward_bytes(asked), backward_bytes(asked) if call["train"] else 0
     return None not in found
 
 
 @pytest.mark.parametrize(
-    ("device", "queries", "problem"),
+    ("device", "queries", "keys", "problem"),
     [
-        ("H100", 128, None),
-        ("H100", 1, None),
-        ("B200", 128, None),
-        ("B200", 1, "no model of aten._scaled_dot_product_cudnn_attention.default"),
+        ("H100", 128, 4096, None),
+        ("H100", 1, 4096, None),
+        ("B200", 128, 2048, None),
+        ("B200", 1, 4096, "no model of aten._scaled_dot_product_cudnn_attention.default"),
     ],
 )
-def test_a_plan_that_is_not_known_is_not_measured(run, device, queries, problem):
+def test_a_plan_that_is_not_known_is_not_measured(run, device, queries, keys, problem):
     def attend():
         query = torch.empty(1, 2, queries, 64, device="cuda", dtype=torch.float16)
-        key = torch.empty(1, 2, 4096, 64, device="cuda", dtype=torch.float16)
+        key = torch.empty(1, 2, keys, 64, device="cuda", dtype=torch.float16)
         torch.nn.functional.scaled_dot_product_attention(query, key, key)
 
     assert run(attend, device).unmeasured == problem
