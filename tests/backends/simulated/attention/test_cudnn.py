@@ -102,6 +102,8 @@ def test_a_plan_that_is_not_known_is_not_measured(run, device, queries, keys, pr
         key = torch.empty(1, 2, keys, 64, device="cuda", dtype=torch.float16)
         torch.nn.functional.scaled_dot_product_attention(query, key, key)
 
+    if INSTALLED == "2.14" and queries == 1:  # PyTorch 2.14 takes flash for one query
+        problem = None
     assert run(attend, device).unmeasured == problem
 
 
