@@ -91,7 +91,8 @@ matrix:
 
 # What the tests compare with, measured anew on the null device.
 record: $(NULL)/installed
-	for name in operators attention allocator programs held_out opinfo expressions devices; do \
+	for name in operators attention allocator programs held_out opinfo expressions devices \
+		convolutions convolution_plans; do \
 		$(NULL)/bin/python tests/null/record_$$name.py || exit 1; done
 	$(NULL)/bin/python tests/null/record.py
 
