@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
-from .torch_version import nearest, side_by_side, split
+from .torch_version import nearest, split
 
 #: The start of the reason of a budget that lacks only an entry: the number itself was measured.
 NO_ENTRY: Final = "no baseline entry"
@@ -143,3 +143,13 @@ def percentage(nbytes: int, before: int) -> str:
         return ""
     sign = "+" if nbytes > before else "-"
     return f" ({sign}{tenths // 10:,}.{tenths % 10}%)"
+
+
+def side_by_side(keys: Iterable[Key]) -> frozenset[str]:
+    """Returns the places that keep a measurement for several known versions of torch."""
+    known: dict[tuple[str, ...], set[str]] = {}
+    for key in keys:
+        place, version = split(key.environment)
+        if version:
+            known.setdefault((*key[:3], place), set()).add(version)
+    return frozenset(place for (*_, place), versions in known.items() if len(versions) > 1)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .entries import Key
 
 _VERSION = re.compile(r" torch(\d\S*)")
 
@@ -45,16 +41,6 @@ def nearest(environment: str, others: Iterable[str]) -> str | None:
     )
     older = [other for number, other in alike if number <= _number(version)]
     return older[-1] if older else alike[0][1] if alike else None
-
-
-def side_by_side(keys: Iterable[Key]) -> frozenset[str]:
-    """Returns the places that keep a measurement for several known versions of torch."""
-    known: dict[tuple[str, ...], set[str]] = {}
-    for key in keys:
-        place, version = split(key.environment)
-        if version:
-            known.setdefault((*key[:3], place), set()).add(version)
-    return frozenset(place for (*_, place), versions in known.items() if len(versions) > 1)
 
 
 def _number(version: str) -> tuple[int, ...]:

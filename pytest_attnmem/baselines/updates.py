@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .entries import Entries, Key
-from .torch_version import nearest, side_by_side, split
+from .entries import Entries, Key, side_by_side
+from .torch_version import nearest, split
 
 
 def with_all(entries: Entries, measured: Entries) -> Entries:

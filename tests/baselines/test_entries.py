@@ -12,6 +12,7 @@ from pytest_attnmem.baselines.entries import (
     compare,
     percentage,
     regression,
+    side_by_side,
     tolerance_of,
 )
 from pytest_attnmem.budgets.tolerance import NONE, Tolerance, parse_tolerance
@@ -151,3 +152,21 @@ def test_the_entry_of_another_torch_is_known() -> None:
     assert baseline.of_other_torch(key(on="cpu threads8 torch2.15")) is None
     assert baseline.keeps_versions("cpu threads2 torch2.15")
     assert not baseline.keeps_versions("cpu threads4 torch2.15")
+
+
+def test_a_place_with_two_versions_of_one_test_keeps_them() -> None:
+    def key(test: str, on: str, metric: str = "peak") -> Key:
+        return Key(test, "", metric, on)
+
+    assert side_by_side(
+        [
+            key("a", "cpu torch2.13"),
+            key("a", "cpu torch2.15"),
+            key("a", "null:H100 sm90 torch2.13"),
+            key("b", "null:H100 sm90 torch2.15"),  # another test
+            key("a", "simulated:H100"),  # a version that is unknown is none to keep
+            key("a", "simulated:H100 torch2.15"),
+            key("a", "simulated:A100 torch2.13"),
+            key("a", "simulated:A100 torch2.15", "retained"),
+        ]
+    ) == {"cpu"}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.baselines.entries import Key
-from pytest_attnmem.baselines.torch_version import named, nearest, side_by_side, split
+from pytest_attnmem.baselines.torch_version import named, nearest, split
 
 
 @pytest.mark.parametrize(
@@ -46,21 +45,3 @@ def test_the_nearest_is_the_newest_older_one(others: list[str], found: str | Non
 
 def test_an_environment_without_a_version_has_no_nearest() -> None:
     assert nearest("scripted", ["scripted torch2.13"]) is None
-
-
-def test_a_place_with_two_versions_of_one_test_keeps_them() -> None:
-    def key(test: str, on: str, metric: str = "peak") -> Key:
-        return Key(test, "", metric, on)
-
-    assert side_by_side(
-        [
-            key("a", "cpu torch2.13"),
-            key("a", "cpu torch2.15"),
-            key("a", "null:H100 sm90 torch2.13"),
-            key("b", "null:H100 sm90 torch2.15"),  # another test
-            key("a", "simulated:H100"),  # a version that is unknown is none to keep
-            key("a", "simulated:H100 torch2.15"),
-            key("a", "simulated:A100 torch2.13"),
-            key("a", "simulated:A100 torch2.15", "retained"),
-        ]
-    ) == {"cpu"}

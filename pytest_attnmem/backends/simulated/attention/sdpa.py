@@ -80,10 +80,7 @@ def scaled_dot_product_attention(
     if choice.backend == MATH:
         return math_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
     if choice.backend == EFFICIENT:
-        if mask is not None:
-            if mask.dtype != query.dtype:
-                raise RuntimeError("invalid dtype for bias - should match query's dtype")
-            mask = _aligned(mask).expand(*query.shape[:3], key.shape[2])
+        mask = None if mask is None else _bias(mask, query, key)
         return _first(
             _aten._scaled_dot_product_efficient_attention(
                 query, key, value, mask, params.trains, dropout_p, is_causal, scale=scale
@@ -167,6 +164,13 @@ def _padded(tensor: Tensor) -> Tensor:
         return tensor
     padded: Tensor = _aten.constant_pad_nd(tensor, (0, _FLASH_STEP - beyond))
     return padded
+
+
+def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Returns the mask [B, H, N, M] as the memory-efficient kernel takes it."""
+    if mask.dtype != query.dtype:
+        raise RuntimeError("invalid dtype for bias - should match query's dtype")
+    return _aligned(mask).expand(*query.shape[:3], key.shape[2])
 
 
 def _aligned(mask: Tensor) -> Tensor:
