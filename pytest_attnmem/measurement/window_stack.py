@@ -47,8 +47,9 @@ class WindowStack:
         """Begins a window inside the open windows."""
         if self._windows:
             self._cut()
-        if metric == "reserved":
-            # Segments that an earlier program left would hide that this window needs them.
+        if metric in ("allocated", "reserved"):
+            # Segments that an earlier program left would hide that this window needs them, and
+            # change which blocks are split: a block whose rest is small is given whole.
             self.backend.empty_cache()
         self._windows.append(window)
         self.recorder.start()
