@@ -23,11 +23,11 @@ _WORKING_BITS: Final = 192  # squaring doubles the error: 64 squarings leave 128
 
 def bounded(value: Fraction) -> Fraction:
     """Returns *value*; raises OverflowError if it has more than MAX_BITS bits."""
+    if not (abs(value.numerator) | value.denominator) >> MAX_BITS:
+        return value
     if abs(value) >= 1 << MAX_BITS:
         raise OverflowError("is too large to be a number of bytes")
-    if (abs(value.numerator) | value.denominator) >> MAX_BITS:
-        raise OverflowError("is too fine a fraction to be a number of bytes")
-    return value
+    raise OverflowError("is too fine a fraction to be a number of bytes")
 
 
 def divide(dividend: Fraction, divisor: Fraction) -> Fraction:
