@@ -36,9 +36,7 @@ def keep():
 """
 
 
-def run(
-    backend: str, chosen: Mapping[str, Pair] | None = None, *, forms: bool = True
-) -> Endings:
+def run(backend: str, chosen: Mapping[str, Pair] | None = None, *, forms: bool = True) -> Endings:
     """The endings of all gates on a backend, from four sessions of pytest in this process.
 
     Without ``forms``, the baseline has bytes alone: no runs at other sizes fit what grew.
