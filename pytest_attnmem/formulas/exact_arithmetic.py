@@ -21,11 +21,11 @@ _FRACTION_BITS: Final = 64
 _WORKING_BITS: Final = 192  # squaring doubles the error: 64 squarings leave 128 - 2 good bits
 
 
-def bounded(value: Fraction) -> Fraction:
+def bounded(value: int | Fraction) -> int | Fraction:
     """Returns *value*; raises OverflowError if it has more than MAX_BITS bits."""
     if not (abs(value.numerator) | value.denominator) >> MAX_BITS:
         return value
-    if abs(value) >= 1 << MAX_BITS:
+    if abs(value.numerator) >= value.denominator << MAX_BITS:
         raise OverflowError("is too large to be a number of bytes")
     raise OverflowError("is too fine a fraction to be a number of bytes")
 
