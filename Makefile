@@ -59,9 +59,12 @@ docs: $(DOCS)/installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
 	@echo "The site: build/site/index.html"
 
-# A file to a worker at a time, or each worker would make the costly fixtures of it anew.
-test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile
+# A file to a worker at a time, or each worker would make the costly fixtures of it anew. The linters
+# run meanwhile, on the core that is idle where one worker has ended; their text comes last.
+test: $(VENV)/installed
+	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -n auto --dist loadfile; tests=$$?; \
+	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests | lint))
 
 # Ten minutes of bad input for every parser and file; and what the worst of it costs.
 fuzz: $(VENV)/installed

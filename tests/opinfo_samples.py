@@ -106,7 +106,13 @@ def _made(op: Any, dtype: torch.dtype) -> list[Any]:
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(0)
     differentiable = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-    with warnings.catch_warnings(), patch("torch.cuda.is_available", lambda: False):
+    with (
+        warnings.catch_warnings(),
+        patch("torch.cuda.is_available", lambda: False),
+        # Both walk the stack, for errors of PyTorch's own tests, and take most of the time.
+        patch("inspect.stack", list),
+        patch("traceback.format_stack", list),
+    ):
         warnings.simplefilter("ignore")  # and with a device, some operators have more samples
         try:
             return list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))

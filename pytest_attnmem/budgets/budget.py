@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..measurement.installed_torch import missing_rules
 from ..symbols.attention_shape import AttentionShape
 from .growth_contract import Contract
 from .limit import Limit
@@ -88,48 +87,29 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
         BudgetError: a symbol has no value or two values; a callable does not return bytes.
         FormulaError: the value of the formula is not a number of bytes.
     """
-    budget = unresolved(spec, kinds)
-    chosen = spec.limit_for(kinds)
-    if chosen is None or budget.contract is not None:
-        return budget
-    kind, limit = chosen
-    if limit.has_scratch(kinds) and (missing := missing_rules()):
-        return replace(budget, absent=missing)
-    return Budget(
-        limit.nbytes(shape, kinds),
-        spec.text if len(spec.limits) == 1 else f"{kind}: {limit.text}",
-        limit.values(shape),
-        spec.where,
-        spec.metric,
-        spec.tolerance,
-        spec.exact,
-    )
-
-
-def unresolved(spec: BudgetSpec, kinds: tuple[str, ...] = ()) -> Budget:
-    """Returns the budget without a limit in bytes: no symbol is read."""
-    chosen = spec.limit_for(kinds)
-    contract = chosen[1].contract if chosen is not None else None
-    text, absent = spec.text, ""
-    if contract is not None:
-        text = contract.text
-    elif chosen is None:
-        device = kinds[-1] if kinds else "this device"
-        kinds_given = ", ".join(spec.limits)
-        absent = (
-            f"no limit for {device}, only for {kinds_given}"
-            if spec.limits
-            else "no limit was given"
-        )
-        text = ""
-    return Budget(
+    budget = Budget(
         None,
-        text,
+        spec.text,
         where=spec.where,
         metric=spec.metric,
         tolerance=spec.tolerance,
         exact=spec.exact,
-        absent=absent,
-        contract=contract,
-        unlimited=not spec.limits,
     )
+    chosen = spec.limit_for(kinds)
+    if chosen is None:
+        return replace(budget, text="", absent=_absent(spec, kinds), unlimited=not spec.limits)
+    kind, limit = chosen
+    if (contract := limit.contract) is not None:
+        return replace(budget, text=contract.text, contract=contract)
+    nbytes, values, absent = limit.resolve(shape, kinds)
+    if absent:
+        return replace(budget, absent=absent)
+    text = budget.text if len(spec.limits) == 1 else f"{kind}: {limit.text}"
+    return replace(budget, limit_bytes=nbytes, text=text, values=values)
+
+
+def _absent(spec: BudgetSpec, kinds: tuple[str, ...]) -> str:
+    if not spec.limits:
+        return "no limit was given"
+    device = kinds[-1] if kinds else "this device"
+    return f"no limit for {device}, only for {', '.join(spec.limits)}"

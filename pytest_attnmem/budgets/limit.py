@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import AttnMemError, BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..formulas.formula import Formula
+from ..measurement.installed_torch import missing_rules
 from ..symbols.attention_shape import AttentionShape
 from ..symbols.names import ALIASES
 from ..units import format_exact, shown
@@ -20,6 +21,17 @@ from .memory_model import MemoryModel, evaluate
 __tracebackhide__ = True
 
 Value = int | Formula | MemoryModel | Contract | Callable[[AttentionShape], int]
+
+
+class Resolved(NamedTuple):
+    """A limit for one shape and device."""
+
+    nbytes: int | None
+    """None for a model with scratch whose rules are not known for this torch."""
+    values: Mapping[str, int]
+    """The symbols that the limit read."""
+    absent: str = ""
+    """Why there are no bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +57,19 @@ class Limit:
         """The symbols that the limit is known to read."""
         return getattr(self.value, "symbols", frozenset())
 
-    def has_scratch(self, kinds: tuple[str, ...]) -> bool:
-        """Returns True for a model that counts the scratch of torch's kernels on such a device."""
-        return isinstance(self.value, MemoryModel) and self.value.has_scratch(kinds)
-
-    def nbytes(self, shape: AttentionShape, kinds: tuple[str, ...]) -> int:
+    def resolve(self, shape: AttentionShape, kinds: tuple[str, ...]) -> Resolved:
         """Returns the limit in bytes for ``shape`` on a device of ``kinds``.
 
         Raises:
             BudgetError: a symbol has no value, or a callable does not return bytes.
             FormulaError: the value of the formula is not a number of bytes.
         """
+        scratch = isinstance(self.value, MemoryModel) and self.value.has_scratch(kinds)
+        if scratch and (missing := missing_rules()):
+            return Resolved(None, {}, missing)
+        return Resolved(self._nbytes(shape, kinds), self._read(shape))
+
+    def _nbytes(self, shape: AttentionShape, kinds: tuple[str, ...]) -> int:
         value = self.value
         if isinstance(value, int):
             return value
@@ -67,7 +81,7 @@ class Limit:
             raise BudgetError(f"contract {value} bounds growth, not bytes")
         return self._returned(value, shape)
 
-    def values(self, shape: AttentionShape) -> dict[str, int]:
+    def _read(self, shape: AttentionShape) -> dict[str, int]:
         """Returns the symbols that the limit reads, and their values, in the order of ``shape``."""
         read = frozenset(shape.symbols) if self.reads_all else self.symbols
         values = {name: value for name, value in shape.symbols.items() if name in read}

@@ -154,20 +154,6 @@ def not_enforced(reason: str) -> Verdict:
     return Verdict(Outcome.NOT_ENFORCED, reason)
 
 
-def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
-    """Returns the verdict with the held tensors, timeline and snapshots of ``traced``."""
-    if verdict.measurement is None:
-        return verdict
-    measurement = replace(
-        verdict.measurement,
-        held=traced.held,
-        held_note=traced.held_note,
-        timeline=traced.timeline,
-        snapshots=traced.snapshots,
-    )
-    return replace(verdict, measurement=measurement)
-
-
 def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
     tenths = (value * 20 // limit + 1) // 2 if limit else 0  # rounded to the nearest tenth
     if tenths > 10:

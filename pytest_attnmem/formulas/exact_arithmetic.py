@@ -21,13 +21,13 @@ _FRACTION_BITS: Final = 64
 _WORKING_BITS: Final = 192  # squaring doubles the error: 64 squarings leave 128 - 2 good bits
 
 
-def bounded(value: Fraction) -> Fraction:
+def bounded(value: int | Fraction) -> int | Fraction:
     """Returns *value*; raises OverflowError if it has more than MAX_BITS bits."""
-    if abs(value) >= 1 << MAX_BITS:
+    if not (abs(value.numerator) | value.denominator) >> MAX_BITS:
+        return value
+    if abs(value.numerator) >= value.denominator << MAX_BITS:
         raise OverflowError("is too large to be a number of bytes")
-    if (abs(value.numerator) | value.denominator) >> MAX_BITS:
-        raise OverflowError("is too fine a fraction to be a number of bytes")
-    return value
+    raise OverflowError("is too fine a fraction to be a number of bytes")
 
 
 def divide(dividend: Fraction, divisor: Fraction) -> Fraction:

@@ -210,7 +210,9 @@ class _Parser:
     def _number(self, token: Token) -> Node:
         try:
             if token.kind == "number":
-                return Number(exact_arithmetic.bounded(Fraction(token.text.replace("_", ""))))
+                number = Fraction(token.text.replace("_", ""))
+                exact_arithmetic.bounded(number)
+                return Number(number)
             return Number(Fraction(parse_size(re.sub(r"[ \t\r\n]+", " ", token.text))))
         except SizeError as error:
             self._refuse(token, str(error))

@@ -125,7 +125,12 @@ def rename(node: Node, names: Mapping[str, str]) -> Node:
 
 def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
     """Returns the value of *node*; raises ArithmeticError with the part that has no value."""
-    numbers = [evaluate(operand, values) for operand in operands(node)]
+    return Fraction(_value(node, values))
+
+
+def _value(node: Node, values: Mapping[str, int | Fraction]) -> int | Fraction:
+    """Returns the value; an int if it is whole, since arithmetic on a Fraction takes long."""
+    numbers = [_value(operand, values) for operand in operands(node)]
     try:
         return exact_arithmetic.bounded(_combine(node, numbers, values))
     except ArithmeticError as error:
@@ -133,13 +138,14 @@ def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:
 
 
 def _combine(
-    node: Node, numbers: Sequence[Fraction], values: Mapping[str, int | Fraction]
-) -> Fraction:
+    node: Node, numbers: Sequence[int | Fraction], values: Mapping[str, int | Fraction]
+) -> int | Fraction:
     match node, numbers:
         case Number(value), _:
-            return value
+            return _whole(value)
         case Symbol(name), _:
-            return Fraction(values[name])
+            given = values[name]
+            return given if isinstance(given, int) else _whole(Fraction(given))
         case Negation(), [a]:
             return -a
         case Binary("+"), [a, b]:
@@ -149,21 +155,25 @@ def _combine(
         case Binary("*"), [a, b]:
             return a * b
         case Binary("/"), [a, b]:
-            return exact_arithmetic.divide(a, b)
+            return _whole(exact_arithmetic.divide(Fraction(a), Fraction(b)))
         case Binary("//"), [a, b]:
-            return Fraction(math.floor(exact_arithmetic.divide(a, b)))
+            return math.floor(exact_arithmetic.divide(Fraction(a), Fraction(b)))
         case Binary("^"), [a, b]:
-            return exact_arithmetic.power(a, b)
+            return _whole(exact_arithmetic.power(Fraction(a), Fraction(b)))
         case Call("min"), _:
             return min(numbers)
         case Call("max"), _:
             return max(numbers)
         case Call("ceil"), [a]:
-            return Fraction(math.ceil(a))
+            return math.ceil(a)
         case Call("log2"), [a]:
-            return exact_arithmetic.log2(a)
+            return _whole(exact_arithmetic.log2(Fraction(a)))
         case _:
             raise ArithmeticError("is not an operation of a formula")
+
+
+def _whole(value: Fraction) -> int | Fraction:
+    return value.numerator if value.denominator == 1 else value
 
 
 def degree(node: Node, symbol: str) -> Fraction:

@@ -28,6 +28,7 @@ from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..report.record import Record
+from .plan import PLAN
 from .session import SESSION
 
 if TYPE_CHECKING:
@@ -162,12 +163,12 @@ class BaselineCheck:
         nbytes = measured.entry.nbytes if measured.entry is not None else None
         return replace(row, baseline_bytes=nbytes, baseline_state=state.value)
 
-    def difference(self, part: Part, verdict: Verdict, memory: AttnMem) -> Verdict | None:
-        """Returns the verdict on a regression with its terms; None if it is not a regression."""
+    def with_terms(self, part: Part, verdict: Verdict) -> Verdict:
+        """Returns the verdict on a regression with the terms that it added, if they are known."""
         metric = verdict.budget.metric if verdict.budget else "peak"
         measured = self._measured.get((part.name, metric))
-        if not verdict.regression or measured is None or measured.entry is None:
-            return None
+        if measured is None or measured.entry is None:
+            return verdict
         if part.primed is None or verdict.measurement is None:
             return verdict
         if not (measured.entry.formula or measured.entry.held):
@@ -175,7 +176,8 @@ class BaselineCheck:
         from ..baselines.regression_text import difference
         from .fitted_forms import FormFitter
 
-        forms, row = FormFitter(self._item, memory, part.primed), (part.name, metric)
+        memory, row = self._item.stash[PLAN].memory, (part.name, metric)
+        forms = FormFitter(self._item, memory, part.primed)
         nbytes, form = measured.made.nbytes, None
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)

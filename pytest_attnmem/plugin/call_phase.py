@@ -12,7 +12,6 @@ import pytest
 
 from .. import errors
 from ..api.conclusion import Part
-from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome, Verdict, judge, not_enforced
@@ -185,17 +184,20 @@ class CallPhase:
             if self._plan.default and skipped:
                 continue  # as a test that a mark skips
             shape = self._shape(spec, measurement)
+            growth = GrowthCheck(self._item, self._plan.memory, primed)
             part = Part(
                 "",
                 shape,
                 primed,
                 # A tracker would list the tensors of the eager code.
                 None if spec.compiled else partial(runs.whole, primed),
-                partial(self._with_growth, primed=primed, cause=cause, shape=shape),
+                None if cause is not None or self._plan.default else growth.explanation,
                 ending_of(cause),
             )
             try:
-                verdict = self._judge(spec, measurement, shape, cause, primed)
+                verdict = _judge(spec, measurement, shape, cause, growth)
+                if spec.compiled and cause is None:
+                    verdict = self._compiled.judged(verdict, primed)
             except AttnMemError as error:
                 verdict = _not_enforced(spec, measurement, str(error), cause)
                 if not self._plan.default and cause is None:
@@ -207,46 +209,6 @@ class CallPhase:
             if over or (unproven and not failures):
                 failures.append(explain(verdict, shape, listed=listed))
         return failures
-
-    def _with_growth(
-        self,
-        verdict: Verdict,
-        *,
-        primed: PrimedBackend,
-        cause: BaseException | None,
-        shape: AttentionShape,
-    ) -> Verdict:
-        """Returns the verdict with the growth of the test in the symbols of its budget."""
-        measured, budget = verdict.measurement, verdict.budget
-        if cause is not None or measured is None or budget is None or verdict.growths:
-            return verdict
-        if measured.out_of_memory is not None or self._plan.default:
-            return verdict
-        symbols = {shape.source(name) for name in budget.values}
-        check = GrowthCheck(self._item, self._plan.memory, primed)
-        return replace(verdict, growths=check.explanation(symbols, budget.metric, measured))
-
-    def _judge(
-        self,
-        spec: BudgetSpec,
-        measurement: Measurement | None,
-        shape: AttentionShape,
-        cause: BaseException | None,
-        primed: PrimedBackend,
-    ) -> Verdict:
-        if measurement is None or (cause is not None and spec.metric == "retained"):
-            return _not_enforced(spec, measurement, "", cause)  # a traceback retains much
-        budget = resolve(spec, shape, measurement.kinds)
-        if cause is None:
-            check = GrowthCheck(self._item, self._plan.memory, primed)
-            verdict = judge(measurement, budget, check.findings)
-            return self._compiled.judged(spec, primed, verdict)
-        # The body did not reach its end: it can be over, but never within.
-        verdict = judge(measurement, replace(budget, exact=False))
-        if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
-            return replace(verdict, budget=budget)
-        reason = reason_of(cause)
-        return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason, lacks_limit=False)
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
         """Returns the measurement; out of memory if unittest caught that error."""
@@ -287,6 +249,26 @@ class CallPhase:
         used += [region.primed for region in regions]
         if used:
             self._rows.baseline.derive(self._plan.memory, used[0], runs)
+
+
+def _judge(
+    spec: BudgetSpec,
+    measurement: Measurement | None,
+    shape: AttentionShape,
+    cause: BaseException | None,
+    growth: GrowthCheck,
+) -> Verdict:
+    if measurement is None or (cause is not None and spec.metric == "retained"):
+        return _not_enforced(spec, measurement, "", cause)  # a traceback retains much
+    budget = resolve(spec, shape, measurement.kinds)
+    if cause is None:
+        return judge(measurement, budget, growth.findings)
+    # The body did not reach its end: it can be over, but never within.
+    verdict = judge(measurement, replace(budget, exact=False))
+    if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
+        return replace(verdict, budget=budget)
+    reason = reason_of(cause)
+    return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason, lacks_limit=False)
 
 
 def _not_enforced(

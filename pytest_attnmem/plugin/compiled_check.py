@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..api.comparison import judge_comparison
 from ..api.compiled_functions import Compilations, run_eagerly
 from ..backends.compile_watch import CompileWatch
-from ..budgets.budget import BudgetSpec, unresolved
+from ..budgets.budget import Budget
 from ..budgets.parsing import NO_MORE
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
@@ -45,41 +46,42 @@ class CompiledCheck:
         finally:
             self._watch.stop()
 
-    def judged(self, spec: BudgetSpec, primed: PrimedBackend, verdict: Verdict) -> Verdict:
+    def judged(self, verdict: Verdict, primed: PrimedBackend) -> Verdict:
         """Returns the worse verdict: ``verdict``, on the marker's own limit, or that on eager code.
 
         The graphs that the test compiled are named in a failure.
         """
-        measured = verdict.measurement
-        if not spec.compiled or measured is None:
+        measured, budget = verdict.measurement, verdict.budget
+        if measured is None or budget is None:
             return verdict
-        mine = self._compared(spec, primed, measured)
+        mine = self._compared(measured, budget, primed)
         if verdict.lacks_limit:
             return mine
         return min(verdict, mine, key=lambda one: _WORST.index(one.outcome))
 
-    def _compared(self, spec: BudgetSpec, primed: PrimedBackend, measured: Measurement) -> Verdict:
+    def _compared(self, measured: Measurement, budget: Budget, primed: PrimedBackend) -> Verdict:
         why = ""
         if not self._watch.noticed:
             why = "the test calls no compiled code, so nothing is compared; call torch.compile(f)"
         else:
             try:
-                eager = self._eager(primed, spec.metric)
+                eager = self._eager(primed, budget.metric)
             except AttnMemError as error:
                 why = f"the eager code did not run: {error}"
         if why:
             reason = f"compiled={NO_MORE!r}: {why}"
-            return Verdict(Outcome.NOT_ENFORCED, reason, measured, unresolved(spec))
+            unlimited = replace(budget, limit_bytes=None, values={})
+            return Verdict(Outcome.NOT_ENFORCED, reason, measured, unlimited)
         names = ("compiled code", "eager code")
         shape = AttentionShape({})
         verdict = judge_comparison(
-            measured, eager, (None, None), spec.metric, spec.where, shape, names
+            measured, eager, (None, None), budget.metric, budget.where, shape, names
         )
         return self._compilations.named(verdict)
 
     def _eager(self, primed: PrimedBackend, metric: str) -> Measurement:
         """Returns the second run of the eager code: the first may fill caches of libraries."""
-        again = TracedRerun(self._item, self._memory, failed=False)
+        again = TracedRerun(self._item, self._memory, failed=False, metric=metric)
         with run_eagerly():
-            again.untraced(primed, metric)
-            return again.untraced(primed, metric)
+            again.untraced(primed)
+            return again.untraced(primed)

@@ -19,7 +19,6 @@ from ..report.record import Record, record, to_dict
 from ..symbols.attention_shape import AttentionShape
 from .baseline_check import BaselineCheck
 from .measured_tests import own_nodeid
-from .plan import PLAN
 from .row_transport import CRASH_PROPERTY, PROPERTY
 from .session import SESSION
 
@@ -40,16 +39,6 @@ class RowWriter:
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
         self._over_before = {**self._over}
-
-    def against_baseline(
-        self, part: Part, verdict: Verdict | None, measurement: Measurement
-    ) -> Verdict | None:
-        """Returns the verdict that follows from the test's own limit and from the baseline."""
-        return self.baseline.judge(part, verdict, measurement)
-
-    def difference(self, part: Part, verdict: Verdict) -> Verdict | None:
-        """Returns the verdict on a regression with its terms; None if it is not a regression."""
-        return self.baseline.difference(part, verdict, self._item.stash[PLAN].memory)
 
     def write(
         self,

@@ -49,16 +49,23 @@ def keep_for_unittest(item: pytest.Item, error: BaseException) -> None:
 class TracedRerun:
     """A second run, made on first use; its regions and checks do not raise.
 
-    ``sizes`` replaces sizes of inputs: symbol → own size and other size.
+    ``sizes`` replaces sizes of inputs: symbol → own size and other size. ``metric`` is the number
+    that the run is made for.
     """
 
     def __init__(
-        self, item: pytest.Item, memory: AttnMem, failed: bool, sizes: Resized | None = None
+        self,
+        item: pytest.Item,
+        memory: AttnMem,
+        failed: bool,
+        sizes: Resized | None = None,
+        metric: str = "peak",
     ) -> None:
         self._item = item
         self._memory = memory
         self._failed = failed
         self._sizes = sizes
+        self._metric = metric
         self._whole: dict[str, Measurement] = {}
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
@@ -101,27 +108,27 @@ class TracedRerun:
         kept = max(again, first.retained_bytes - first.pinned_bytes)
         return replace(first, retained_bytes=kept, pinned_bytes=0)
 
-    def untraced(self, primed: PrimedBackend, metric: str) -> Measurement:
+    def untraced(self, primed: PrimedBackend) -> Measurement:
         """Returns the measurement of a run without a tracker, under which no code is compiled.
 
         Raises:
             AttnMemError: this run failed, but the first did not.
         """
-        self._run(primed, metric, trace=False)
+        self._run(primed, trace=False)
         return self.whole(primed)
 
-    def _run(self, primed: PrimedBackend, metric: str = "peak", *, trace: bool = True) -> None:
-        self._run_once(primed, metric, trace=trace)
+    def _run(self, primed: PrimedBackend, *, trace: bool = True) -> None:
+        self._run_once(primed, trace=trace)
         if isinstance(self._error, StartAgain):
             self._error = None
-            self._run_once(primed, metric, trace=trace)
+            self._run_once(primed, trace=trace)
 
-    def _run_once(self, primed: PrimedBackend, metric: str, *, trace: bool) -> None:
+    def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
         opened = None
         with suppress_reporting(self._item), self._memory.dry_run(self._sizes) as regions:
             try:
                 reset_item(self._item)
-                with primed.window(metric, trace=trace) as opened:
+                with primed.window(self._metric, trace=trace) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
             except stops():

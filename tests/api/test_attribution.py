@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.api.attribution import attributed, of_second_run, wanted
+from pytest_attnmem.api.attribution import attributed, of_second_run, wanted, with_held
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
-from pytest_attnmem.budgets.verdict import judge
+from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
@@ -132,3 +132,13 @@ def test_a_second_run_that_tells_none_has_none(seen):
 def test_who_held_memory_is_asked_of_what_is_over_or_of_all(seen, limit, unmeasured, settings):
     verdict = judge(replace(seen, unmeasured=unmeasured), Budget(limit))
     assert {name for name in ("auto", "all", "off") if wanted(name, verdict)} == settings
+
+
+def test_what_was_held_becomes_known_later(seen):
+    verdict = with_held(judge(seen, Budget(1)), replace(seen, held=(PEAK,), held_note="note"))
+    assert verdict.measurement == replace(seen, held=(PEAK,), held_note="note")
+    assert verdict.reason == judge(seen, Budget(1)).reason
+
+
+def test_a_verdict_on_nothing_holds_nothing(seen):
+    assert with_held(not_enforced("skipped"), seen) == not_enforced("skipped")

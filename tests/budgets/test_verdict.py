@@ -11,8 +11,7 @@ from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
 from pytest_attnmem.budgets.growth_fit import GrowthFindings
 from pytest_attnmem.budgets.tolerance import Tolerance
-from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced, with_held
-from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
 
 MIB = 1024**2
@@ -257,14 +256,3 @@ def test_what_fell_below_the_start_is_within(seen: Measurement) -> None:
 
 def test_not_enforced_rests_on_nothing() -> None:
     assert not_enforced("skipped") == Verdict(NOT_ENFORCED, "skipped", None, None)
-
-
-def test_what_was_held_becomes_known_later(seen: Measurement) -> None:
-    held = (Held(64, (4, 4), "float32", "mm", "attn.py:3"),)
-    verdict = with_held(judge(seen, Budget(1)), replace(seen, held=held, held_note="note"))
-    assert verdict.measurement == replace(seen, held=held, held_note="note")
-    assert verdict.reason == judge(seen, Budget(1)).reason
-
-
-def test_a_verdict_on_nothing_holds_nothing(seen: Measurement) -> None:
-    assert with_held(not_enforced("skipped"), seen) == not_enforced("skipped")

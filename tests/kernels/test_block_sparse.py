@@ -16,7 +16,12 @@ from pytest_attnmem.measurement.window_stack import window
 
 #: (N, M, block): that divide and do not, of one query, and of one block.
 SIZES = [(33, 50, 8), (50, 20, 7), (9, 12, 1), (20, 30, 64), (1, 9, 4)]
-DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
+MODES = pytest.mark.parametrize(
+    ("dtype", "training"),
+    [(torch.float64, False), (torch.bfloat16, True)],
+    ids=["forward", "training"],
+)
 BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 OVER_SIZES = pytest.mark.parametrize("sizes", SIZES, ids=str)
 PATTERNS = {
@@ -85,8 +90,7 @@ def test_nothing_uninitialized_gets_out_of_patterns(sizes, pattern, causal, inpu
     assert all(gradient.isfinite().all() for gradient in gradients(sparse, tensors))
 
 
-@BOTH
-@DTYPES
+@MODES
 @OVER_SIZES
 @pytest.mark.parametrize("pattern", [PATTERNS["local"], PATTERNS["random"]], ids=["near", "random"])
 def test_the_model_counts_active_blocks(sizes, pattern, dtype, training, causal, inputs, peaks):

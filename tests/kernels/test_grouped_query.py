@@ -19,6 +19,12 @@ BLOCKS = [(7, 16), (16, 7), (64, 128)]
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 OVER_HEADS = pytest.mark.parametrize("heads", HEADS, ids=str)
 OVER_BLOCKS = pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
+MODES = pytest.mark.parametrize(
+    ("dtype", "training"),
+    [(torch.float64, False), (torch.bfloat16, True)],
+    ids=["forward", "training"],
+)
 BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
@@ -125,8 +131,7 @@ def test_layouts_other_than_contiguous(transposed):
     assert (attention(*strided) - expected).abs().max() <= 1e-13
 
 
-@BOTH
-@DTYPES
+@MODES
 @OVER_HEADS
 @OVER_BLOCKS
 def test_the_model_over_heads_and_blocks(heads, blocks, dtype, training, causal, peaks):

@@ -17,6 +17,12 @@ LENGTHS = [(33, 50), (50, 20), (1, 9)]
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 OVER_STRIDES = pytest.mark.parametrize("stride", STRIDES)
 OVER_LENGTHS = pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
+MODES = pytest.mark.parametrize(
+    ("dtype", "training"),
+    [(torch.float64, False), (torch.bfloat16, True)],
+    ids=["forward", "training"],
+)
 BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
@@ -53,8 +59,7 @@ def test_what_is_seen(stride, lengths, masked, causal, inputs):
         assert (got - expected).abs().max() <= 1e-12
 
 
-@BOTH
-@DTYPES
+@MODES
 @OVER_LENGTHS
 @OVER_STRIDES
 def test_the_model_over_strides(stride, lengths, dtype, training, causal, inputs, peaks):

@@ -122,6 +122,7 @@ def run_forgetting(suite):
     def run():
         before = set(sys.modules)
         absent = ("cacheprovider", "hypothesispytest", "asyncio", "rerunfailures")
+        absent += ("unraisableexception",)  # it would collect all garbage five times
         options = ["-q", "-s", *(f"-pno:{plugin}" for plugin in absent)]
         code = pytest.main([*options, f"--rootdir={suite.path}", "--attnmem-json=rows.json"])
         for name in set(sys.modules) - before:

@@ -43,11 +43,7 @@ def rows(ran):
     return [{**row, "duration_s": None} for row in ran.rows]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("-n2",), ("-n2", "--dist=loadgroup"), ("-n2", "--dist=loadfile")],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("options", [("-n2",), ("-n2", "--dist=loadgroup")], ids=" ".join)
 def test_the_same_rows_as_without(scripted, options):
     scripted.write(SUITE)
     alone = scripted.run("--attnmem-report")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.budget import Budget
-from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced, with_held
+from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
@@ -125,7 +125,7 @@ def test_a_row_tells_what_was_measured_and_held_to_what(seen: Measurement) -> No
 
 
 def test_a_row_tells_what_was_held_though_that_was_found_out_later(seen: Measurement) -> None:
-    verdict = with_held(judge(seen, Budget(1)), replace(seen, held=(HELD,)))
+    verdict = replace(judge(seen, Budget(1)), measurement=replace(seen, held=(HELD,)))
     assert record("test_a", "", verdict, seen, {}).held == (HELD,)
 
 

@@ -272,7 +272,7 @@ def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted, m
 def test_notes_that_nobody_can_read_are_freed(noted):
     def program(make):
         a = make(1.0)
-        for _ in range(50_000):
+        for _ in range(10_000):
             a = a + 1
         return [a, make(5.0) * 2]
 

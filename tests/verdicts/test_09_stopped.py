@@ -174,7 +174,8 @@ def test_it(attnmem):
     next(kept[0])
 """)
     ran = suite.pytester.runpytest_subprocess(
-        "-pno:cacheprovider", "-pno:asyncio", "--attnmem-backend=simulated:H100"
+        *("-pno:cacheprovider", "-pno:asyncio", "-pno:anyio", "-pno:hypothesispytest"),
+        "--attnmem-backend=simulated:H100",
     )
     assert ran.ret == pytest.ExitCode.OK
     assert ran.stderr.str() == ""

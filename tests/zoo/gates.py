@@ -36,8 +36,11 @@ def keep():
 """
 
 
-def run(backend: str, chosen: Mapping[str, Pair] | None = None) -> Endings:
-    """The endings of all gates on a backend, from four sessions of pytest in this process."""
+def run(backend: str, chosen: Mapping[str, Pair] | None = None, *, forms: bool = True) -> Endings:
+    """The endings of all gates on a backend, from four sessions of pytest in this process.
+
+    Without ``forms``, the baseline has bytes alone: no runs at other sizes fit what grew.
+    """
     chosen = pairs() if chosen is None else chosen
     unfreeze_all()  # or the sessions leave freezing to those before them, and visit all their tests
     with tempfile.TemporaryDirectory(prefix="zoo-") as made, _threads(1):
@@ -48,7 +51,8 @@ def run(backend: str, chosen: Mapping[str, Pair] | None = None) -> Endings:
             mine = [text for gate, text in tests if (gate == "baseline") is baseline]
             (folder / file).write_text("\n\n".join([HEAD, *mine]))
         found = session(folder, "test_gates.py", "both", backend)
-        session(folder, "test_baseline.py", "good", backend, "--attnmem-update=all")
+        explain = f"--attnmem-explain={'auto' if forms else 'off'}"
+        session(folder, "test_baseline.py", "good", backend, "--attnmem-update=all", explain)
         found |= session(folder, "test_baseline.py", "good", backend)
         found |= session(folder, "test_baseline.py", "bad", backend)
         return found

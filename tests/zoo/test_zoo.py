@@ -15,7 +15,7 @@ PAIRS = pairs()
 @pytest.fixture(scope="module", params=["cpu", "simulated:H100"])
 def endings(request):
     """The endings of all gates on a backend."""
-    return run(request.param)
+    return run(request.param, forms=request.param == "cpu")
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,40 +51,51 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Yields a browser for a module: no test can have its own event loop while playwright runs."""
+def tab() -> Iterator[Any]:
+    """Yields a function that returns the tab of a number and of options, in one browser.
+
+    The browser is for a module: no test can have its own event loop while playwright runs. Tests
+    share its tabs: to start the process of a new one takes most of the time of a test.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"there is no browser: none of {', '.join(CHROMIUM)}")
     with playwright.sync_playwright() as driver:
         launched = driver.chromium.launch(executable_path=found, args=[*ARGUMENTS])
-        yield launched
+        yield cache(lambda number, **options: launched.new_context(**options).new_page())
         launched.close()
 
 
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+def show(tab: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
     """Yields a function that opens the page of rows from disk; fails if the page had an error."""
-    opened: list[tuple[Any, Shown]] = []
+    opened: list[tuple[Shown, dict[str, Any]]] = []
 
-    def shown(*rows: Any, fragment: str = "", **options: Any) -> Shown:
+    def shown(*rows: Any, fragment: str = "", viewport: Any = DESKTOP, **options: Any) -> Shown:
         path = tmp_path / f"report{len(opened)}.html"
         text = render(summarise(rows), {"python": "3.12", "torch": "2.13.0"})
         path.write_text(text, "utf-8", errors="backslashreplace")
-        context = browser.new_context(**{"viewport": DESKTOP, "offline": True, **options})
-        page = context.new_page()
+        page = tab(len(opened), offline=True, **options)
+        page.set_viewport_size(viewport)
+        page.mouse.move(0, 0)
         made = Shown(page, path.as_uri())
-        opened.append((context, made))
-        page.on("console", lambda message: made.problems.append(message.text))
-        page.on("pageerror", lambda error: made.problems.append(str(error)))
-        page.on("dialog", lambda dialog: (made.problems.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: made.requests.append(request.url))
+        listeners = {
+            "console": lambda message: made.problems.append(message.text),
+            "pageerror": lambda error: made.problems.append(str(error)),
+            "dialog": lambda dialog: (made.problems.append(dialog.message), dialog.dismiss()),
+            "request": lambda request: made.requests.append(request.url),
+        }
+        opened.append((made, listeners))
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(made.address + fragment)
         return made
 
     yield shown
-    for context, made in opened:
-        context.close()
+    for made, listeners in opened:
+        for event, listener in listeners.items():
+            made.page.remove_listener(event, listener)
+    for made, _ in opened:
         assert made.problems == []
         assert [url.partition("#")[0] for url in made.requests] == [made.address]

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 from recordings import VERSIONS
-from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.simulated.attention.sdp_params import (
     CUDNN,
@@ -61,21 +60,20 @@ def described(tensor):
 @pytest.fixture(scope="module")
 def params():
     """Returns the parameters of all questions, on a device of compute capability 0."""
-    with FakeTensorMode():
-        return [
-            SdpParams(
-                *map(described, (query, key, value)),
-                (0, 0),
-                KNOWN[0],
-                described(mask),
-                case["dropout"],
-                case["causal"],
-                case["gqa"],
-                SETTINGS[case["setting"]],
-            )
-            for case in cases.questions()
-            for query, key, value, mask in [cases.inputs(case, "cpu")]
-        ]
+    return [
+        SdpParams(
+            *map(described, (query, key, value)),
+            (0, 0),
+            KNOWN[0],
+            described(mask),
+            case["dropout"],
+            case["causal"],
+            case["gqa"],
+            SETTINGS[case["setting"]],
+        )
+        for case in cases.questions()
+        for query, key, value, mask in [cases.inputs(case, "meta")]
+    ]
 
 
 def letter(choice):

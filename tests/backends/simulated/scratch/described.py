@@ -45,6 +45,8 @@ def contiguous(shape):
 
 def maker(device):
     def make(dtype, shape, strides, offset):
+        if not offset:
+            return torch.empty_strided(shape, strides, dtype=dtype, device=device)
         extent = offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         extent = offset if 0 in shape else extent
         whole = torch.empty(extent, dtype=dtype, device=device)
