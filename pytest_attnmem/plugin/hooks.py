@@ -15,6 +15,7 @@ from .backend_option import (
     offered_openers,
     shows_simulated_device,
 )
+from .crash_line import point_at_test
 from .fixtures import attnmem, qkv
 from .measured_tests import is_measured, wants_measuring
 from .options import (
@@ -277,6 +278,8 @@ def pytest_runtest_makereport(
     if PLAN in item.stash and report.failed and call.excinfo is not None:
         for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
             exceeded.reported |= exceeded.explains(call.excinfo.value)
+    if report.failed:
+        point_at_test(item, call, report)
     if has_rows(item.user_properties):
         from .row_writer import RowWriter
 
