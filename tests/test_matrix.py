@@ -56,3 +56,9 @@ def test_the_versions_of_python_are_told_to_users():
     metadata = (ROOT / "pyproject.toml").read_text("utf-8")
     told = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', metadata)
     assert told == list(CONSTANTS["PYTHONS"])
+
+
+def test_a_report_that_exists_does_not_change_the_rootdir():
+    """pytest takes an existing path after an unknown option for a test, and not one after an =."""
+    assert re.search(r"--attnmem-html=\$", MAKEFILE)
+    assert not re.search(r"--attnmem-[a-z]+ \$", MAKEFILE)

@@ -87,8 +87,8 @@ class Contract:
 
 
 def is_contract(text: str) -> bool:
-    """Returns True if the text of a limit is a contract."""
-    return re.match(r"\s*O\s*\(", text) is not None
+    """Returns True if the text of a limit is a contract, or a slip of one: ``o(N)``."""
+    return re.match(r"\s*[OoΘ]\s*\(", text) is not None
 
 
 def parse_contract(text: str) -> Contract:

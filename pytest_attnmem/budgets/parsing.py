@@ -59,7 +59,7 @@ def memory_budget(
     compiled: str | None = None,
     **symbols: Any,
 ) -> BudgetSpec:
-    """hold the test's peak memory to limit: a size, a formula, a model, a callable or a dict."""
+    """hold the test's peak memory to limit: a size, formula, contract, model, callable or dict."""
     limits = _parse_limits(limit)
     if not isinstance(metric, str) or metric not in METRICS:
         raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")

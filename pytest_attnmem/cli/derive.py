@@ -149,7 +149,8 @@ def _function(path: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise BudgetError(f"cannot find {path!r}: {error}") from error
+        slip = f"; write {module[:-3]}:{name}" if module.endswith(".py") else ""
+        raise BudgetError(f"cannot find {path!r}: {error}{slip}") from error
     except KeyboardInterrupt:
         raise
     except (

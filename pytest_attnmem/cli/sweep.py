@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The most digits of a count of passes.
 _MAX_DIGITS: Final = 6
+#: The products of all runs from which on a CPU takes longer than half a minute or so.
+_LONG: Final = 10**12
 
 #: A shell's exit code for Ctrl-C.
 INTERRUPTED: Final = 130
@@ -113,6 +116,8 @@ def execute(arguments: Namespace) -> int:
             raise AttnMemError(f"--{option}: only --json is printed; name a file")
         if path not in (None, "-"):
             check_output_path(option, path)
+    if primed.backend.device == "cpu" and not arguments.simulate:
+        _warn(cases, passes + warmup)
     runner = SweepRunner(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
     with garbage_frozen():
         results = _run(runner, cases, resumed, with_longest=arguments.longest)
@@ -121,6 +126,17 @@ def execute(arguments: Namespace) -> int:
     if not sweep.complete:
         return INTERRUPTED
     return 0 if any(row.status in (rows.OK, rows.OOM) for row in sweep.rows) else 1
+
+
+def _warn(cases: Sequence[SweepCase], runs: int) -> None:
+    """Says on stderr, before minutes of silence, what takes them and what does not."""
+    if runs * sum(case.B * case.H * case.N**2 * case.d for case in cases) > _LONG:
+        listed = f"{len(cases)} case{'s' * (len(cases) > 1)}"
+        print(
+            f"attnmem sweep: times {listed} on the CPU, {runs} runs of each; --simulate gives the"
+            " memory alone, in seconds",
+            file=sys.stderr,
+        )
 
 
 def _cases(arguments: Namespace) -> list[SweepCase]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BudgetError
+from ..units import format_size
 from .held import Held
 
 if TYPE_CHECKING:
@@ -68,6 +69,16 @@ class Measurement:
     """The value that the measured function returned."""
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
     """Runs the function once more and returns a measurement that lists the tensors."""
+
+    def __str__(self) -> str:
+        """Returns the numbers in one line: ``peak 64.0 MiB, retained 0 B on cpu``."""
+        found = [
+            f"{metric} {format_size(value)}"
+            for metric in ("peak", "allocated", "reserved", "retained")
+            if (value := self.value(metric)) is not None
+        ]
+        doubt = f" ({self.unmeasured})" if self.unmeasured else ""
+        return f"{', '.join(found) or 'not measured'} on {self.place}{doubt}"
 
     @property
     def place(self) -> str:

@@ -70,8 +70,8 @@ def qkv(
     of an input is counted.
 
     Raises:
-        BudgetError: a size is not a positive whole number, H is not a multiple of Hkv, or the
-            dtype is not a floating one.
+        BudgetError: a size is not a positive whole number, H is not a multiple of Hkv, the dtype
+            is not a floating one, or the device is not here.
     """
     import torch
 
@@ -92,7 +92,13 @@ def qkv(
             f"qkv needs a device such as 'cuda:0' or 'cpu', got {shown(device)}"
         ) from None
     with pause() as keep:
-        generator = torch.Generator(device or "cpu").manual_seed(seed)
+        try:
+            generator = torch.Generator(device or "cpu").manual_seed(seed)
+        except (AssertionError, RuntimeError):  # torch's text is long, and speaks of the linker
+            raise BudgetError(
+                f"qkv needs a device that is here, got {shown(device)}; without device=, the"
+                " fixture makes the inputs on the backend's device"
+            ) from None
 
         def make(heads: int, length: int, width: int) -> torch.Tensor:
             tensor = torch.randn(

@@ -62,7 +62,7 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
     if cuda is None:
         raise BackendUnavailable(
             f"the null device needs the CUDA build of torch, and {name} was built without CUDA:"
-            " pip install torch (on Linux, from PyPI)"
+            f' pip install "torch==={name.partition("+")[0]}" (on Linux, from PyPI)'
         )
     roots = list(packages)
     headers = find_headers(roots)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def attnmem(request: pytest.FixtureRequest) -> AttnMem:
-    """Measure parts of a test: measure, region, check and compare."""
+    """Measure parts of a test: measure, region, check, compare, growth, derive, model."""
     item = request.node
     if PLAN not in item.stash:  # requested by name while the test runs
         from .planner import make_plan

@@ -15,8 +15,10 @@ from .backend_option import (
     offered_openers,
     shows_simulated_device,
 )
+from .crash_line import point_at_test
 from .fixtures import attnmem, qkv
 from .measured_tests import is_measured, wants_measuring
+from .missing_device import add_hint
 from .options import (
     MARKER,
     SELECTING,
@@ -46,7 +48,7 @@ MARKS = pytest.StashKey[int]()
 MARKER_LINES = (
     "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
     " device=None, warmup=0, ranks=None, compiled=None, **symbols): hold the test's peak memory to"
-    " limit: a size, a formula, a model, a callable or a dict.",
+    " limit: a size, a formula, a growth contract, a model, a callable or a dict.",
     "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"
     " attnmem fixture, by --attnmem-default or by a baseline; select these tests with -m attnmem.",
 )
@@ -277,6 +279,10 @@ def pytest_runtest_makereport(
     if PLAN in item.stash and report.failed and call.excinfo is not None:
         for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
             exceeded.reported |= exceeded.explains(call.excinfo.value)
+    if report.failed:
+        point_at_test(item, call, report)
+        if PLAN in item.stash:
+            add_hint(call, report)
     if has_rows(item.user_properties):
         from .row_writer import RowWriter
 

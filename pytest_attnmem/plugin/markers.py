@@ -15,12 +15,16 @@ from ..backends.registry import backend_of
 from ..budgets.budget import BudgetSpec
 from ..budgets.parsing import parse
 from ..errors import AttnMemError, BudgetError
+from ..suggestion import closest
+from ..units import shown
 from .options import MARKER
 
 if TYPE_CHECKING:
     import pytest
 
 
+#: The device types of PyTorch, for slips; a plugin of PyTorch may have another.
+_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "npu", "mtia")
 _METRIC = re.compile(r"metric\s*=\s*[\"'](\w+)")
 
 
@@ -104,8 +108,13 @@ def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
     """
     if spec.device is None:
         return spec.backend
-    if spec.device.partition(":")[0] == "gpu":
-        raise BudgetError(f"unknown device {spec.device!r}; write 'cuda', 'cuda:1' or 'cpu'")
+    kind, colon, index = spec.device.partition(":")
+    meant = "cuda" if kind == "gpu" else closest(kind, _DEVICES, 0.7)
+    if kind not in _DEVICES and meant:
+        raise BudgetError(
+            f"unknown device {shown(spec.device)}; write 'cuda', 'cuda:1' or 'cpu'; did you mean"
+            f" '{meant}{colon}{index}'?"
+        )
     fitting = backend_of(spec.device)
     if spec.backend in (None, fitting.partition(":")[0]):
         return fitting if spec.backend else backend_of(spec.device, running)

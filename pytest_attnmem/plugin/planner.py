@@ -70,11 +70,22 @@ def make_plan(
                 return Plan((), memory, str(error), default is not None)
             if spec.backend is None:
                 raise
-            raise BackendUnavailable(f"{MARKER}: {error}   {spec.where}") from error
+            raise BackendUnavailable(f"{MARKER}: {error}{_instead(spec)}   {spec.where}") from error
     if default is None:
         for spec, primed in budgets:
             _check(item, spec, primed)
     return Plan(tuple(budgets), memory, "", default is not None)
+
+
+def _instead(spec: BudgetSpec) -> str:
+    """Returns the end of a message: the backend that needs no device, where one stands for it."""
+    kind, _, index = (spec.device or spec.backend or "").partition(":")
+    if kind not in ("cuda", "accelerator"):
+        return ""
+    several = index.isdecimal() and int(index) > 0
+    other = f"null:{int(index) + 1}xH100" if several else "simulated:H100"
+    how = f"--attnmem-backend {other}" if spec.device else f"backend='{other}'"
+    return f"; {how} measures without a GPU"
 
 
 def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:

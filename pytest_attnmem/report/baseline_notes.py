@@ -18,7 +18,7 @@ from ..baselines.entries import (
 from ..baselines.torch_version import named, split
 from ..baselines.updates import moved
 from ..budgets.tolerance import Tolerance
-from ..units import common_unit, format_in
+from ..units import format_distinct, format_size
 from .record import Record
 
 #: The most rows of the table; version control shows longer lists, such as a first baseline.
@@ -142,22 +142,18 @@ def _table(keys: Sequence[Key], before: Entries, after: Entries) -> list[str]:
     from tabulate import tabulate
 
     listed = keys[:_ROWS]
-    known = [entry for key in listed for entry in (before.get(key), after.get(key)) if entry]
-    sizes = sorted(entry.nbytes for entry in known)
-    unit = common_unit(sizes[len(sizes) // 2 :][:1])
     rows = [
         [
             key.name,
             key.environment,
-            _size(before.get(key), unit),
-            _size(after.get(key), unit),
+            *_sizes(before.get(key), after.get(key)),
             _change(before.get(key), after.get(key)),
         ]
         for key in listed
     ]
     table = tabulate(
         rows,
-        headers=["test", "on", f"before {unit}", f"after {unit}", "change"],
+        headers=["test", "on", "before", "after", "change"],
         colalign=["left", "left", "right", "right", "right"],
         disable_numparse=True,
     )
@@ -165,8 +161,10 @@ def _table(keys: Sequence[Key], before: Entries, after: Entries) -> list[str]:
     return [*table.splitlines(), *more]
 
 
-def _size(entry: Entry | None, unit: str) -> str:
-    return "-" if entry is None else format_in(entry.nbytes, unit)
+def _sizes(before: Entry | None, after: Entry | None) -> tuple[str, ...]:
+    if before is None or after is None:
+        return tuple("-" if one is None else format_size(one.nbytes) for one in (before, after))
+    return format_distinct(before.nbytes, after.nbytes)
 
 
 def _change(before: Entry | None, after: Entry | None) -> str:

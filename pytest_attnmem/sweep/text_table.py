@@ -24,10 +24,12 @@ def render(sweep: Sweep) -> list[str]:
     """Returns the lines of the table, and the notes under it."""
     from tabulate import tabulate
 
+    found = [cells(row) for row in sweep.rows]
+    columns = len(HEADERS) - (not any(row[-1] for row in found))  # no column of empty remarks
     table = tabulate(
-        [cells(row) for row in sweep.rows],
-        headers=HEADERS,
-        colalign=["left", *["right"] * 6, "left", "left"],
+        [row[:columns] for row in found],
+        headers=HEADERS[:columns],
+        colalign=["left", *["right"] * 6, "left", "left"][:columns],
         disable_numparse=True,
     )
     lines = [line.rstrip() for line in table.splitlines()]

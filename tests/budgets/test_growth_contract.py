@@ -81,6 +81,7 @@ GRAMMAR = (
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("o(N)", f"cannot read contract 'o(N)'; {GRAMMAR}"),
         ("O(N", f"cannot read contract 'O(N'; {GRAMMAR}"),
         ("O(N) + 1", f"cannot read contract 'O(N) + 1'; {GRAMMAR}"),
         ("O(log2(N))", f"cannot read contract 'O(log2(N))': log2(N) is not a power; {GRAMMAR}"),

@@ -70,6 +70,10 @@ def test_json(capsys):
         (["standard"], "cannot find 'standard'; write the module, a colon and the function"),
         (["no.such:fn", "N"], "cannot find 'no.such:fn': No module named 'no'"),
         (
+            ["no.py:fn", "N"],
+            "cannot find 'no.py:fn': No module named 'no'; write no:fn",
+        ),
+        (
             ["pytest_attnmem.units:nothing", "N"],
             "cannot find 'pytest_attnmem.units:nothing': module 'pytest_attnmem.units' has no"
             " attribute 'nothing'",

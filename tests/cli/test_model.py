@@ -73,6 +73,7 @@ def test_what_does_not_fit_ends_with_1(capsys):
     [
         (["gpt"], "cannot find 'gpt'; write the module, a colon and the name"),
         (["no_such:build"], "cannot find 'no_such:build': No module named 'no_such'"),
+        (["no.py:build"], "cannot find 'no.py:build': No module named 'no'; write no:build"),
         (["math:pi"], "'math:pi' is a float; expected a function"),
         ([GPT, "--arg", "3"], "cannot read --arg '3'; write --arg n_layer=12"),
         ([GPT, "--size", "3"], "cannot read --size '3'; write --size S=1500"),

@@ -57,6 +57,25 @@ def test_on_a_device_there_are_times(swept):
     assert row["before_bytes"] == 14 * tensor + rows * (2 * 32 * 8 + 8 + 8) + scale
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--device", "cpu"],
+            "attnmem sweep: times 20 cases on the CPU, 105 runs of each; --simulate gives the"
+            " memory alone, in seconds\n",
+        ),
+        (["--device", "cpu", "--n", "256", "--d", "16"], ""),
+        (["--simulate"], ""),
+    ],
+    ids=["long", "short", "simulated"],
+)
+def test_what_will_take_long_is_told_before_it_begins(capsys, monkeypatch, arguments, told):
+    monkeypatch.setattr("pytest_attnmem.cli.sweep._run", lambda *_, **__: ((), True, ()))
+    assert main(["sweep", *arguments]) == 1
+    assert capsys.readouterr().err == told
+
+
 def test_the_longest_that_fits(swept):
     (found,) = swept("--n", "64", "--d", "16", "--simulate", "--memory", "64 MiB", "--longest")[
         "longest"

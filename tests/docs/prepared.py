@@ -1,5 +1,6 @@
 """What a page's reader has before its first command: files, or a repository."""
 
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,6 +62,14 @@ def _two_of_each(folder: Path) -> None:
         folder.joinpath(name).write_text(text, "utf-8")
 
 
+def _a_model(folder: Path) -> None:
+    shutil.copy(Path(__file__).parents[2] / "examples" / "models" / "gpt.py", folder)
+
+
 PREPARED: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
-    {"how-to/bisect.md": _history, "how-to/diff.md": _two_of_each}
+    {
+        "how-to/bisect.md": _history,
+        "how-to/diff.md": _two_of_each,
+        "how-to/whole-models.md": _a_model,
+    }
 )

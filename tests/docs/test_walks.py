@@ -15,7 +15,7 @@ DOCS = ROOT / "docs"
 #: The pages with tests of their own, some on the null device.
 OTHERS = {
     *("documents.md", "case-studies.md", "how-to/baselines.md", "how-to/ci.md"),
-    *("how-to/compiled-code.md", "how-to/whole-models.md", "reference/ranks.md"),
+    *("how-to/compiled-code.md", "reference/ranks.md"),
     *("explanation/accuracy.md", "explanation/regressions.md"),
     *("reference/kernels.md", "reference/null-device.md", "reference/reach.md"),
 }

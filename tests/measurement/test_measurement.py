@@ -55,3 +55,13 @@ def test_every_other_field_counts(seen: Measurement) -> None:
     for field in fields(Measurement):
         if field.name not in BESIDE:
             assert replace(seen, **{field.name: "other"}) != seen  # type: ignore[arg-type]
+
+
+def test_it_is_printed_in_one_line(seen: Measurement) -> None:
+    whole = replace(seen, peak_bytes=65 * 2**20, allocated_bytes=None, retained_bytes=0)
+    assert str(whole) == "peak 65.0 MiB, retained 0 B on cpu"
+    assert str(replace(whole, unmeasured="a thread allocated")) == (
+        "peak 65.0 MiB, retained 0 B on cpu (a thread allocated)"
+    )
+    nothing = replace(whole, peak_bytes=None, retained_bytes=None, backend="null:H100")
+    assert str(nothing) == "not measured on null:H100"

@@ -173,3 +173,12 @@ def test_the_symbols_of_a_call() -> None:
     given = shape_of({**call, **apart})
     assert (given.values, given.assumed) == ({**alike, **apart}, frozenset())
     assert shape_of({**call, "Hkv": None, "dtype": None}).values == alike
+
+
+def test_a_device_that_is_not_here_is_told_in_one_line() -> None:
+    with pytest.raises(BudgetError) as error:
+        qkv(1, 1, 2, 2, device="mtia")
+    assert str(error.value) == (
+        "qkv needs a device that is here, got 'mtia'; without device=, the fixture makes the inputs"
+        " on the backend's device"
+    )

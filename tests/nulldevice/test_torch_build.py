@@ -52,7 +52,7 @@ def test_a_cpu_build_is_refused_with_what_to_install(torch, tmp_path, cuda):
         describe(torch, [])
     assert str(error.value) == (
         "the null device needs the CUDA build of torch, and 2.13.0+cpu was built without CUDA:"
-        " pip install torch (on Linux, from PyPI)"
+        ' pip install "torch===2.13.0" (on Linux, from PyPI)'
     )
 
 

@@ -93,14 +93,21 @@ def test_a_marker_that_asks_for_a_backend_that_is_not_here_says_where_it_is(scri
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so cuda can measure")
-@pytest.mark.parametrize("arguments", ["backend='cuda'", "device='cuda'", "device='cuda:1'"])
-def test_cuda_on_a_machine_without_it_never_falls_back(suite, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        ("backend='cuda'", "backend='simulated:H100'"),
+        ("device='cuda'", "--attnmem-backend simulated:H100"),
+        ("device='cuda:1'", "--attnmem-backend null:2xH100"),
+    ],
+)
+def test_cuda_on_a_machine_without_it_never_falls_back(suite, arguments, instead):
     suite.write(MARKED.format(arguments=f"10, {arguments}"))
     ran = suite.run()
     assert ran.outcomes == {"errors": 1, "passed": 1}
     (line,) = ran.report("ERROR at setup of test_marked")
     assert line.startswith("memory_budget: backend 'cuda' cannot measure here: torch ")
-    assert line.endswith("   test_suite.py:5")
+    assert line.endswith(f"; {instead} measures without a GPU   test_suite.py:5")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so cuda can measure")

@@ -41,11 +41,11 @@ def test_the_table_has_old_and_new(scripted):
     lines = ran.result.outlines
     start = lines.index(f"{FILE} (--attnmem-update all): 2 changed, 1 added, 1 as before")
     assert [" ".join(line.split()) for line in lines[start + 1 : start + 6]] == [
-        "test on before B after B change",
+        "test on before after change",
         " ".join(lines[start + 2].split()),
-        "test_suite.py::test_bare scripted 100 120 +20 B (+20.0%)",
-        "test_suite.py::test_marked scripted 100 120 +20 B (+20.0%)",
-        "test_suite.py::test_region [part] scripted - 120 added",
+        "test_suite.py::test_bare scripted 100 B 120 B +20 B (+20.0%)",
+        "test_suite.py::test_marked scripted 100 B 120 B +20 B (+20.0%)",
+        "test_suite.py::test_region [part] scripted - 120 B added",
     ]
     assert read_baseline(scripted) == {
         "test_bare": 120,

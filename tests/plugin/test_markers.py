@@ -278,7 +278,8 @@ def test_the_list_of_markers_explains_it(suite):
     assert (
         "@pytest.mark.memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False,"
         " backend=None, device=None, warmup=0, ranks=None, compiled=None, **symbols): hold the"
-        " test's peak memory to limit: a size, a formula, a model, a callable or a dict.\n"
+        " test's peak memory to limit: a size, a formula, a growth contract, a model, a"
+        " callable or a dict.\n"
     ) in ran.text
 
 
@@ -287,7 +288,7 @@ def test_the_list_of_fixtures_explains_them(suite):
     ran.result.stdout.fnmatch_lines(
         [
             "attnmem -- *",
-            "    Measure parts of a test: measure, region, check and compare.",
+            "    Measure parts of a test: measure, region, check, compare, growth, derive, model.",
             "qkv -- *",
             "    Make inputs that no budget counts: qkv(B, H, N, d, *, Hkv, M, dv, dtype, …) *",
         ],

@@ -1,5 +1,7 @@
 """Mistakes that would let a test pass with nothing enforced."""
 
+import pytest
+
 
 def test_a_region_that_was_never_entered_fails_its_test(suite):
     suite.write("""
@@ -95,16 +97,19 @@ def test_integers(qkv): qkv(1, 1, 2, 2, dtype=torch.int8)
     )
 
 
-def test_gpu_is_no_device(suite):
-    suite.write("""
+@pytest.mark.parametrize(
+    ("slip", "meant"), [("gpu", "cuda"), ("cudaa:1", "cuda:1"), ("CPU", "cpu")]
+)
+def test_a_slip_of_a_device_is_told(suite, slip, meant):
+    suite.write(f"""
 import pytest
 
-@pytest.mark.memory_budget("1 KiB", device="gpu")
+@pytest.mark.memory_budget("1 KiB", device={slip!r})
 def test_it(): pass
 """)
     assert suite.run().short("test_it") == (
-        "ERROR: Failed: memory_budget: unknown device 'gpu'; write 'cuda', 'cuda:1' or 'cpu'"
-        "   test_suite.py:4"
+        f"ERROR: Failed: memory_budget: unknown device {slip!r}; write 'cuda', 'cuda:1' or 'cpu';"
+        f" did you mean {meant!r}?   test_suite.py:4"
     )
 
 
