@@ -206,6 +206,7 @@ class Simulation:
             self._write_to_host(op)
         self._storages.after_op(op)
         if self._storages.lines.traced:
+            self._storages.lines.note()
             self._storages.learn_roles(op)
 
     def mark_unknown(self, op: str) -> None:
