@@ -21,9 +21,9 @@ class LineFinder:
         self._foreign: dict[int, tuple[CodeType, bool]] = {}  # by id: the hash is slow
         self._origins: Origins | None = None
 
-    def trace(self, traced: bool) -> None:
-        """Turns the search for modules and optimizers, which takes time, on or off."""
-        self._origins = Origins() if traced else None
+    def trace(self, origins: Origins | None) -> None:
+        """Searches for modules and optimizers too, which takes time, or no longer."""
+        self._origins = origins
 
     @property
     def traced(self) -> bool:
