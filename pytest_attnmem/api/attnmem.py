@@ -15,7 +15,7 @@ from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth, GrowthFindings, grow
 from ..budgets.verdict import Verdict, judge, judge_unfinished
-from ..closed_forms.closed_form import Derived
+from ..closed_forms.derived import Derived
 from ..errors import BudgetError
 from ..measurement import qkv_inputs
 from ..measurement.measurement import Measurement
