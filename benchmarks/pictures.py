@@ -79,7 +79,7 @@ def _traced() -> Measurement:
 
 
 def _kind(span: Allocation) -> str:
-    if span.held.role:
+    if span.held.role in ROLES:
         return ROLES[span.held.role]
     inside = span.held.function == "forward" and not span.held.scratch
     return "activations" if inside else "temporaries and scratch"

@@ -23,7 +23,7 @@ from pytest_attnmem.api.comparison import Comparison
 from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.parsing import memory_budget
 from pytest_attnmem.budgets.verdict import Verdict
-from pytest_attnmem.closed_forms.closed_form import Derived
+from pytest_attnmem.closed_forms.derived import Derived
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.plugin import hookspecs

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .budgets.growth_fit import Growth as Growth
     from .budgets.memory_model import MemoryModel as MemoryModel
     from .budgets.memory_model import Phase as Phase
-    from .closed_forms.closed_form import Derived as Derived
+    from .closed_forms.derived import Derived as Derived
     from .errors import AttnMemError as AttnMemError
     from .errors import BackendUnavailable as BackendUnavailable
     from .errors import BudgetError as BudgetError
@@ -43,7 +43,7 @@ _HOMES = MappingProxyType(
         "BackendUnavailable": "errors",
         "BudgetError": "errors",
         "BudgetExceeded": "errors",
-        "Derived": "closed_forms.closed_form",
+        "Derived": "closed_forms.derived",
         "Formula": "formulas.formula",
         "FormulaError": "errors",
         "Growth": "budgets.growth_fit",

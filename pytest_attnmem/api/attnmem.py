@@ -15,19 +15,20 @@ from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth, GrowthFindings, grow
 from ..budgets.verdict import Verdict, judge, judge_unfinished
-from ..closed_forms.closed_form import Derived
+from ..closed_forms.derived import Derived
 from ..errors import BudgetError
 from ..measurement import qkv_inputs
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
+from ..models.model_memory import ModelMemory
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
 from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
-from .model_calls import ModelCalls
+from .model_calls import ModelCalls, measurement_of
 from .region import Region
 
 __tracebackhide__ = True  # pytest shows the line that called, not these frames
@@ -167,8 +168,8 @@ class AttnMem(ModelCalls):
 
     def check(
         self,
-        measurement: Measurement,
-        limit: Any,
+        measurement: Measurement | ModelMemory,
+        limit: Any = None,
         *,
         metric: str = "peak",
         tolerance: Any = 0,
@@ -176,15 +177,15 @@ class AttnMem(ModelCalls):
         name: str = "check",
         **symbols: Any,
     ) -> Verdict:
-        """Judges a measurement against a limit and returns the verdict.
+        """Judges a measurement, or a model, against a limit and returns the verdict.
+
+        Without a limit it is held to its recorded baseline only.
 
         Raises:
-            BudgetExceeded: the measurement exceeds the limit.
+            BudgetExceeded: the measurement exceeds the limit or its baseline.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        if not isinstance(measurement, Measurement):
-            kind = type(measurement).__name__
-            raise BudgetError(f"check takes the Measurement that measure returned; got a {kind}")
+        measurement = measurement_of(measurement)
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("check", limit, options, symbols)
         shape = self.shape(Source("check", symbols), device_facts(measurement))

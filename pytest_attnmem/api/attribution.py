@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError, stops
+from ..measurement.held import Held
 from ..measurement.measurement import Measurement
+from ..measurement.timeline import Timeline
 from ..units import format_size
 
 _SECOND_RUN = "the second run"
@@ -71,16 +73,33 @@ def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
 def _with_modules(
     known: Measurement, trace: Callable[[], Measurement] | None, at_end: bool
 ) -> Measurement:
-    """Returns the measurement with modules and symbolic shapes, if a second run holds the same."""
+    """Returns the measurement with modules and symbolic shapes from a second run.
+
+    Tensors of one line, operator and shape get them if both runs hold equally many of them.
+    """
     try:
         traced = (trace or _untraceable)()
     except stops():
         raise
     except BaseException:
         return known
-    held = traced.left if at_end else traced.held
-    same = Counter(one.origin for one in held) == Counter(one.origin for one in known.held)
-    return replace(known, held=held) if same else known
+    again: dict[Held, list[Held]] = {}
+    for one in reversed(traced.left if at_end else traced.held):
+        again.setdefault(one.origin, []).append(one)
+    counts = Counter(one.origin for one in known.held)
+    same = {origin for origin, count in counts.items() if count == len(again.get(origin, ()))}
+    held = tuple(again[one.origin].pop() if one.origin in same else one for one in known.held)
+    return replace(known, held=held, timeline=_timeline(known.timeline, traced.timeline))
+
+
+def _timeline(known: Timeline | None, traced: Timeline | None) -> Timeline | None:
+    """Returns the timeline with the modules of a second run, if both runs allocate alike."""
+    if known is None or traced is None or known.events != traced.events:
+        return known
+    alike = [replace(span, held=span.held.origin) for span in traced.spans]
+    if alike != [replace(span, held=span.held.origin) for span in known.spans]:
+        return known
+    return replace(known, spans=traced.spans)
 
 
 def of_second_run(traced: Measurement, run: str = _SECOND_RUN) -> Measurement:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import BudgetError
+from ..measurement.measurement import Measurement
 from ..models.model_memory import ModelMemory, ModelRun, recipe_of
 from .backend_facts import BackendFacts
 
@@ -25,3 +27,16 @@ class ModelCalls(BackendFacts):
             BudgetError: an option is unknown, or the model does not run.
         """
         return ModelRun(source, recipe_of(inputs, options), self._primed(backend)).memory()
+
+
+def measurement_of(measured: object) -> Measurement:
+    """Returns the measurement that ``check`` judges; of a model, that of its recipe.
+
+    Raises:
+        BudgetError: it is neither.
+    """
+    found = measured.measurement if isinstance(measured, ModelMemory) else measured
+    if isinstance(found, Measurement):
+        return found
+    kind = type(measured).__name__
+    raise BudgetError(f"check takes the Measurement that measure returned; got a {kind}")

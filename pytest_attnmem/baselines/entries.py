@@ -59,6 +59,8 @@ class Entry:
     """The bytes in symbols that are arguments of the test, where these could be varied."""
     held: tuple[str, ...] = ()
     """The live tensors by kind: ``2 × float32 [B, H, N, N] softmax, attn.py in f``."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """The bytes of a model by term and module: ``saved for backward of blocks.*.mlp``."""
 
 
 Entries = Mapping[Key, Entry]

@@ -120,6 +120,8 @@ def _to_dict(key: Key, entry: Entry) -> dict[str, Any]:
         data["formula"] = entry.formula
     if entry.held:
         data["held"] = [*entry.held]
+    if entry.parts:
+        data["parts"] = dict(entry.parts)
     return data
 
 
@@ -189,12 +191,16 @@ def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
     held = item.get("held", [])
     if not isinstance(held, list):
         raise TypeError
-    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held))
+    parts = item.get("parts", {})
+    if not isinstance(parts, dict) or not all(type(size) is int for size in parts.values()):
+        raise TypeError
+    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held), parts)
     texts = (*key, entry.formula, *entry.held)
     number = entry.nbytes
-    whole = isinstance(number, int) and not isinstance(number, bool)
+    whole = type(number) is int
     if not all(isinstance(text, str) for text in texts) or not key.test or not key.environment:
         raise TypeError
-    if not whole or abs(number) >> MAX_BITS or key.metric not in METRICS:
+    sizes = (number, *parts.values())
+    if not whole or any(abs(size) >> MAX_BITS for size in sizes) or key.metric not in METRICS:
         raise ValueError
     return key, entry

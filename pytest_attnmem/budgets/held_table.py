@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import ROLES, Group, apart
+from ..measurement.tensor_groups import ROLES, Group, apart, in_module
 from ..units import format_size
 
 #: The number of groups to show.
@@ -82,6 +82,6 @@ def _cells(group: Group, modules: bool) -> tuple[str, ...]:
         held.op,
         held.where,
         f"in {held.function}" if held.function else "",
-        *([held.module] if modules else []),
+        *([in_module(held)] if modules else []),
         f"← {meaning}" if meaning else "",
     )

@@ -43,7 +43,7 @@ COMMANDS: tuple[ModuleType, ...] = (
 
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
-    {"shapes", "sizes", "program", "arg", "input", "size", "tests", "settings"}
+    {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "settings"}
 )
 _MAX_LINE: Final = 1000
 

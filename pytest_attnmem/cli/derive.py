@@ -11,12 +11,17 @@ from dataclasses import asdict
 from typing import Any
 
 from ..api.derive import derive
-from ..closed_forms.closed_form import Derived, Holder, Term
+from ..closed_forms.derived import Derived, Holder, Term
 from ..errors import BudgetError, SizesError
 from ..measurement.qkv_inputs import dtype_of
 from ..units import shown
 from .kernel_workload import size_of
 from .progress import progress
+
+#: The most tensors that are listed below a term.
+_HOLDERS = 12
+#: The most live sets whose tensors are listed; of more, those of the first are.
+_LISTED = 2
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -42,6 +47,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N=512,1024,…",
         help="run at these sizes of a symbol; repeat the option for other symbols",
     )
+    parser.add_argument(
+        "--number",
+        action="append",
+        default=[],
+        metavar="layers=1,2,3",
+        help="a keyword of the function that changes it, such as its layers, and values to run;"
+        " the peak is proved linear in it",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -62,6 +75,7 @@ def execute(arguments: Namespace) -> int:
             backward=arguments.backward,
             backend=backend,
             sizes=dict(map(_sizes, arguments.sizes)),
+            **dict(map(_number, arguments.number)),
         )
     except SizesError as error:
         raise BudgetError(f"{error.problem}: --sizes N=512,1024,1536,2048") from None
@@ -82,23 +96,35 @@ def execute(arguments: Namespace) -> int:
 def render(found: Derived) -> list[str]:
     """Returns the formula, and the live sets whose maximum it is, tensor by tensor."""
     lines = [str(found), f"  {found.how}"]
-    held = [one for each in found.candidates for term in each.terms for one in term.held]
+    shown = found.candidates[: 1 if len(found.candidates) > _LISTED else _LISTED]
+    held = [one for each in shown for term in each.terms for one in term.held[:_HOLDERS]]
     tensors = max((len(_tensor(holder)) for holder in held), default=0)
     ops = max((len(holder.op) for holder in held), default=0)
-    for candidate in found.candidates:
+    for number, candidate in enumerate(found.candidates):
         if len(found.candidates) > 1:
-            lines.append(f"  {candidate.polynomial}   {candidate.region}")
+            lines.append(f"  {candidate.polynomial}   {candidate.region}".rstrip())
+        if number and len(found.candidates) > _LISTED:
+            continue
         for term in candidate.terms:
             lines.append(f"    {term.text}")
             lines += [
                 f"      {_tensor(holder):{tensors}}  {holder.op:{ops}}  {_place(holder)}".rstrip()
-                for holder in term.held
+                for holder in term.held[:_HOLDERS]
             ]
+            if rest := len(term.held[_HOLDERS:]):
+                lines.append(f"      and {rest} more kinds of tensors")
+    limits = [f"{name} >= {size}" for name, size in found.least.items()]
+    limits += [f"multiples of {step} of {name}" for name, step in found.steps.items()]
+    if limits:
+        lines.append(f"  holds for {', '.join(limits)}")
     return lines
 
 
 def _tensor(holder: Holder) -> str:
-    return f"{holder.shape or ('' if holder.scratch else '[]')} {holder.dtype}".strip()
+    """Returns ``2 × [B, N] float32``."""
+    tensor = f"{holder.shape or ('' if holder.scratch else '[]')} {holder.dtype}".strip()
+    count = f"({holder.count})" if " " in holder.count else holder.count
+    return tensor if count == "1" else f"{count} × {tensor}".rstrip()
 
 
 def _place(holder: Holder) -> str:
@@ -113,6 +139,8 @@ def to_dict(found: Derived) -> dict[str, Any]:
         "formula": str(found),
         "how": found.how,
         "scratch": str(found.scratch),
+        "least": dict(found.least),
+        "steps": dict(found.steps),
         "candidates": [
             {
                 "formula": str(candidate.polynomial),
@@ -137,6 +165,13 @@ def _sizes(text: str) -> tuple[str, list[int]]:
     if not (symbol and equals):
         raise BudgetError(f"cannot read --sizes {shown(text)}; write --sizes N=512,1024,1536,2048")
     return symbol, [size_of("sizes", value) for value in values.split(",")]
+
+
+def _number(text: str) -> tuple[str, list[int]]:
+    name, equals, values = (text or "--").partition("=")
+    if not (equals and name.isidentifier()):
+        raise BudgetError(f"cannot read --number {shown(text)}; write --number layers=1,2,3")
+    return name, [size_of("number", value) for value in values.split(",")]
 
 
 def _function(path: str) -> Any:

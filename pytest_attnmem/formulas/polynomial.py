@@ -104,12 +104,21 @@ class Polynomial:
         difference = self - other
         return all(value >= 0 for value in difference.shifted().terms.values())
 
-    def shifted(self) -> Polynomial:
-        """Returns the polynomial with every atom increased by 1."""
+    def shifted(
+        self, by: Mapping[str, int | Fraction] = _NOTHING, otherwise: int = 1
+    ) -> Polynomial:
+        """Returns the polynomial with every atom increased, ``by`` what is given or else by 1.
+
+        What is not a symbol, such as a ceiling, is increased by 1.
+        """
+        steps = {
+            atom: Fraction(by.get(atom, otherwise) if atom.isidentifier() else 1)
+            for atom in self.atoms
+        }
         return _sum(
             (monomial, coefficient * factor)
             for given, coefficient in self.terms.items()
-            for monomial, factor in _shifted(given)
+            for monomial, factor in _shifted(given, steps)
         )
 
     def ordered(self) -> list[tuple[Monomial, Fraction]]:
@@ -199,16 +208,19 @@ def _sum(pairs: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
     return Polynomial(terms)
 
 
-def _shifted(monomial: Monomial) -> Iterator[tuple[Monomial, int]]:
-    """Yields the terms of a product of powers of ``atom + 1``."""
+def _shifted(
+    monomial: Monomial, steps: Mapping[str, Fraction]
+) -> Iterator[tuple[Monomial, Fraction]]:
+    """Yields the terms of a product of powers of ``atom + step``."""
     if not monomial:
-        yield ONE, 1
+        yield ONE, Fraction(1)
         return
     (atom, exponent), rest = monomial[0], monomial[1:]
-    for others, factor in _shifted(rest):
+    for others, factor in _shifted(rest, steps):
         for kept in range(exponent + 1):
             power: Monomial = ((atom, kept),) if kept else ONE
-            yield times(power, others), factor * comb(exponent, kept)
+            step = steps[atom] ** (exponent - kept)
+            yield times(power, others), factor * comb(exponent, kept) * step
 
 
 def _inside(atom: str, symbol: str) -> int:

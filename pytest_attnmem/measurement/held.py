@@ -9,6 +9,8 @@ from typing import Final
 SCRATCH_SUFFIX: Final = " (scratch)"
 #: The end of the name of a library's workspace: ``cuBLAS workspace``.
 WORKSPACE_SUFFIX: Final = " workspace"
+#: The roles of tensors of modules that a backward pass made, or freed.
+BACKWARD, SAVED = "backward", "saved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,9 @@ class Held:
     module: str = ""
     """The ``nn.Module`` that ran, as its root names it: ``blocks.2.attention``."""
     role: str = ""
-    """``parameter``, ``gradient`` (of a parameter) or ``optimizer`` (made by one); else empty."""
+    """``parameter``, ``gradient`` (of a parameter), ``optimizer`` (made by one), ``saved`` (made by
+    a forward pass, freed by a backward pass) or ``backward`` (made by the backward pass of its
+    module); else empty."""
     dims: tuple[str, ...] = ()
     """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
     prove it; else empty."""

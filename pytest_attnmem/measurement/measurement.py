@@ -57,6 +57,9 @@ class Measurement:
     """The tensors alive at the peak, largest first, where the recorder lists tensors."""
     left: tuple[Held, ...] = ()
     """The tensors alive at the end, likewise."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """The bytes of a model at its peak by term and module: ``saved for backward of blocks.*.mlp``.
+    """
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
     """The allocations and frees, where the window kept them."""
     tensors: TracedTensors | None = field(default=None, compare=False, repr=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from .held import Held
+from .held import BACKWARD, SAVED, Held
 
 #: The name of the group of a role.
 ROLES = MappingProxyType(
@@ -17,6 +17,8 @@ ROLES = MappingProxyType(
         "optimizer": "made by the optimizer",
     }
 )
+
+_WAYS = MappingProxyType({SAVED: "saved by ", BACKWARD: "backward of "})
 
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
@@ -38,6 +40,13 @@ class Group:
 def general(module: str) -> str:
     """Returns the module without the numbers of its layers: ``blocks.*.attention``."""
     return _NUMBER.sub("*", module)
+
+
+def in_module(held: Held) -> str:
+    """Returns the tensor's module, and in which way it is one of it: ``saved by blocks.2.mlp``."""
+    if not held.module:
+        return "saved for backward" if held.role == SAVED else ""
+    return f"{_WAYS.get(held.role, '')}{held.module}"
 
 
 def grouped(held: Iterable[Held]) -> list[Group]:

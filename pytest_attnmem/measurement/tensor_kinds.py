@@ -16,7 +16,7 @@ from ..errors import FormulaError
 from ..formulas.formula import parse_formula
 from ..symbols.dtypes import ITEMSIZES
 from .held import Held
-from .tensor_groups import general
+from .tensor_groups import ROLES, general
 
 _WRITTEN = re.compile(r"(\d+) × (?:(\S+) \[([^]]*)\] (?:of (\d+) B )?|(\d+) B )(.+)")
 
@@ -99,7 +99,7 @@ def _label(held: Held) -> str:
 
 
 def _made(held: Held) -> str:
-    if held.role:
+    if held.role in ROLES:
         return held.role
     file = held.where.rpartition(":")[0]
     place = f"{file} in {held.function}" if held.function and file else file or held.function

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
-from ..measurement.held import Held
+from ..measurement.held import SAVED, Held
 from ..measurement.tensor_groups import general
 from .labels import Notes
 
@@ -31,6 +32,16 @@ OUTSIDE: Final = "(outside modules)"
 LIBRARIES: Final = "(libraries)"
 
 
+_ROLES: Final = MappingProxyType(
+    {
+        "weights": "parameter",
+        "gradients": "gradient",
+        "optimizer state": "optimizer",
+        "saved for backward": SAVED,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One tensor at the peak, with its place in the table."""
@@ -39,6 +50,12 @@ class Part:
     """The path of its module, ``model.layers.3.mlp``, or a name in brackets."""
     term: str
     held: Held
+
+    @property
+    def tensor(self) -> Held:
+        """Returns the tensor with its module, and the role that its term is."""
+        module = self.module if not self.module.startswith("(") else ""
+        return replace(self.held, module=module, role=_ROLES.get(self.term, self.held.role))
 
 
 def parts_of(at_peak: Iterable[tuple[int, Held]], notes: Notes, vocab: int) -> tuple[Part, ...]:
@@ -91,6 +108,14 @@ def table_of(parts: Iterable[Part], *, whole: bool = False) -> dict[str, Counter
         name = path if whole else folded(path)
         rows.setdefault(name, Counter())[part.term] += part.held.nbytes
     return dict(sorted(rows.items(), key=lambda row: (-row[1].total(), row[0])))
+
+
+def bytes_by_part(parts: Iterable[Part]) -> dict[str, int]:
+    """Returns the bytes of each cell of the table: ``saved for backward of blocks.*.mlp``."""
+    cells = Counter[str]()
+    for part in parts:
+        cells[f"{part.term} of {folded(general(part.module))}"] += part.held.nbytes
+    return dict(sorted(cells.items()))
 
 
 def folded(path: str) -> str:

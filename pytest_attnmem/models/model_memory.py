@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,7 +17,7 @@ from ..nulldevice.launch import present
 from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
-from .breakdown import TERMS, Part, parts_of, term_bytes
+from .breakdown import TERMS, Part, bytes_by_part, parts_of, term_bytes
 from .inputs import parse_inputs
 from .labels import Notes
 from .program import Program
@@ -78,7 +78,8 @@ class ModelMemory:
         if not inside:
             known = ", ".join(sorted({part.module for part in self.parts})[:20])
             raise BudgetError(f"no module {shown(module)} holds memory at the peak; {known} do")
-        held = [part.held for part in inside if not term or part.term == term]
+        chosen = [part for part in inside if not term or part.term == term]
+        held = _largest_first(chosen)
         return replace(
             self.measurement,
             peak_bytes=sum(tensor.nbytes for tensor in held),
@@ -86,10 +87,15 @@ class ModelMemory:
             reserved_bytes=None,
             retained_bytes=None,
             missing="a part of a model has only the bytes of its tensors at the peak",
-            held=tuple(sorted(held, key=lambda tensor: -tensor.nbytes)),
+            held=held,
             left=(),
             symbols=self.sizes,
+            parts=bytes_by_part(chosen),
         )
+
+
+def _largest_first(parts: Iterable[Part]) -> tuple[Held, ...]:
+    return tuple(sorted((part.tensor for part in parts), key=lambda tensor: -tensor.nbytes))
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -136,6 +142,12 @@ class ModelRun:
                 f"the peak is {measured.peak_bytes:,} B, and a second run held {total:,} B:"
                 " the model does not allocate alike in two runs"
             )
+        measured = replace(
+            measured,
+            held=_largest_first(parts),
+            symbols={**measured.symbols, **program.sizes},
+            parts=bytes_by_part(parts),
+        )
         return ModelMemory(self.recipe, measured, parts, program.sizes, program.parameters)
 
     def largest(

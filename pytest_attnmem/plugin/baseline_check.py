@@ -21,6 +21,7 @@ from ..baselines.entries import (
     tolerance_of,
 )
 from ..baselines.environment_key import depends_on
+from ..baselines.part_changes import part_changes
 from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
 from ..budgets.tolerance import Tolerance
@@ -167,9 +168,11 @@ class BaselineCheck:
         """Returns the verdict on a regression with the terms that it added, if they are known."""
         metric = verdict.budget.metric if verdict.budget else "peak"
         measured = self._measured.get((part.name, metric))
-        if measured is None or measured.entry is None:
+        if measured is None or measured.entry is None or verdict.measurement is None:
             return verdict
-        if part.primed is None or verdict.measurement is None:
+        if parts := part_changes(measured.entry.parts, verdict.measurement.parts):
+            return replace(verdict, change=parts)
+        if part.primed is None:
             return verdict
         if not (measured.entry.formula or measured.entry.held):
             return verdict
@@ -228,7 +231,9 @@ class BaselineCheck:
         key = self._key(region, metric, measurement)
         entry = self._baseline.entries.get(key)
         tolerance = self._tolerance or tolerance_of(key.environment)
-        made = entry if entry is not None and entry.nbytes == value else Entry(value)
+        made = Entry(value, parts=measurement.parts)
+        if entry is not None and (entry.nbytes, entry.parts) == (value, made.parts):
+            made = entry
         other = self._baseline.of_other_torch(key)
         measured = self._measured[region, metric] = Measured(key, made, entry, tolerance, other)
         return measured

@@ -96,7 +96,13 @@ class BaselineSession:
             measured.clear()
         if call.when == "teardown":
             numbers = [
-                [[*one.key], one.made.nbytes, one.made.formula, [*one.made.held]]
+                [
+                    [*one.key],
+                    one.made.nbytes,
+                    one.made.formula,
+                    [*one.made.held],
+                    {**one.made.parts},
+                ]
                 for one in measured.values()
             ]
             setattr(report, _SENT, numbers)
@@ -114,8 +120,8 @@ class BaselineSession:
             self._suite.finished.add(report.nodeid)
             if report.nodeid in self._failed_in_part:
                 return
-            for key, nbytes, formula, held in getattr(report, _SENT, ()):
-                self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held))
+            for key, nbytes, formula, held, parts in getattr(report, _SENT, ()):
+                self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held), parts)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

@@ -17,9 +17,11 @@ from ..measurement.held import Held
 from ..measurement.measurement import METRICS
 from ..measurement.peak_components import Component
 from ..measurement.symbolic_shapes import product
+from ..measurement.tensor_groups import in_module
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
 from . import cells, growth_curves
+from .held_lines import held_lines
 from .record import Record
 from .row_components import components
 from .summary import Summary
@@ -130,7 +132,8 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     plain = ["nodeid", "region", "reason", "metric", "budget", "where"]
     plain += ["baseline_state", "baseline_torch", "out_of_memory"]
     sizes = (*(f"{metric}_bytes" for metric in METRICS), "limit_bytes", "baseline_bytes")
-    listed, others = row.held[:LISTED], row.held[LISTED:]
+    lines = held_lines(row.held)
+    listed, others = lines[:LISTED], lines[LISTED:]
     tensors: Tensors = {}
     data: dict[str, Any] = {name: getattr(row, name) for name in plain}
     data |= {name: _number(getattr(row, name)) for name in sizes}
@@ -143,8 +146,14 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
         "workspace_bytes": _number(row.workspace_bytes),
         "allocations": _number(row.allocations),
         "duration_s": row.duration_s if isfinite(row.duration_s) else None,
-        "held": [_known(held, tensors) for held in listed],
-        "more_held": [len(others), _number(sum(held.nbytes for held in others))],
+        "held": [
+            [_known(line.held, tensors), line.count, _place(line.module, texts)] for line in listed
+        ],
+        "held_count": len(row.held),
+        "more_held": [
+            sum(line.tensors for line in others),
+            _number(sum(line.nbytes for line in others)),
+        ],
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
         "tensors": [_tensor(held, texts) for _, held in tensors.values()],
@@ -164,10 +173,10 @@ def _known(held: Held, tensors: Tensors) -> int:
 
 
 def _tensor(held: Held, texts: Texts) -> list[Any]:
-    """Returns bytes, then the index of each text: shape, symbols, dtype, op, line, function."""
+    """Returns bytes, then indices of texts: shape, symbols, dtype, op, line, function, module."""
     shape = str([*held.shape]) if held.dtype or held.shape else ""
     meaning = product(held.dims)
-    words = (shape, meaning, held.dtype, held.op, held.where, held.function)
+    words = (shape, meaning, held.dtype, held.op, held.where, held.function, in_module(held))
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
 
 

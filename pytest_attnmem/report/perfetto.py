@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..measurement.held import Held
+from ..measurement.tensor_groups import in_module
 from ..measurement.timeline import Allocation, Timeline
 from ..units import format_size
 from .record import Record
@@ -92,6 +93,7 @@ def _facts(span: Allocation) -> dict[str, Any]:
         ("op", held.op),
         ("where", held.where),
         ("function", held.function),
+        ("module", in_module(held)),
         ("died", "" if span.freed_at is not None else "no, alive at the end"),
     )
     return {"bytes": held.nbytes, **{name: value for name, value in facts if value}}

@@ -52,7 +52,7 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
         },
         (Held, "role"): {
             "description": "Empty: none or unknown.",
-            "enum": ["", "parameter", "gradient", "optimizer"],
+            "enum": ["", "parameter", "gradient", "optimizer", "saved", "backward"],
         },
         (Held, "dims"): {
             "description": "The shape in the symbols of the test, proved at other sizes; or empty."

@@ -88,7 +88,7 @@ def test_a_closed_form_has_every_live_set_that_can_be_the_largest():
     assert [(h.op, h.shape, h.bytes) for h in second.terms[1].held] == [
         ("cat", "[N, 10*d]", "40*N*d")
     ]
-    assert "sizes tried" in first.region
+    assert (first.region, second.region) == ("for N >= 10*d", "for N <= 10*d")
     assert (found.how, found.without_scratch) == ("derived", None)
 
 

@@ -11,8 +11,9 @@ from pytest_attnmem.backends.simulated.derive_program import program
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.closed_forms.allocation_trace import Allocated, peak
 from pytest_attnmem.closed_forms.closed_form import closed_form
+from pytest_attnmem.formulas.envelope import envelope
 from pytest_attnmem.formulas.multivariate_fit import Sample, fit, sample
-from pytest_attnmem.formulas.polynomial import Polynomial, largest
+from pytest_attnmem.formulas.polynomial import Polynomial
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.symbols.argument_shapes import parse_shapes
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
@@ -86,7 +87,7 @@ def _polynomials(model: MemoryModel, where: Sample, kernel: Kernel, dtype: str) 
             assert bytes_of is not None, f"{name} in {phase.name}"
             total = total + bytes_of
         found.append(total)
-    return {*largest(found)}
+    return {*envelope(sorted(found, key=lambda p: -p.value(where.named(where.base))), {})}
 
 
 def _kinds(kernel: Kernel) -> tuple[str, ...]:

@@ -177,10 +177,11 @@ def test_a_row_and_its_tensors() -> None:
     texts = found["texts"]
     tensors = [[size, *(texts[word] for word in words)] for size, *words in row["tensors"]]
     assert tensors == [
-        [512, "[1, 8, 8]", "N·N", "float32", "softmax", "attn.py:31", "attention"],
-        [64, "", "", "", "bmm (scratch)", "attn.py:30", ""],
+        [512, "[1, 8, 8]", "N·N", "float32", "softmax", "attn.py:31", "attention", ""],
+        [64, "", "", "", "bmm (scratch)", "attn.py:30", "", ""],
     ]
-    assert row["held"] == [0, 1]
+    none = texts.index("")
+    assert row["held"] == [[0, 1, none], [1, 1, none]]
     assert row["timeline"] == {
         "events": 3,
         "note": "the second run",
@@ -191,7 +192,8 @@ def test_a_row_and_its_tensors() -> None:
 
 
 def test_a_long_list_of_held_tensors_ends_in_a_sum() -> None:
-    (row,) = data(replace(ROW, held=(SCRATCH,) * (LISTED + 3)))["rows"]
+    many = tuple(replace(SCRATCH, where=f"attn.py:{line}") for line in range(LISTED + 3))
+    (row,) = data(replace(ROW, held=many))["rows"]
     assert (len(row["held"]), row["more_held"]) == (LISTED, [3, 192])
 
 

@@ -10,7 +10,7 @@ from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.perfetto import lanes, render
 from pytest_attnmem.report.record import Record
 
-SCORES = Held(4096, (2, 512), "float32", "mm", "attn.py:3", "attention")
+SCORES = Held(4096, (2, 512), "float32", "mm", "attn.py:3", "attention", "blocks.0", "saved")
 SCRATCH = Held.of_scratch(64, "softmax", "attn.py:4", "attention")
 LIVES = Timeline(
     4,
@@ -48,6 +48,7 @@ def test_each_life_is_an_event_with_what_is_known_of_it() -> None:
         "args": {
             "bytes": 4096,
             "shape": "[2, 512]",
+            "module": "saved by blocks.0",
             "dtype": "float32",
             "op": "mm",
             "where": "attn.py:3",

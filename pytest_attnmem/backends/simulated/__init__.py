@@ -15,6 +15,7 @@ from ...measurement.installed_torch import missing_rules
 from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
+from ..tracing.tensor_origin import Origins
 from .fake_tensor import DEVICE
 from .op_plan import Planner
 from .op_rules import plan, program_only
@@ -131,14 +132,15 @@ class _Tracing:
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
+        self._origins = Origins()  # of all its intervals: backward follows forward
 
     def start(self) -> None:
-        self._simulation.trace(True)
+        self._simulation.trace(self._origins)
         self._simulation.start()
 
     def stop(self) -> Interval:
         interval = self._simulation.stop()
-        self._simulation.trace(False)
+        self._simulation.trace(None)
         return interval
 
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:

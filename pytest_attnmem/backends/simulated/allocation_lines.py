@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
-from ...measurement.held import Held
+from ...measurement.held import SAVED, Held
+from ..tracing.node_modules import in_backward
 from ..tracing.tensor_origin import Origin, Origins, user_frame
 
 Line = Origin | tuple[str, int, str] | None
@@ -20,14 +21,19 @@ class LineFinder:
         self._foreign: dict[int, tuple[CodeType, bool]] = {}  # by id: the hash is slow
         self._origins: Origins | None = None
 
-    def trace(self, traced: bool) -> None:
-        """Turns the search for modules and optimizers, which takes time, on or off."""
-        self._origins = Origins() if traced else None
+    def trace(self, origins: Origins | None) -> None:
+        """Searches for modules and optimizers too, which takes time, or no longer."""
+        self._origins = origins
 
     @property
     def traced(self) -> bool:
         """Returns True if modules and optimizers are searched for."""
         return self._origins is not None
+
+    def note(self) -> None:
+        """Notes the node of autograd's graph for the running operator, in a traced run."""
+        if self._origins is not None:
+            self._origins.note(sys._getframe(1))
 
     def caller(self, depth: int = 1) -> Line:
         """Returns the innermost line outside torch and this package.
@@ -53,10 +59,16 @@ class LineFinder:
 class Role:
     """The role of a storage, which may be learned after its allocation."""
 
-    __slots__ = ("role",)
+    __slots__ = ("_forward", "role")
 
     def __init__(self) -> None:
         self.role = ""
+        self._forward = not in_backward()
+
+    def end(self) -> None:
+        """Learns that a backward pass frees a storage that it did not make: it was saved for it."""
+        if self._forward and not self.role and in_backward():
+            self.role = SAVED
 
 
 def tensor_held(

@@ -26,6 +26,8 @@ from .simulation import Simulation
 
 #: Bytes of the device: a program must not run out of memory while its formula is derived.
 _UNLIMITED = 1 << 60
+#: The end of autograd's error for a backward pass under ``no_grad``.
+_NEEDS_GRADIENTS = "does not require grad and does not have a grad_fn"
 
 
 @contextmanager
@@ -36,8 +38,12 @@ def program(
     dtype: Any,
     backward: bool,
     profile: str,
+    numbers: Sequence[str] = (),
 ) -> Iterator[Program]:
     """Yields a program that calls ``function`` with ``arguments`` on a simulated device.
+
+    ``numbers`` are sizes that the function takes as keywords. A function that runs a backward pass
+    of its own runs with gradients.
 
     Raises:
         BackendUnavailable: there is no such profile.
@@ -45,25 +51,29 @@ def program(
     device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
     simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
+    trains = [backward]
 
     def run(sizes: Mapping[str, int]) -> Run:
         def call(made: Sequence[Any]) -> Any:
-            out = function(*made)
+            out = function(*made, **{name: sizes[name] for name in numbers})
             if backward:
                 loss = _first_with_gradient(out)
                 (loss.sum() if loss.dim() else loss).backward()
-            elif not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out)):
+            elif not trains[0] and not _has_tensor(out):
                 raise BudgetError(f"the function returned {shown(out)}, which has no tensor")
             return out
 
         try:
-            with torch.set_grad_enabled(backward):
+            with torch.set_grad_enabled(trains[0]):
                 made = [_input(argument, sizes, floating, backward) for argument in arguments]
                 simulation.values.lose(made, "derive gives its inputs no values")
                 events, problem = recorded(simulation, partial(call, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
+            if not trains[0] and _NEEDS_GRADIENTS in str(error):
+                trains[0] = True
+                return run(sizes)
             listed = " ".join(f"{name}={size}" for name, size in sizes.items())
             raise SizesError(
                 f"the function raised {shown(error, 160)}{raised_at(error)} with {listed}; give the"
@@ -86,6 +96,10 @@ def _input(argument: Any, sizes: Mapping[str, int], floating: Any, backward: boo
     shape = [sizes[dim] if isinstance(dim, str) else dim for dim in argument.dims]
     tensor = torch.empty(shape, dtype=kind, device=DEVICE)
     return tensor.requires_grad_(backward and kind.is_floating_point)
+
+
+def _has_tensor(out: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out))
 
 
 def _first_with_gradient(out: Any) -> torch.Tensor:

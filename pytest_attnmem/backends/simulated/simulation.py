@@ -17,6 +17,7 @@ from ...errors import CannotSimulate, MixedDevices, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
+from ..tracing.tensor_origin import Origins
 from . import saving
 from .autocast import Autocast
 from .blas_settings import BlasSettings
@@ -166,9 +167,9 @@ class Simulation:
 
     # The recorder
 
-    def trace(self, traced: bool) -> None:
-        """Turns the search for modules and roles of tensors on or off."""
-        self._storages.lines.trace(traced)
+    def trace(self, origins: Origins | None) -> None:
+        """Searches for modules and roles of tensors too, or no longer."""
+        self._storages.lines.trace(origins)
 
     def start(self) -> None:
         """Begins a window."""
@@ -206,6 +207,7 @@ class Simulation:
             self._write_to_host(op)
         self._storages.after_op(op)
         if self._storages.lines.traced:
+            self._storages.lines.note()
             self._storages.learn_roles(op)
 
     def mark_unknown(self, op: str) -> None:

@@ -41,7 +41,7 @@ class _Storage(Role):
     __slots__ = ("block", "nbytes", "outside", "watch")
 
     def __init__(self, nbytes: int) -> None:
-        self.role = ""
+        super().__init__()
         self.nbytes = nbytes
         self.block: DeviceBlock | None = None
         self.watch: weakref.ref[Any] | None = None
@@ -273,6 +273,7 @@ class StorageLifetimes:
     def _freed(self, key: int, _: object) -> None:
         found = self._storages.pop(key, None)
         if found is not None and found.block is not None:
+            found.end()
             self.memory.free(found.block)
 
 

@@ -17,6 +17,7 @@ import torch
 from ...measurement.held import SCRATCH_SUFFIX, Held
 from ...measurement.kept_workspaces import are_kept
 from ...measurement.protocol import Interval
+from ...measurement.tensor_groups import in_module
 from ...torch_releases import minor_version
 from ..compile_watch import CompileWatch
 from .dispatch_tracker import EAGER, LIFT, TrackingMode, prime
@@ -149,4 +150,4 @@ def _workspaces() -> Mapping[int, str]:
 def _label(held: Held) -> str:
     """Returns the text that PyTorch's memory viewer shows beside an allocation."""
     tensor = f"{list(held.shape)} {held.dtype}" if held.dtype else ""
-    return "  ".join(filter(None, (tensor, held.op, held.where)))
+    return "  ".join(filter(None, (tensor, held.op, held.where, in_module(held))))

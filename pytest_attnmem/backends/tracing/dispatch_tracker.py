@@ -12,10 +12,11 @@ from typing import Any, Final
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ...measurement.held import Held
+from ...measurement.held import SAVED, Held
 from ...measurement.protocol import Delta, Interval
 from ..compile_watch import CompileWatch
 from .live_tensors import LiveTensors
+from .node_modules import in_backward
 from .tensor_origin import (
     GRADIENT,
     PARAMETER,
@@ -77,6 +78,7 @@ class TrackingMode(TorchDispatchMode):
         self._tensors = LiveTensors()
         self._alive: dict[int, tuple[int, int]] = {}  # number and bytes, by storage
         self._roles: dict[int, str] = {}  # by number
+        self._forward: set[int] = set()  # the numbers of live tensors made outside backward passes
         self._origins = Origins()
 
     def begin(self) -> None:
@@ -95,6 +97,7 @@ class TrackingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        self._origins.note(sys._getframe(1))
         given = [*_plain((args, kwargs))]
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
         out = func(*args, **(kwargs or {}))
@@ -150,12 +153,19 @@ class TrackingMode(TorchDispatchMode):
         self._tensors.allocate(nbytes, lambda: self.known(number, held))
         self._free(key)  # only now: a resize copies, so that both storages exist for a moment
         self._alive[key] = number, nbytes
+        if not in_backward():
+            self._forward.add(number)
         self.allocated(number, held, storage)
         weakref.finalize(storage, self._free, key).atexit = False
 
     def _free(self, key: int) -> None:
-        if key in self._alive:
-            self._tensors.free(self._alive.pop(key)[0])
+        if key not in self._alive:
+            return
+        number, _ = self._alive.pop(key)
+        if in_backward() and number in self._forward:
+            self._roles.setdefault(number, SAVED)
+        self._forward.discard(number)
+        self._tensors.free(number)
 
 
 def prime() -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.graph import _engine_run_backward
 from torch.nn import Module, Parameter
+
+from ...measurement.held import BACKWARD
+from .module_paths import ModulePaths
+from .node_modules import NodeModules, in_backward
 
 PARAMETER, GRADIENT, OPTIMIZER = "parameter", "gradient", "optimizer"
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _OPTIMIZERS = os.path.join(_TORCH, "optim") + os.sep
+_CHECKPOINT = os.path.join(_TORCH, "utils", "checkpoint.py")
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: Code of this package that is the program under measurement, not its observer.
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
@@ -22,6 +27,8 @@ _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 #: Each call of a module goes through this function. Only the variables of its frames are read:
 #: reading a frame's variables keeps them alive until it returns, and this frame does so anyway.
 _CALL: CodeType = Module._wrapped_call_impl.__code__
+#: The frames around this one are of code that started a backward pass, not of its operators.
+_ENGINE: CodeType = _engine_run_backward.__code__
 
 
 class Origin(NamedTuple):
@@ -33,39 +40,55 @@ class Origin(NamedTuple):
     module: str = ""
     """``blocks.2.attention``; empty outside modules, and in the outermost one."""
     role: str = ""
-    """``optimizer`` where an optimizer called it, else empty."""
+    """``optimizer`` where an optimizer called it, ``backward`` where the backward pass of the
+    module did; else empty."""
 
 
 class Origins:
-    """Finds origins, and remembers the names of modules."""
+    """Finds origins, and remembers the paths of modules."""
 
     def __init__(self) -> None:
-        self._names: weakref.WeakKeyDictionary[Module, dict[int, str]] = weakref.WeakKeyDictionary()
+        self._paths = ModulePaths()
+        self._nodes = NodeModules()
+
+    def note(self, frame: FrameType | None) -> None:
+        """Notes the node of autograd's graph for the operator that the frame runs."""
+        self._nodes.note(lambda: self._module(frame) or "")
 
     def of(self, frame: FrameType | None) -> Origin:
         """Returns the origin of the operator that the frame runs."""
         where = function = role = ""
-        inner: Module | None = None
-        outer: Module | None = None
-        while frame is not None:
+        module = self._module(frame)
+        while frame is not None and not where:
             code = frame.f_code
-            if code is _CALL:
-                outer = frame.f_locals["self"]
-                inner = inner or outer
-            elif not where:
+            if code is not _CALL:
                 if code.co_filename.startswith(_OPTIMIZERS):
                     role = OPTIMIZER
                 where, function = user_frame([(code.co_filename, frame.f_lineno, code.co_name)])
             frame = frame.f_back
-        name = self._name(inner, outer) if inner is not None and outer is not None else ""
-        return Origin(where, function, name, role)
+        if module == "" and not role and in_backward():
+            module = self._nodes.running()
+            role = BACKWARD if module else ""
+        return Origin(where, function, module or "", role)
 
-    def _name(self, inner: Module, outer: Module) -> str:
-        names = self._names.get(outer)
-        if names is None or id(inner) not in names:
-            found = {id(module): name for name, module in outer.named_modules()}
-            names = self._names[outer] = found
-        return names.get(id(inner), "")
+    def _module(self, frame: FrameType | None) -> str | None:
+        """Returns the path of the module that runs an operator.
+
+        Empty if none does: the operator is one of the program or of autograd. None in the forward
+        pass that a checkpoint runs again without its module.
+        """
+        inner: Module | None = None
+        outer: Module | None = None
+        again = False
+        while frame is not None and frame.f_code is not _ENGINE:
+            if frame.f_code is _CALL:
+                outer = frame.f_locals["self"]
+                inner = inner or outer
+            again = again or frame.f_code.co_filename == _CHECKPOINT
+            frame = frame.f_back
+        if inner is not None and outer is not None:
+            return self._paths.of(inner, outer)
+        return None if again else ""
 
 
 def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
@@ -90,7 +113,7 @@ def is_gradient() -> bool:
 
     Each operator that runs then makes ``.grad`` from its input, or adds to it.
     """
-    if torch._C._current_graph_task_id() == -1:
+    if not in_backward():
         return False
     node: Any = torch._C._current_autograd_node()
     return type(node).__name__ == "AccumulateGrad" and is_parameter(node.variable)

@@ -14,8 +14,8 @@ const FIRST = 8;
 
 /** Returns a tensor of the page's data, with its texts. */
 function tensor([bytes, ...words], texts) {
-  const [shape, meaning, dtype, op, where, inside] = words.map((word) => texts[word]);
-  return { bytes, size: Number(bytes), shape, meaning, dtype, op, where, function: inside };
+  const [shape, meaning, dtype, op, where, inside, module] = words.map((word) => texts[word]);
+  return { bytes, size: Number(bytes), shape, meaning, dtype, op, where, function: inside, module };
 }
 
 /** Returns a text such as: attn.py:14 in attention */
@@ -113,26 +113,29 @@ function metrics(row) {
 /** Returns the tensors at the peak, each with its share of the peak. */
 function heldTable(row, texts) {
   const peak = Number(row.peak_bytes ?? 0);
-  const count = row.held.length + row.more_held[0];
+  const count = row.held_count;
   const made = section("held", `Held at the ${row.metric === "retained" ? "end" : "peak"}: ${plural(count, "tensor")}`);
   const table = make("table");
   const head = make("tr");
-  for (const name of ["size", "", "% of peak", "shape", "dtype", "made by", "at"]) {
+  const lines = row.held.map(([number, many, module]) => ({ held: tensor(row.tensors[number], texts), many, module: texts[module] }));
+  const modules = lines.some(({ module }) => module) ? ["module"] : [];
+  for (const name of ["size", "", "% of peak", "shape", "dtype", "made by", "at", ...modules]) {
     const cell = make("th", name ? "" : "exact", name || "bytes");
     cell.scope = "col";
     head.append(cell);
   }
   const body = make("tbody");
-  row.held.map((number) => tensor(row.tensors[number], texts)).forEach((held, place) => {
+  lines.forEach(({ held, many, module }, place) => {
     const what = make("td", "mono", held.shape);
     if (held.meaning) what.append(make("span", "meaning", held.meaning));
-    const line = heldLine(held.bytes, peak, what, held.dtype, held.op || "not known", madeAt(held));
+    const words = [held.dtype, held.op || "not known", madeAt(held), module];
+    const line = heldLine(held.bytes, many, peak, what, ...words.slice(0, 3 + modules.length));
     if (place >= FIRST) line.className = "past";
     body.append(line);
   });
   const [more, bytes] = row.more_held;
   if (more) {
-    const line = heldLine(bytes, peak, make("td", "", plural(more, "smaller one")), "", "", "");
+    const line = heldLine(bytes, 1, peak, make("td", "", plural(more, "smaller one")), "", "", "");
     line.className = "past";
     body.append(line);
   }
@@ -142,7 +145,7 @@ function heldTable(row, texts) {
   scroll.setAttribute("role", "region");
   scroll.setAttribute("aria-label", made.textContent);
   made.append(scroll);
-  if (count > FIRST) made.append(unfolding(table, count));
+  if (lines.length + (more ? 1 : 0) > FIRST) made.append(unfolding(table, count));
   return made;
 }
 
@@ -156,11 +159,13 @@ function unfolding(table, count) {
   return button;
 }
 
-function heldLine(bytes, peak, what, ...words) {
-  const size = make("td", "number", sized(bytes));
-  const share = peak ? Number(bytes) / peak : null;
-  const line = make("tr", "", "", size, make("td", "exact", exact(bytes)), shareCell(share), what);
-  const classes = ["mono", "op", "mono"];
+/** Returns a line of equal tensors; bytes are of each. */
+function heldLine(bytes, many, peak, what, ...words) {
+  const size = make("td", "number", `${many > 1 ? `${many} × ` : ""}${sized(bytes)}`);
+  const whole = many > 1 ? BigInt(bytes) * BigInt(many) : bytes;
+  const share = peak ? Number(whole) / peak : null;
+  const line = make("tr", "", "", size, make("td", "exact", exact(whole)), shareCell(share), what);
+  const classes = ["mono", "op", "mono", "mono"];
   words.forEach((word, index) => line.append(make("td", classes[index], word)));
   return line;
 }

@@ -40,7 +40,7 @@ OVER = replace(
     baseline_state="",
     held=tuple(
         Held(size * KIB, (1, 8, 64, 64), "float32", op, f"attn.py:{size}", "attention")
-        for size, op in ((40, "softmax"), (30, "masked_fill"), *[(1, "add")] * 10)
+        for size, op in ((40, "softmax"), (30, "masked_fill"), *[(1, f"add{n}") for n in range(10)])
     ),
 )
 NOT_ENFORCED = Record("tests/b.py::test_skipped", outcome=Outcome.NOT_ENFORCED, reason="skipped")
@@ -180,6 +180,21 @@ def test_what_was_held_is_listed_with_its_share(show: Show) -> None:
     assert cells[4:] == ["float32", "softmax", "attn.py:40 in attention"]
     details.get_by_role("button", name="Show all 12").click()
     assert lines.count() == 12
+
+
+def test_equal_tensors_of_layers_are_one_line_with_their_module(show: Show) -> None:
+    layers = [
+        replace(OVER.held[0], module=f"blocks.{layer}.mlp", role="saved") for layer in range(3)
+    ]
+    weights = replace(OVER.held[1], role="parameter", module="head")
+    row = replace(OVER, peak_bytes=180 * KIB, held=(*layers, weights, weights))
+    details = show(row).page.locator("tr.more")
+    lines = details.locator(".held tbody tr")
+    saved, parameters = (line.locator("td").all_inner_texts() for line in lines.all())
+    assert saved[:3] == ["3 × 40.0 KiB", "122,880 B", "66.7"]
+    assert saved[-1] == "saved by blocks.*.mlp"
+    assert (parameters[0], parameters[-3]) == ("60.0 KiB", "parameters: 2 tensors")
+    assert "5 tensors" in details.locator(".held h3").inner_text()
 
 
 def test_a_test_without_memory_says_what_it_asked_for(show: Show) -> None:
