@@ -18,6 +18,7 @@ from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 from .breakdown import TERMS, Part, parts_of, term_bytes
+from .flops import FlopCount
 from .inputs import parse_inputs
 from .labels import Notes
 from .program import Program
@@ -39,6 +40,8 @@ class ModelMemory:
 
     parameters: int
     """The number of parameters."""
+    attention: str = ""
+    """The attention of a model of transformers: ``eager``, ``sdpa``."""
 
     @property
     def peak_bytes(self) -> int:
@@ -109,21 +112,24 @@ class ModelRun:
         self.recipe = recipe
         self.primed = primed
 
-    def memory(self, *, traced: bool = True) -> ModelMemory:
+    def memory(self, *, traced: bool = True, passes: int = 0) -> ModelMemory:
         """Returns the memory of the recipe; without ``traced``, no tensors are listed.
+
+        With ``passes``, a step runs at most that many of its micro-batches.
 
         Raises:
             BudgetError: the model cannot be made, or does not take the inputs.
         """
         program = self._program(self.recipe)
+        program.passes = min(passes or program.passes, program.passes)
         measured = replace(_run(program, Notes(self.primed)), result=None)
         if not traced:
-            return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
+            return self._found(program, measured)
         primed = self.primed
         if measured.out_of_memory is not None:
             unlimited = _unlimited(primed.backend)
             if unlimited is None:
-                return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
+                return self._found(program, measured)
             primed = unlimited
             needed = _run(program, Notes(primed))
             measured = replace(needed, out_of_memory=measured.out_of_memory, result=None)
@@ -136,7 +142,7 @@ class ModelRun:
                 f"the peak is {measured.peak_bytes:,} B, and a second run held {total:,} B:"
                 " the model does not allocate alike in two runs"
             )
-        return ModelMemory(self.recipe, measured, parts, program.sizes, program.parameters)
+        return self._found(program, measured, parts)
 
     def largest(
         self, symbol: str, limit: int, progress: Callable[[str], None] = lambda text: None
@@ -165,11 +171,33 @@ class ModelRun:
         progress("")
         return Longest(symbol, found, limit)
 
+    def of(self, recipe: Recipe) -> ModelRun:
+        """Returns runs of another recipe of the same model."""
+        return ModelRun(self.source, recipe, self.primed)
+
+    def count(self, flops: FlopCount) -> None:
+        """Runs one step, and counts its operations; nothing is measured."""
+        program = self._program(self.recipe)
+        program.steps, program.contexts = 1, flops.contexts
+
+        def counted(notes: Notes) -> None:
+            with flops.counting():
+                program(notes)
+
+        _run(counted, Notes(self.primed))
+
+    def _found(
+        self, program: Program, measured: Measurement, parts: tuple[Part, ...] = ()
+    ) -> ModelMemory:
+        return ModelMemory(
+            *(self.recipe, measured, parts, program.sizes, program.parameters, program.attention)
+        )
+
     def _program(self, recipe: Recipe) -> Program:
         return Program(self.source, recipe, self.primed.backend.device)
 
 
-def _run(program: Program, notes: Notes) -> Measurement:
+def _run(program: Callable[[Notes], None], notes: Notes) -> Measurement:
     """Returns the measurement of a program; traced if ``notes`` are of a traced run.
 
     Its peak is the one after the model was made: making one may need more for a moment, which a
@@ -260,4 +288,7 @@ def recipe_of(inputs: Sequence[str], options: Mapping[str, Any]) -> Recipe:
     return Recipe(inputs=parse_inputs(inputs), sizes=sizes, **known)
 
 
-_OPTIONS = ("train", "dtype", "autocast", "checkpoint", "accumulate", "new_tokens", "sdpa", "loss")
+_OPTIONS = (
+    *("train", "dtype", "autocast", "checkpoint", "accumulate", "new_tokens", "sdpa", "loss"),
+    *("attention", "implementation", "keep_gradients", "loss_chunks"),
+)
