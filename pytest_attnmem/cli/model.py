@@ -63,6 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="default: null where it runs")  # fmt: skip
     add("--longest", action="store_true", help="find the longest N that fits")
     add("--largest-batch", action="store_true", help="find the largest B that fits")
+    add("--terms", action="store_true", help="print the formulas of cells that other sizes prove")
     add("--budget", default="", metavar="SIZE", help="of --advise; default: the device's memory")
     add("--advise", action="store_true", help="run what would need less; print what then passes")
     add("--json", action="store_true", help="print the result as JSON")
@@ -104,6 +105,7 @@ def _execute(arguments: Namespace) -> int:
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
     from ..models import advice_text
+    from ..models.cell_terms import cell_terms
     from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
@@ -114,6 +116,7 @@ def _execute(arguments: Namespace) -> int:
     try:
         found = run.memory()
         searches = _searches(arguments, run)
+        formulas = cell_terms(run, found, _progress) if arguments.terms and found.parts else None
         capacity = find_profile(arguments.device).memory_bytes
         advice = _advice(arguments, run, found, capacity)
     finally:
@@ -122,12 +125,12 @@ def _execute(arguments: Namespace) -> int:
 
             settle()
     if arguments.json:
-        data = to_dict(found, capacity, searches)
+        data = to_dict(found, capacity, searches, formulas)
         if advice is not None:
             data["advice"] = advice_text.to_dict(advice)
         print(json.dumps(data, indent=1, ensure_ascii=False))
     else:
-        print("\n".join(render(found, capacity, searches)))
+        print("\n".join(render(found, capacity, searches, formulas)))
         if advice is not None:
             print("", *advice_text.render(advice, found.measurement.place), sep="\n")
     return 0 if found.fits else 1
