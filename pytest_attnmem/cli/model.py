@@ -9,6 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BackendUnavailable, BudgetError
@@ -17,6 +18,7 @@ from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..units import parse_size, shown
 from .kernel_workload import size_of
+from .output_path import check_output_path
 
 if TYPE_CHECKING:
     from ..models.advice import Advice
@@ -66,6 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--terms", action="store_true", help="print the formulas of cells that other sizes prove")
     add("--budget", default="", metavar="SIZE", help="of --advise; default: the device's memory")
     add("--advise", action="store_true", help="run what would need less; print what then passes")
+    add("--html", default="", metavar="PATH", help="write a page: what is alive, by module")
     add("--json", action="store_true", help="print the result as JSON")
 
 
@@ -102,6 +105,8 @@ def _no_collection() -> Iterator[None]:
 
 
 def _execute(arguments: Namespace) -> int:
+    if arguments.html:
+        check_output_path("html", arguments.html)
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
     from ..models import advice_text
@@ -109,6 +114,7 @@ def _execute(arguments: Namespace) -> int:
     from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
+    from .model_page import page
 
     recipe = _recipe(arguments)
     source = source_of(arguments.source, arguments.arg, arguments.config)
@@ -118,6 +124,9 @@ def _execute(arguments: Namespace) -> int:
         searches = _searches(arguments, run)
         formulas = cell_terms(run, found, _progress) if arguments.terms and found.parts else None
         capacity = find_profile(arguments.device).memory_bytes
+        if arguments.html:
+            name = arguments.source + (f" {arguments.config}" if arguments.config else "")
+            Path(arguments.html).write_text(page(name, run, found), "utf-8")
         advice = _advice(arguments, run, found, capacity)
     finally:
         if backend.startswith("null"):

@@ -171,8 +171,8 @@ def _written(
         ((monomial, factor),) = polynomial.terms.items()
         at = prod(point[atom] ** power for atom, power in monomial if atom in point)
         models = [(known, int(factor) * at), *((sizes, cells[cell]) for sizes, cells in others)]
-        parts = _sum(models, at)
-        return " + ".join(_text(monomial, part) for part in parts) if parts else plain
+        found = _sum(models, at)
+        return " + ".join(_text(monomial, part) for part in found) if found else plain
     choices = [[*_factors(int(factor), known)] for factor in polynomial.terms.values()]
     for chosen in product(*choices):
         parts = [*zip(polynomial.terms, chosen, strict=True)]

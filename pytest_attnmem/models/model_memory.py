@@ -11,13 +11,12 @@ from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import BudgetError
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import BackendProtocol
+from ..measurement.timeline import Timeline
 from ..measurement.window_stack import unseen
-from ..nulldevice.launch import present
-from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 from .breakdown import TERMS, Part, parts_of, term_bytes
+from .device_room import capacity_of, unlimited
 from .flops import FlopCount
 from .inputs import parse_inputs
 from .labels import Notes
@@ -127,10 +126,10 @@ class ModelRun:
             return self._found(program, measured)
         primed = self.primed
         if measured.out_of_memory is not None:
-            unlimited = _unlimited(primed.backend)
-            if unlimited is None:
+            without_limit = unlimited(primed.backend)
+            if without_limit is None:
                 return self._found(program, measured)
-            primed = unlimited
+            primed = without_limit
             needed = _run(program, Notes(primed))
             measured = replace(needed, out_of_memory=measured.out_of_memory, result=None)
         notes = Notes(primed, True, bool(self.recipe.train))
@@ -186,6 +185,16 @@ class ModelRun:
 
         _run(counted, Notes(self.primed))
 
+    def timeline(self) -> Timeline | None:
+        """Returns the lifetimes of the largest tensors of a run, each with its module.
+
+        Weights are not in it; None where the backend sees no lifetimes.
+        """
+        notes = Notes(replace(self.primed, evidence=True), True, bool(self.recipe.train))
+        _run(self._program(self.recipe), notes)
+        found = notes.stages.get("run")
+        return found.timeline if found is not None else None
+
     def _found(
         self, program: Program, measured: Measurement, parts: tuple[Part, ...] = ()
     ) -> ModelMemory:
@@ -218,26 +227,6 @@ def _run(program: Callable[[Notes], None], notes: Notes) -> Measurement:
     peak = (build.retained_bytes or 0) + (used.peak_bytes or 0)
     refused = run.out_of_memory and (used.out_of_memory or run.out_of_memory)
     return replace(run, peak_bytes=peak, out_of_memory=refused)
-
-
-def _unlimited(backend: BackendProtocol) -> PrimedBackend | None:
-    """Returns the device with unlimited memory, to list what a program needs; only a simulation."""
-    profile = getattr(backend, "profile", None)
-    if not isinstance(profile, DeviceProfile):
-        return None
-    from ..backends.simulated import Simulated
-
-    device = Simulated(replace(profile, memory_bytes=1 << 60))
-    return PrimedBackend(device, device.prime())
-
-
-def capacity_of(backend: BackendProtocol) -> int:
-    """Returns the memory of the device that a backend stands for, in bytes; 0: not known."""
-    profile = getattr(backend, "profile", None)
-    if isinstance(profile, DeviceProfile):
-        return profile.memory_bytes
-    running = present()
-    return running.profile.memory_bytes if running is not None else 0
 
 
 def _at_peak(notes: Notes) -> list[tuple[int, Held]]:
