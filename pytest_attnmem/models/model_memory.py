@@ -11,13 +11,13 @@ from ..backends.primed_backend import PrimedBackend, open_primed
 from ..errors import BudgetError
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import BackendProtocol
+from ..measurement.timeline import Timeline
 from ..measurement.window_stack import unseen
-from ..nulldevice.launch import present
-from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 from .breakdown import TERMS, Part, bytes_by_part, parts_of, term_bytes
+from .device_room import capacity_of, unlimited
+from .flops import FlopCount
 from .inputs import parse_inputs
 from .labels import Notes
 from .program import Program
@@ -39,6 +39,8 @@ class ModelMemory:
 
     parameters: int
     """The number of parameters."""
+    attention: str = ""
+    """The attention of a model of transformers: ``eager``, ``sdpa``."""
 
     @property
     def peak_bytes(self) -> int:
@@ -115,22 +117,25 @@ class ModelRun:
         self.recipe = recipe
         self.primed = primed
 
-    def memory(self, *, traced: bool = True) -> ModelMemory:
+    def memory(self, *, traced: bool = True, passes: int = 0) -> ModelMemory:
         """Returns the memory of the recipe; without ``traced``, no tensors are listed.
+
+        With ``passes``, a step runs at most that many of its micro-batches.
 
         Raises:
             BudgetError: the model cannot be made, or does not take the inputs.
         """
         program = self._program(self.recipe)
+        program.passes = min(passes or program.passes, program.passes)
         measured = replace(_run(program, Notes(self.primed)), result=None)
         if not traced:
-            return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
+            return self._found(program, measured)
         primed = self.primed
         if measured.out_of_memory is not None:
-            unlimited = _unlimited(primed.backend)
-            if unlimited is None:
-                return ModelMemory(self.recipe, measured, (), program.sizes, program.parameters)
-            primed = unlimited
+            without_limit = unlimited(primed.backend)
+            if without_limit is None:
+                return self._found(program, measured)
+            primed = without_limit
             needed = _run(program, Notes(primed))
             measured = replace(needed, out_of_memory=measured.out_of_memory, result=None)
         notes = Notes(primed, True, bool(self.recipe.train))
@@ -148,7 +153,7 @@ class ModelRun:
             symbols={**measured.symbols, **program.sizes},
             parts=bytes_by_part(parts),
         )
-        return ModelMemory(self.recipe, measured, parts, program.sizes, program.parameters)
+        return self._found(program, measured, parts)
 
     def largest(
         self, symbol: str, limit: int, progress: Callable[[str], None] = lambda text: None
@@ -177,11 +182,43 @@ class ModelRun:
         progress("")
         return Longest(symbol, found, limit)
 
+    def of(self, recipe: Recipe) -> ModelRun:
+        """Returns runs of another recipe of the same model."""
+        return ModelRun(self.source, recipe, self.primed)
+
+    def count(self, flops: FlopCount) -> None:
+        """Runs one step, and counts its operations; nothing is measured."""
+        program = self._program(self.recipe)
+        program.steps, program.contexts = 1, flops.contexts
+
+        def counted(notes: Notes) -> None:
+            with flops.counting():
+                program(notes)
+
+        _run(counted, Notes(self.primed))
+
+    def timeline(self) -> Timeline | None:
+        """Returns the lifetimes of the largest tensors of a run, each with its module.
+
+        Weights are not in it; None where the backend sees no lifetimes.
+        """
+        notes = Notes(replace(self.primed, evidence=True), True, bool(self.recipe.train))
+        _run(self._program(self.recipe), notes)
+        found = notes.stages.get("run")
+        return found.timeline if found is not None else None
+
+    def _found(
+        self, program: Program, measured: Measurement, parts: tuple[Part, ...] = ()
+    ) -> ModelMemory:
+        return ModelMemory(
+            *(self.recipe, measured, parts, program.sizes, program.parameters, program.attention)
+        )
+
     def _program(self, recipe: Recipe) -> Program:
         return Program(self.source, recipe, self.primed.backend.device)
 
 
-def _run(program: Program, notes: Notes) -> Measurement:
+def _run(program: Callable[[Notes], None], notes: Notes) -> Measurement:
     """Returns the measurement of a program; traced if ``notes`` are of a traced run.
 
     Its peak is the one after the model was made: making one may need more for a moment, which a
@@ -202,26 +239,6 @@ def _run(program: Program, notes: Notes) -> Measurement:
     peak = (build.retained_bytes or 0) + (used.peak_bytes or 0)
     refused = run.out_of_memory and (used.out_of_memory or run.out_of_memory)
     return replace(run, peak_bytes=peak, out_of_memory=refused)
-
-
-def _unlimited(backend: BackendProtocol) -> PrimedBackend | None:
-    """Returns the device with unlimited memory, to list what a program needs; only a simulation."""
-    profile = getattr(backend, "profile", None)
-    if not isinstance(profile, DeviceProfile):
-        return None
-    from ..backends.simulated import Simulated
-
-    device = Simulated(replace(profile, memory_bytes=1 << 60))
-    return PrimedBackend(device, device.prime())
-
-
-def capacity_of(backend: BackendProtocol) -> int:
-    """Returns the memory of the device that a backend stands for, in bytes; 0: not known."""
-    profile = getattr(backend, "profile", None)
-    if isinstance(profile, DeviceProfile):
-        return profile.memory_bytes
-    running = present()
-    return running.profile.memory_bytes if running is not None else 0
 
 
 def _at_peak(notes: Notes) -> list[tuple[int, Held]]:
@@ -272,4 +289,7 @@ def recipe_of(inputs: Sequence[str], options: Mapping[str, Any]) -> Recipe:
     return Recipe(inputs=parse_inputs(inputs), sizes=sizes, **known)
 
 
-_OPTIONS = ("train", "dtype", "autocast", "checkpoint", "accumulate", "new_tokens", "sdpa", "loss")
+_OPTIONS = (
+    *("train", "dtype", "autocast", "checkpoint", "accumulate", "new_tokens", "sdpa", "loss"),
+    *("attention", "implementation", "keep_gradients", "loss_chunks"),
+)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 from ..errors import BudgetError
 from ..measurement.qkv_inputs import dtype_of
 from ..units import shown
+from .checkpointing import Contexts, checkpoint_layers
 from .choices import optimizer_of, sdpa_backend
+from .chunked_loss import chunked_loss
 from .config_sizes import config_sizes
 from .inputs import InputSpec, parse_inputs
 from .labels import Notes, tensors_in
@@ -28,6 +29,13 @@ class Program:
         self.source = source
         self.recipe = recipe
         self.device = device
+        self.steps = STEPS
+        self.passes = recipe.accumulate
+        """The micro-batches of a step that run."""
+        self.contexts: Contexts | None = None
+        """The contexts of what is recomputed, if someone watches it."""
+        self.attention = ""
+        """The attention of a model of transformers, ``eager`` or ``sdpa``; known after a run."""
         self.sizes: dict[str, int] = {}
         """The symbols of the recipe and of the model's config; known after a run."""
         self.parameters = 0
@@ -68,8 +76,11 @@ class Program:
         if not isinstance(model, torch.nn.Module):
             raise BudgetError(f"the source made a {type(model).__name__}; expected an nn.Module")
         model = model.to(device=self.device, dtype=dtype).train(bool(self.recipe.train))
+        if self.recipe.attention:
+            _choose_attention(model, self.recipe.attention)
+        self.attention = getattr(getattr(model, "config", None), "_attn_implementation", None) or ""
         if self.recipe.checkpoint:
-            _checkpoint(model)
+            checkpoint_layers(model, self.contexts)
         return model
 
     def _inputs(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -88,21 +99,27 @@ class Program:
         return tuple(tensor for name, tensor in made if not name), named
 
     def _train(self, model: Any, inputs: Any, names: Mapping[int, str], notes: Notes) -> None:
-        optimizer = optimizer_of(self.recipe.train)(model.parameters())
-        for _ in range(STEPS):
-            for _ in range(self.recipe.accumulate):
+        make = optimizer_of(self.recipe.train, self.recipe.implementation)
+        optimizer = make(model.parameters())
+        for _ in range(self.steps):
+            for _ in range(self.passes):
                 self._backward(model, inputs, notes)
             notes.label(_GRADIENTS, ((names[id(p)], p.grad) for p in model.parameters()))
             with notes.phase("optimizer"):
                 optimizer.step()
             notes.label(_STATES, _states(optimizer, names))
             with notes.phase("clear"):
-                optimizer.zero_grad(set_to_none=True)
+                optimizer.zero_grad(set_to_none=not self.recipe.keep_gradients)
 
     def _backward(self, model: Any, inputs: Any, notes: Notes) -> None:
+        chunks = self.recipe.loss_chunks
         with notes.phase("forward"), self._context():
-            output = model(*inputs[0], **inputs[1])
-            loss = self._loss(output, inputs)
+            if chunks:
+                vocab = self.sizes.get("vocab", 0)
+                output, loss = None, chunked_loss(model, inputs, chunks, vocab, self.contexts)
+            else:
+                output = model(*inputs[0], **inputs[1])
+                loss = self._loss(output, inputs)
             if self.recipe.accumulate > 1:
                 loss = loss / self.recipe.accumulate
         notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
@@ -179,6 +196,24 @@ def _default_inputs(model: Any) -> tuple[InputSpec, ...]:
     )
 
 
+def _choose_attention(model: Any, name: str) -> None:
+    """Sets the attention of a model of transformers.
+
+    Raises:
+        BudgetError: the model has no such choice, or not this one.
+    """
+    choose = getattr(model, "set_attn_implementation", None)
+    if choose is None:
+        raise BudgetError(
+            f"{type(model).__name__} has no set_attn_implementation, which --attention needs; only"
+            " models of transformers have"
+        )
+    try:
+        choose(name)
+    except (ValueError, ImportError) as error:
+        raise BudgetError(f"--attention {shown(name)}: {shown(error, 160)}") from None
+
+
 def _owned(model: Any) -> Iterator[tuple[str, Any]]:
     """Yields parameters and buffers with the path of the module that owns them."""
     for path, module in model.named_modules():
@@ -203,34 +238,3 @@ def _copied(model: Any, device: str) -> Any:
             made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
         new[id(tensor)] = made
     return copy.deepcopy(model, new)
-
-
-def _checkpoint(model: Any) -> None:
-    """Makes layers keep only their inputs: by the model's own switch, else each of a ModuleList.
-
-    Raises:
-        BudgetError: the model has neither.
-    """
-    import torch
-    from torch.utils.checkpoint import checkpoint
-
-    if hasattr(model, "gradient_checkpointing_enable"):
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-        return
-    layers = [
-        layer
-        for module in model.modules()
-        if isinstance(module, torch.nn.ModuleList)
-        for layer in module
-    ]
-    if not layers:
-        raise BudgetError(
-            f"{shown(type(model).__name__)} has no nn.ModuleList of layers to checkpoint; call"
-            " torch.utils.checkpoint in the model itself"
-        )
-    for layer in layers:
-        layer.forward = partial(_recomputed, checkpoint, layer.forward)
-
-
-def _recomputed(checkpoint: Any, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return checkpoint(forward, *args, use_reentrant=False, **kwargs)

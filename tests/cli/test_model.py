@@ -89,6 +89,31 @@ def test_errors(arguments, text, capsys):
     assert capsys.readouterr().err.startswith(f"attnmem model: {text}")
 
 
+def test_the_page_has_a_layer_for_each_module(tmp_path, capsys):
+    path = tmp_path / "model.html"
+    assert main(["model", GPT, *SMALL, *STEP, "--html", str(path)]) == 0
+    text = path.read_text("utf-8")
+    begin = '<script id="data" type="application/json">'
+    data = json.loads(text.partition(begin)[2].partition("<")[0])
+    (row,) = data["rows"]
+    texts = data["texts"]
+    layers = {texts[tensor[4]] for tensor in row["tensors"]}
+    assert {"blocks.*.mlp", "blocks.*.attention", "tokens", "(outside modules)"} <= layers
+    spans = row["timeline"]["spans"]
+    events = row["timeline"]["events"]
+    levels = [
+        sum(
+            row["tensors"][tensor][0]
+            for start, end, tensor in spans
+            if start <= at < (events if end is None else end)
+        )
+        for at in range(events)
+    ]
+    assert max(levels) == row["peak_bytes"]  # the weights are in the chart too
+    assert main(["model", GPT, *SMALL, *STEP, "--html", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("attnmem model: --html: ")
+
+
 class Sizes:
     """A config of transformers, as far as the command uses it."""
 

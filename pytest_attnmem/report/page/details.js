@@ -26,7 +26,7 @@ function madeAt(held) {
 function detailsOf(row, texts) {
   const made = make("div", "details");
   if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
-  made.append(make("div", "facts", "", promise(row), circumstances(row), again(row)), metrics(row));
+  made.append(make("div", "facts", "", promise(row), circumstances(row), ...again(row)), metrics(row));
   if (row.components.length) made.append(componentPanel(row, texts));
   if (row.held.length) made.append(heldTable(row, texts));
   made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline(row));
@@ -89,10 +89,11 @@ function circumstances(row) {
   return made;
 }
 
-/** Returns any text quoted for a shell. */
+/** Returns the command of a test, its name quoted for a shell; nothing for other rows. */
 function again(row) {
+  if (!row.nodeid.includes("::")) return [];
   const command = `pytest '${row.nodeid.replaceAll("'", "'\\''")}'`;
-  return make("p", "again", "run it again", make("code", "", command));
+  return [make("p", "again", "run it again", make("code", "", command))];
 }
 
 /** Returns all four numbers, whichever one the budget limits. */
