@@ -113,10 +113,11 @@ suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
 
-# Timings are for reading, and never asserted.
+# Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`.
 bench: $(VENV)/installed
 	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/performance_page.py \
+		$(addprefix --null ,$(lastword $(sort $(wildcard .venv-null-*/bin/python))))
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/reports.py
 
