@@ -63,10 +63,13 @@ docs: $(DOCS)/installed
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Ten minutes of bad input for every parser and file; and what the worst of it costs.
+# Ten minutes of bad input for every parser and file, what the worst of it costs, and inputs that coverage guides.
 fuzz: $(VENV)/installed
 	ATTNMEM_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
 	$(BIN)/python tests/fuzz/run.py
+	$(call install,$(VENV)) --constraint constraints.txt atheris
+	for target in formula results baseline verification; do \
+		$(BIN)/python tests/fuzz/guided.py $$target $(or $(SECONDS),60) || exit 1; done
 
 # A suite of all kinds of tests, again and again in random order: `make soak RUNS="--cpu 20 --simulated 10"`.
 soak: $(VENV)/installed
