@@ -15,7 +15,7 @@ import atheris
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 with atheris.instrument_imports(include=["pytest_attnmem"]):
-    from targets import FILES, TEXTS  # isort: skip
+    from targets import FILES, TEXTS, as_json  # isort: skip
 
     from pytest_attnmem.errors import AttnMemError
 
@@ -45,8 +45,11 @@ def main() -> None:
     name, seconds = sys.argv[1], int(sys.argv[2])
     corpus = HERE / "corpus" / name.replace(" ", "-")
     corpus.mkdir(parents=True, exist_ok=True)
+    for target in FILES:  # what is valid is where the search begins
+        if target.name == name:
+            (corpus / "valid.json").write_bytes(as_json(target.valid))
     read = reader(name)
-    limits = [f"-max_total_time={seconds}", "-max_len=400", "-print_final_stats=1"]
+    limits = [f"-max_total_time={seconds}", "-max_len=2000", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], str(corpus), *limits], read)
     atheris.Fuzz()
 
