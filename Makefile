@@ -27,7 +27,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz soak install-null test-null lint matrix bench record accuracy compiled suites clean
+.PHONY: demo figures docs test gpu fuzz soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -69,14 +69,33 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile; tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests | lint))
 
-# Ten minutes of bad input for every parser and file; and what the worst of it costs.
+# Ten minutes of bad input for every parser and file, what the worst of it costs, and inputs that coverage guides.
 fuzz: $(VENV)/installed
 	ATTNMEM_FUZZ_EXAMPLES=4000 $(BIN)/python -m pytest tests/fuzz
 	$(BIN)/python tests/fuzz/run.py
+	$(call install,$(VENV)) --constraint constraints.txt atheris
+	for target in formula results baseline verification; do \
+		$(BIN)/python tests/fuzz/guided.py $$target $(or $(SECONDS),60) || exit 1; done
 
 # A suite of all kinds of tests, again and again in random order: `make soak RUNS="--cpu 20 --simulated 10"`.
 soak: $(VENV)/installed
 	$(BIN)/python tests/soak/run.py $(RUNS)
+
+# Lines and branches of the package that the tests run, processes that they start included.
+coverage: $(VENV)/installed
+	$(call install,$(VENV)) --constraint constraints.txt coverage
+	@mkdir -p build/coverage && rm -f build/coverage/*
+	$(BIN)/python -m coverage run -m pytest -n auto --dist loadfile
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered
+
+# The C code of the null runtime, by gcov: `make coverage-c TESTS=tests/null/test_device.py` runs a part.
+coverage-c: $(NULL)/installed
+	$(NULL)/bin/python tests/nulldevice/gcov.py $(TESTS)
+
+# One small change of the deciding modules at a time, which a test must notice: `make mutation MODULES=budgets/verdict`.
+mutation: $(VENV)/installed
+	$(BIN)/python tests/mutation/run.py $(MODULES)
 
 # On a machine with a GPU: its bytes beside those of the backends that stand for it, and the tests of the CUDA backend.
 gpu: $(NULL)/installed
@@ -119,10 +138,11 @@ suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
 
-# Timings are for reading, and never asserted.
+# Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`.
 bench: $(VENV)/installed
 	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/performance_page.py \
+		$(addprefix --null ,$(lastword $(sort $(wildcard .venv-null-*/bin/python))))
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/reports.py
 

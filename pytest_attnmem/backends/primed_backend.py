@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
 from ..units import excerpt
+from .import_frames import import_frames_freed
 from .registry import BACKENDS, Opener, open_backend
 
 _T = TypeVar("_T")
@@ -29,11 +30,12 @@ class PrimedBackend:
     evidence: bool = False
     """True if windows keep a timeline of their tensors."""
 
+    @contextmanager
     def window(
         self, metric: str = "peak", *, trace: bool = False, most: int = 0
-    ) -> AbstractContextManager[Window]:
-        """Returns a context that measures its body; see :func:`.window_stack.window`."""
-        return window(
+    ) -> Iterator[Window]:
+        """Measures its body; see :func:`.window_stack.window`."""
+        opened = window(
             self.backend,
             metric,
             workspace=self.workspace_bytes,
@@ -41,6 +43,8 @@ class PrimedBackend:
             evidence=self.evidence or bool(most),
             most=most or MOST,
         )
+        with import_frames_freed(), opened as found:
+            yield found
 
     def run(
         self, call: Callable[[], Any], *, trace: bool = False, most: int = 0

@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import comb
 from types import MappingProxyType
 
+from ..errors import FormulaError
 from . import syntax_tree
 from .formula import Formula, parse_formula
 from .syntax_tree import Binary, Call, Negation, Node, Number, Symbol
@@ -158,7 +159,7 @@ def expand(formula: Formula | str, known: Mapping[str, int | Fraction] = _NOTHIN
     Symbols in ``known`` are replaced by their values.
 
     Raises:
-        ValueError: an exponent is not a whole number, so the formula is not a polynomial.
+        FormulaError: an exponent is not a whole number, so the formula is not a polynomial.
     """
     tree = parse_formula(formula).tree if isinstance(formula, str) else formula.tree
     return _expand(syntax_tree.substitute(tree, known))
@@ -193,7 +194,7 @@ def _expand(node: Node) -> Polynomial:
         case Binary("^", base, Number(value)) if value.denominator == 1 and value >= 0:
             return _expand(base).power(int(value))
         case Binary("^"):
-            raise ValueError(
+            raise FormulaError(
                 f"{syntax_tree.render(node)} has an exponent that is not a whole number"
             )
         case Call() | Binary() if not syntax_tree.symbols(node):

@@ -112,6 +112,7 @@ def test_a_regression_is_one_line(nbytes: int, before: int, tolerance: str, text
         (5, 10, " (-50.0%)"),
         (1001, 10, " (+9,910.0%)"),
         (100_001, 100_000, ""),  # nobody reads +0.0%
+        (2, 1, " (+100.0%)"),
         (5, 0, ""),
         (5, -5, ""),
     ],
@@ -126,6 +127,8 @@ def test_a_baseline_knows_where_else_there_is_an_entry() -> None:
     assert baseline.elsewhere(key()) == ("cuda X", "simulated:H100")
     assert baseline.elsewhere(key("b")) == ()
     assert baseline.elsewhere(key(region="forward")) == ()
+    assert baseline.has(key("b").test)
+    assert not baseline.has("c")
 
 
 @pytest.mark.parametrize(

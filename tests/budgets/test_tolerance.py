@@ -67,7 +67,9 @@ def test_text_that_is_no_tolerance_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "hint"),
     [
+        (1, "1 has no unit; write '1%' or '1 B'"),
         (5, "5 has no unit; write '5%' or '5 B'"),
+        (1024, "1024 has no unit; write '1024%' or '1024 B'"),
         (5.0, "5 has no unit; write '5%' or '5 B'"),
         (1.5, "1.5 has no unit; write '1.5%'"),
         ("5", "5 has no unit; write '5%' or '5 B'"),
@@ -90,6 +92,12 @@ def test_two_of_a_kind_are_refused(text: str) -> None:
         str(error.value)
         == f"cannot read tolerance {text!r}: it has two shares or two sizes; {ACCEPTED}"
     )
+
+
+def test_text_has_at_most_64_characters() -> None:
+    assert parse_tolerance("5%".rjust(64)) == Tolerance(Fraction(1, 20))
+    with pytest.raises(BudgetError):
+        parse_tolerance("5%".rjust(65))
 
 
 def test_a_refusal_of_overlong_text_is_short() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
 from pytest_attnmem.budgets.growth_fit import GrowthFindings
+from pytest_attnmem.budgets.growth_judgement import Answer, Judgement
 from pytest_attnmem.budgets.tolerance import Tolerance
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
@@ -120,6 +122,49 @@ def test_a_contract_without_growth_says_why(
     verdict = judge(seen, Budget(None, contract=contract), vary)
     assert asked == [(contract, "peak", seen)]
     assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, reason)
+
+
+class Answered(NamedTuple):
+    """A growth whose judgement is known."""
+
+    judgement: Judgement
+
+    def judge(self, contract: Contract) -> Judgement:
+        return self.judgement
+
+
+KEPT = Answered(Judgement(Answer.KEPT, "", note="a remark"))
+UNKNOWN = Answered(Judgement(Answer.UNKNOWN, "two sizes"))
+BROKEN = Answered(Judgement(Answer.BROKEN, "it grows as N^2"))
+
+
+@pytest.mark.parametrize(
+    ("growths", "notes", "outcome", "reason"),
+    [
+        ((KEPT, UNKNOWN, BROKEN), (), OVER, "it grows as N^2 on cpu; the contract is O(N)"),
+        ((KEPT, BROKEN), ("d is fixed",), OVER, "it grows as N^2 on cpu; the contract is O(N)"),
+        ((KEPT, UNKNOWN), ("d is fixed",), NOT_ENFORCED, "two sizes"),
+        ((KEPT,), ("d is fixed",), NOT_ENFORCED, "d is fixed"),
+        ((KEPT,), (), WITHIN, "a remark"),
+    ],
+)
+def test_the_worst_growth_decides(
+    seen: Measurement,
+    growths: tuple[Answered, ...],
+    notes: tuple[str, ...],
+    outcome: Outcome,
+    reason: str,
+) -> None:
+    budget = Budget(None, contract=parse_contract("O(N)"))
+    found = GrowthFindings(growths, notes)  # type: ignore[arg-type]
+    verdict = judge(seen, budget, lambda *_: found)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    assert verdict.growths == tuple(sorted(growths, key=lambda growth: growth.judgement.answer))
+
+
+def test_a_missing_limit_is_known(seen: Measurement) -> None:
+    assert judge(seen, Budget(None)).lacks_limit
+    assert not judge(seen, Budget(1024)).lacks_limit
 
 
 @given(peak=sizes, limit=sizes, tolerance=tolerances, exact=st.booleans())

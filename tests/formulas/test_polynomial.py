@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_attnmem.errors import FormulaError
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.formulas.polynomial import Polynomial, expand, largest
 
@@ -67,9 +68,9 @@ def test_formulas_are_expanded(text, written):
     assert expanded.value(values) == parse_formula(text).value(values)
 
 
-@pytest.mark.parametrize("text", ["N^d", "N^(1/2)", "2^N"])
+@pytest.mark.parametrize("text", ["N^d", "N^(1/2)", "2^N", "N^(-2)"])
 def test_what_is_no_polynomial_is_refused(text):
-    with pytest.raises(ValueError, match="has an exponent that is not a whole number"):
+    with pytest.raises(FormulaError, match="has an exponent that is not a whole number"):
         expand(text)
 
 

@@ -24,8 +24,6 @@ OF_THIS_TORCH = [
     for found in [document.read(path)]
     if found.versions["torch"].split(".")[:2] == MINOR
 ]
-#: Workload → the difference of the simulated device, of which the cause is not known.
-KNOWN = {"recomputation/checkpoint-reentrant": (0, 0, -2097152)}
 #: What the simulated device has no model of.
 UNMEASURED = ["product/int8", "convolution/1d-fp16", "convolution/transposed-fp16", "compiled/norm"]
 
@@ -47,7 +45,7 @@ def test_the_simulated_device_has_the_bytes_of_the_recordings(recording):
         for workload in WORKLOADS[::3]:
             ours = server.peaks(simulated, workload)
             rows.append(Row(workload.name, {"null": known[workload.name], "simulated": ours}))
-    assert {row.name: row.differences["simulated"] for row in rows if row.differs} == KNOWN
+    assert {row.name: row.differences["simulated"] for row in rows if row.differs} == {}
     assert [row.name for row in rows if not row.compared] == UNMEASURED
 
 

@@ -125,7 +125,8 @@ class Simulation:
             finally:
                 self._depth = 0
                 starts_again = bool(self.placement.starts_again)
-                self.values.storages.host_generators.leave(starts_again=starts_again)
+                with torch._C.DisableTorchFunction(), no_dispatch():  # no memory of the device
+                    self.values.storages.host_generators.leave(starts_again=starts_again)
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.values import host_generator
 
 
@@ -187,3 +188,22 @@ def test_numbers_after_an_unknown_one_are_unknown_until_the_next_seed(run, gener
     assert "a kernel wrote it" in run(body).unmeasured
     torch.manual_seed(3)
     assert found == [torch.rand(3).tolist()]
+
+
+def test_the_end_of_a_run_that_drew_on_the_host_takes_no_memory_of_the_device(backends, generator):
+    backend = backends("A100-80GB")
+    primed = PrimedBackend(backend, 0)
+
+    def levels():
+        statistics = backend._simulation.device.statistics
+        return statistics.requested.current, statistics.reserved.current
+
+    def body():
+        torch.zeros(4, device="cuda")
+        torch.rand(3).tolist()
+
+    before = levels()
+    primed.warm_up(body, 1)
+    seen, _ = primed.run(body)
+    assert seen.reserved_bytes == 2 << 20
+    assert levels() == (before[0], before[1] + (2 << 20))  # the cache has the segment of the window

@@ -6,6 +6,8 @@ import unittest
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -143,6 +145,35 @@ def test_model_of_a_fixture(model, attnmem, rows):
 def test_autocast(model, attnmem, rows):
     with torch.autocast(attnmem.device.partition(":")[0], dtype=torch.bfloat16):
         model(torch.ones(rows, 32, device=attnmem.device))
+
+
+@pytest.mark.asyncio
+@budget("1 MiB")
+async def test_coroutine(attnmem):
+    await asyncio.sleep(0)
+    torch.ones(400, device=attnmem.device)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+@budget("1 MiB")
+async def test_coroutine_of_trio(attnmem):
+    torch.ones(500, device=attnmem.device)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.flaky(reruns=2)
+@budget("1 MiB")
+def test_of_other_plugins(attnmem):
+    torch.ones(600, device=attnmem.device)
+
+
+@budget("1 MiB")
+@settings(max_examples=5, derandomize=True, database=None, deadline=None)
+@given(st.integers(1, 64))
+def test_properties(rows):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    assert naive(*torch.zeros(3, 1, 1, rows, 8, device=device)).shape == (1, 1, rows, 8)
 
 
 @pytest.mark.parametrize("number", range(6))

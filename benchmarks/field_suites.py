@@ -1,0 +1,212 @@
+"""Small suites, run beside each other with the plugin and with what the field uses instead.
+
+What counts is the processor's time: of each test, from the start of its protocol to its end, in the
+process of the suite; or of the whole process. It says less of what else a machine does than the
+clock. Of each suite the median of the tests counts, and of all rounds, which take turns, the least.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+CONFTEST: Final = """
+import json, os, statistics, time
+import pytest
+
+TIMES = []
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    started = time.process_time()
+    result = yield
+    TIMES.append(time.process_time() - started)
+    return result
+
+def pytest_sessionfinish():
+    with open(os.environ["TIMES"], "w") as file:
+        json.dump(statistics.median(TIMES[5:]), file)
+
+@pytest.fixture
+def by_hand():
+    import torch
+
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    yield
+    torch.cuda.synchronize()
+    assert torch.cuda.max_memory_allocated() - before <= 64 << 20
+
+@pytest.fixture
+def collected():
+    import gc
+
+    gc.collect()
+
+@pytest.fixture
+def by_hand_collected(collected, by_hand):
+    pass
+"""
+
+EMPTY: Final = """
+import pytest
+
+@pytest.mark.parametrize("i", range({tests}))
+def test_it(i):
+    pass
+"""
+
+WITH_TORCH: Final = """
+import pytest, torch
+
+x = torch.empty(10, device="{device}")
+
+def work():
+    for _ in range({clones}):
+        x.clone()
+
+@pytest.mark.parametrize("i", range({tests}))
+{marker}
+def test_it(i{fixture}):
+    {call}
+"""
+
+OTHERS: Final = ("memray", "benchmem", "benchmark")
+
+
+class Contender(NamedTuple):
+    """A way to measure memory, and how a test asks for it."""
+
+    name: str
+    plugins: tuple[str, ...] = ()
+    """The plugins that are loaded; the others are kept out."""
+    marker: str = ""
+    options: tuple[str, ...] = ()
+    """Options of a session with marked tests."""
+    fixture: str = ""
+    call: str = "work()"
+    device: str = "cpu"
+
+
+BARE: Final = Contender("bare pytest")
+OURS: Final = Contender("attnmem", ("attnmem",), '@pytest.mark.memory_budget("64 MiB")')
+MEMRAY: Final = Contender("pytest-memray", ("memray",), '@pytest.mark.limit_memory("64 MB")')
+BENCHMEM: Final = Contender(
+    "pytest-benchmem",
+    ("benchmem", "benchmark"),
+    '@pytest.mark.benchmem(max_peak="64MiB")',
+    ("--benchmark-memory",),
+    "benchmark",
+    "benchmark.pedantic(work)",
+)
+ON_CPU: Final = (BARE, OURS, MEMRAY, BENCHMEM)
+
+NULL_BARE: Final = BARE._replace(name="bare pytest, null device", device="cuda")
+BY_HAND: Final = NULL_BARE._replace(name="fixture by hand, null device", fixture="by_hand")
+COLLECTED: Final = NULL_BARE._replace(
+    name="fixture by hand that collects garbage, null device", fixture="by_hand_collected"
+)
+NULL: Final = OURS._replace(
+    name="attnmem, null device", options=("--attnmem-backend", "null:H100"), device="cuda"
+)
+ON_NULL: Final = (NULL_BARE, NULL, BY_HAND, COLLECTED)
+
+#: What is timed → the number of tests, and of allocations in each.
+KINDS: Final[Mapping[str, tuple[int, int]]] = {
+    "collection": (1, 0),
+    "unmarked test": (300, 0),
+    "marked test": (40, 1),
+    "1000 allocations": (25, 1000),
+}
+
+
+def installed(contender: Contender) -> bool:
+    """Returns True if its plugins are here."""
+    modules = {"memray": "pytest_memray", "benchmem": "pytest_benchmem"}
+    wanted = [modules[name] for name in contender.plugins if name in modules]
+    return all(importlib.util.find_spec(module) for module in wanted)
+
+
+def timers(
+    folder: Path, null: str | None, null_environment: Mapping[str, str]
+) -> Iterator[tuple[str, Contender, Callable[[], float]]]:
+    """Yields what is timed, with whom, and a function that returns the seconds."""
+    for kind in KINDS:
+        for contender in ON_CPU:
+            if installed(contender):
+                yield kind, contender, timer(folder, kind, contender, sys.executable, {})
+    for kind in ("marked test", "1000 allocations"):
+        for contender in ON_NULL if null else ():
+            yield kind, contender, timer(folder, kind, contender, str(null), null_environment)
+
+
+def timer(
+    folder: Path, kind: str, contender: Contender, python: str, environment: Mapping[str, str]
+) -> Callable[[], float]:
+    """Writes the suite; returns a function that runs it, and returns the seconds of a test."""
+    tests, clones = KINDS[kind]
+    suite = folder / f"suite{len([*folder.iterdir()])}"
+    suite.mkdir()
+    (suite / "pytest.ini").write_text("[pytest]\n")
+    source = EMPTY.format(tests=tests) if not clones else with_torch(tests, clones, contender)
+    (suite / "test_it.py").write_text(source)
+    kept_out = [name for name in ("attnmem", *OTHERS) if name not in contender.plugins]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [option for name in kept_out for option in ("-p", f"no:{name}")]
+    if kind == "collection":
+        return lambda: min(
+            processor_time([*command, "--collect-only"], suite, environment) for _ in range(3)
+        )
+    (suite / "conftest.py").write_text(CONFTEST)
+    if clones:
+        command += contender.options
+    return lambda: median_time(command, suite, environment)
+
+
+def with_torch(tests: int, clones: int, contender: Contender) -> str:
+    """Returns the source of a suite whose tests allocate."""
+    return WITH_TORCH.format(
+        tests=tests,
+        clones=clones,
+        marker=contender.marker,
+        fixture=f", {contender.fixture}" if contender.fixture else "",
+        call=contender.call,
+        device=contender.device,
+    )
+
+
+def median_time(command: list[str], suite: Path, environment: Mapping[str, str]) -> float:
+    """Returns the seconds of the median test of one run."""
+    times = suite / "times.json"
+    processor_time(command, suite, {**environment, "TIMES": str(times)})
+    return float(json.loads(times.read_text()))
+
+
+def processor_time(command: list[str], suite: Path, environment: Mapping[str, str]) -> float:
+    """Runs pytest and returns the seconds of its process; exits if it does not pass."""
+    everything = {**os.environ, **environment}
+    everything.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile all plugins anew
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=suite, env=everything, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def import_time() -> float:
+    """Returns the seconds to import the plugin where pytest has been imported."""
+    code = (
+        "import pytest, time; t = time.process_time(); import pytest_attnmem.plugin;"
+        "print(time.process_time() - t)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(done.stdout)

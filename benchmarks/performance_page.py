@@ -1,0 +1,131 @@
+"""Writes ``docs/performance.md``: what the plugin costs, beside what the field uses instead.
+
+python benchmarks/performance_page.py [--rounds 5] [--null PYTHON]
+
+``PYTHON`` is an interpreter with the CUDA build of torch; without it there is no null device in the
+tables. Everything that a table compares was timed in this one run, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import estimators
+import field
+from field import Row
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+
+HEAD: Final = """# Performance
+
+This page has what the plugin costs, beside what the field uses instead. `make bench` measures it
+and writes the page. Each table is of one run, whose configurations take turns; each number is the
+time of the processor, not of the clock, and the least of {rounds} rounds. The machine had {cores}
+cores and a load of {load} when the run began: read the ratios, not the milliseconds, and read those
+of less than a millisecond with doubt.
+
+Versions: {versions}.
+
+## Sessions of pytest
+
+`import` is that of the plugin where pytest is imported. `collection` is the whole process of
+`pytest --collect-only` with one test. The others are of the median test. A marked test clones ten
+numbers once, or 1000 times; pytest-benchmem runs the body of a test more often than once, to warm
+up, to time it and to trace it. The hand-written fixture resets the peak and reads
+`torch.cuda.max_memory_allocated()`, with no account of garbage, workspaces and inputs; its other
+form collects garbage first. On a machine without a GPU it needs the null device.
+
+"""
+
+BETWEEN: Final = """
+One allocation of 1000 costs {allocation:.1f} µs more with attnmem's CPU backend.
+
+## Ten programs without a GPU
+
+Each program of `benchmarks/ten_programs.py` runs on bare `FakeTensorMode`, under PyTorch's
+`MemTracker` (`torch.distributed._tools.mem_tracker`), simulated as an H100, and on the null device.
+The null device needs the CUDA build of PyTorch, and a process takes longer to start; it is the
+reference of the peaks, because its allocator and kernels' scratch are PyTorch's own. MemTracker and
+FakeTensorMode run on fake tensors of the CPU, as they do in a build without CUDA.
+
+"""
+
+
+def main() -> None:
+    """Measures everything and writes the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--null", metavar="PYTHON", help="an interpreter with the CUDA build")
+    options = parser.parse_args()
+    load = f"{os.getloadavg()[0]:.1f}"
+    sessions, imported = field.measure(options.rounds, options.null)
+    environment = field.null_environment(options.null) if options.null else {}
+    programs = estimators.measure(options.rounds, options.null, environment)
+    head = HEAD.format(
+        rounds=options.rounds, cores=os.cpu_count(), load=load, versions=", ".join(versions())
+    )
+    between = BETWEEN.format(allocation=field.per_allocation(sessions) * 1e6)
+    tables = ["\n".join(of_sessions(sessions, imported)), "\n".join(of_programs(programs))]
+    PAGE.write_text(f"{head}{tables[0]}\n{between}{tables[1]}\n", encoding="utf-8")
+
+
+def versions() -> Iterator[str]:
+    """Yields ``pytest 9.2.0`` of each package that takes part."""
+    yield f"Python {platform.python_version()}"
+    for name in ("torch", "pytest", "pytest-attnmem", "pytest-memray", "pytest-benchmem"):
+        try:
+            yield f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            yield f"{name} not installed"
+
+
+def of_sessions(found: list[Row], imported: float) -> Iterator[str]:
+    """Yields the lines of the table of sessions."""
+    ratios = field.ratios(found)
+    yield "| what | with | ms | ms over bare pytest | times attnmem's |"
+    yield "|---|---|---:|---:|---:|"
+    yield f"| import | attnmem | {imported * 1e3:.1f} | | |"
+    for row in found:
+        added = "" if row.added is None else f"{row.added * 1e3:+.3f}"
+        ratio = ratios.get((row.kind, row.contender))
+        times = "" if ratio is None else f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2f}"
+        yield f"| {row.kind} | {row.contender} | {row.seconds * 1e3:.3f} | {added} | {times} |"
+
+
+def of_programs(found: Mapping[str, Mapping[str, estimators.Result]]) -> Iterator[str]:
+    """Yields the lines of the table of programs."""
+    names = ["simulated", "FakeTensorMode", "MemTracker", "null"]
+    yield (
+        f"| program | {' | '.join(f'{name} ms' for name in names)} |"
+        " FakeTensorMode / simulated | MemTracker / simulated | simulated / null |"
+        " peak of null | simulated's | MemTracker's |"
+    )
+    yield f"|---|{'---:|' * 10}"
+    for program, results in found.items():
+        times = [f"{results[name].seconds * 1e3:.1f}" if name in results else "" for name in names]
+        ours = results["simulated"].seconds
+        ratios = [f"{results[name].seconds / ours:.1f}" for name in names[1:3]]
+        null = results.get("null")
+        ratios.append(f"{ours / null.seconds:.1f}" if null else "")
+        cells = " | ".join((*times, *ratios, *peaks(results)))
+        yield f"| `{program}` | {cells} |"
+
+
+def peaks(results: Mapping[str, estimators.Result]) -> Iterator[str]:
+    """Yields the reference's peak, and the difference of the others to it."""
+    null, simulated = results.get("null"), results["simulated"].peak or 0
+    reference = (null or results["simulated"]).peak or 0
+    yield f"{reference:,}" if null else ""
+    yield "=" if simulated == reference else f"{simulated - reference:+,}"
+    tracked = results["MemTracker"].peak or 0
+    yield "=" if tracked == reference else f"{tracked / reference - 1:+.1%}"
+
+
+if __name__ == "__main__":
+    main()
