@@ -173,7 +173,9 @@ def _is_pending(note: Note | None) -> bool:
 
 def leaves(tree: Any) -> Iterator[Any]:
     """Yields the leaves of nested tuples, lists and dicts."""
-    if isinstance(tree, (tuple, list)):
+    if isinstance(tree, torch.Tensor):  # first: a simulated tensor takes long to say what it is not
+        yield tree
+    elif isinstance(tree, (tuple, list)):
         for item in tree:
             yield from leaves(item)
     elif isinstance(tree, dict):

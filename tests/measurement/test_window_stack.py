@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 
 import pytest
 import torch
@@ -243,6 +244,26 @@ def test_garbage_is_collected_before_the_window_and_not_inside():
     with window(Cpu()) as opened:
         cycle()
     assert opened.measurement.retained_bytes == 4000
+
+
+@pytest.mark.parametrize(("reason", "collected"), [("", True), ("'cuda' is named", False)])
+def test_a_run_that_starts_again_on_an_emptied_device_collects_no_garbage(reason, collected):
+    backend = Scripted(interval(0, 0))
+    backend.starts_again = reason
+
+    class Cycle:
+        pass
+
+    cycle = Cycle()
+    cycle.itself = cycle
+    left = weakref.ref(cycle)
+    gc.disable()
+    try:
+        del cycle
+        with window(backend):
+            assert (left() is None) is collected
+    finally:
+        gc.enable()
 
 
 def test_another_thread_measures_separately():

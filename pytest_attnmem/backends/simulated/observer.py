@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...errors import CannotSimulate
 from .cached_op import CachedOp
+from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
     import torch
@@ -42,8 +43,17 @@ class Heard(Protocol):
 class Observer(Protocol):
     """Receives the events of a fake mode, and makes the errors that the mode raises."""
 
+    @property
+    def traced(self) -> bool:
+        """Returns True if modules and roles of tensors are searched for."""
+
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""
+
+    def after_new(
+        self, func: Any, args: tuple[Any, ...], out: Any, plan: AllocationPlan | None
+    ) -> None:
+        """Counts the memory of an operator that made one tensor, by its plan."""
 
     def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
         """Records that another stream uses the tensor."""

@@ -8,7 +8,7 @@ same sizes, strides and dtypes. So the second such call runs its one operator at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, MethodDescriptorType
+from types import BuiltinFunctionType, EllipsisType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
@@ -52,6 +52,8 @@ class RepeatedCall(NamedTuple):
     """For each argument of the operator the position among those of the call, or -1 and itself."""
     kwargs: dict[str, Any]
     cached: CachedOp
+    new: bool
+    """True if the operator makes a new tensor on the device."""
     view: CachedOutput | None
     """The view of the operator's result that the call returns; None: the result itself."""
 
@@ -78,8 +80,23 @@ class RepeatedCalls:
         mode = self._fake_mode
         operands = tuple([args[place] if place >= 0 else value for place, value in call.operands])
         with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
-            out = mode.run_again(call.facts, operands, call.kwargs, call.cached)
+            out = self._made(call, operands)
             return out if call.view is None else mode.op_cache.make(call.view, (out,))
+
+    def _made(self, call: RepeatedCall, operands: tuple[Any, ...]) -> Any:
+        """Returns the result of the call's operator, which is noted and counted."""
+        mode, facts, cached = self._fake_mode, call.facts, call.cached
+        observer, output = mode.observer, cached.outputs[0]
+        heard = mode.heard is not None or torch._C._current_graph_task_id() != -1
+        if not call.new or heard or observer.traced or not isinstance(output, CachedOutput):
+            return mode.run_again(facts, operands, call.kwargs, cached)
+        tape = mode.values.tape
+        noted = tape.begin(facts.func, operands, call.kwargs, cached.layouts)
+        out = mode.op_cache.make(output, operands)
+        tape.end(noted, out)
+        plan = () if isinstance(cached.plan, EllipsisType) else cached.plan  # it has one by now
+        observer.after_new(facts.func, operands, out, plan)
+        return out
 
     def _key(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any | None:
         """Returns all that the operators of the call depend on; None if that may be more."""
@@ -141,7 +158,10 @@ class RepeatedCalls:
         facts = mode.known_ops.of(heard.func)
         if facts.reads_cudnn:  # its settings are not in the key
             return None
-        return RepeatedCall(facts, heard.operands, heard.kwargs, cached, view)
+        output = cached.outputs[0]
+        new = isinstance(output, CachedOutput) and output.source < 0
+        new = new and result.device.type == "cuda" and not facts.view
+        return RepeatedCall(facts, heard.operands, heard.kwargs, cached, new, view)
 
 
 class _Heard:

@@ -52,7 +52,7 @@ class Simulation:
         self.device = Device(profile, settings, version, self._workspaces())
         self._cudnn = CudnnPlans(profile, version, os.environ)
         self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
-        self.block_of = self._storages.block_of
+        self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
         self.values = self._fake_mode.values
@@ -211,6 +211,11 @@ class Simulation:
             self._storages.lines.note()
             self._storages.learn_roles(op)
 
+    @property
+    def traced(self) -> bool:
+        """Returns True if modules and roles of tensors are searched for."""
+        return self._storages.lines.traced
+
     def mark_unknown(self, op: str) -> None:
         """Records that no model knows what ``op`` allocates."""
         self._storages.mark_unknown(op)
@@ -231,8 +236,7 @@ class Simulation:
                 f"a tensor {named} from outside the window, which requires a gradient, reached an"
                 f" operator of C++ code{at()}; make it inside"
             )
-        fake: torch.Tensor = self._converter.to_fake(tensor)
-        return fake
+        return self._converter.to_fake(tensor)  # type: ignore[no-any-return]
 
     def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
         """Returns the values of a tensor that the program reads by ``call``, on the host.

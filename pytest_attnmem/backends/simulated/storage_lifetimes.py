@@ -13,9 +13,9 @@ import torch
 from ...allocator import AllocationError
 from ...units import format_size
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
-from .allocation_lines import Line, LineFinder, Role, scratch_held, tensor_held, workspace_held
+from .allocation_lines import Line, LineFinder, scratch_held, tensor_held, workspace_held
 from .device_memory import Memory
-from .fake_tensor import SimulatedTensor
+from .followed_storage import FollowedStorage, on_device
 from .observer import DispatchedOp
 from .op_plan import (
     AllocationPlan,
@@ -35,20 +35,6 @@ from .unknown_scratch import UnknownScratch
 _FROM_MODE: Final = 4
 
 
-class _Storage(Role):
-    """A storage on the device."""
-
-    __slots__ = ("block", "nbytes", "outside", "watch")
-
-    def __init__(self, nbytes: int) -> None:
-        super().__init__()
-        self.nbytes = nbytes
-        self.block: DeviceBlock | None = None
-        self.watch: weakref.ref[Any] | None = None
-        self.outside = False
-        """True if a program made it outside windows, so that a restart does not forget it."""
-
-
 class StorageLifetimes:
     """Follows the storages of one fake mode, operator by operator, and allocates their memory."""
 
@@ -62,7 +48,7 @@ class StorageLifetimes:
         """Returns True in a thread that a program started; such threads have own workspaces."""
         self._plan = plan
         self._cudnn = cudnn
-        self._storages: dict[int, _Storage] = {}
+        self._storages: dict[int, FollowedStorage] = {}
         self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
         self._has_older_storages = False
 
@@ -107,33 +93,54 @@ class StorageLifetimes:
         if view[1]:
             return
         if self._has_older_storages:
-            for tensor in _on_device(op.args):
+            for tensor in on_device(op.args):
                 self.add_input(tensor)
         fresh = self._add_outputs(op)
-        plan = self._plan_of(op, tuple([tensor for tensor, _ in fresh]))
+        self._allocate(op.func, fresh, self._plan_of(op, tuple([tensor for tensor, _ in fresh])))
+
+    def after_new(
+        self, func: Any, args: tuple[Any, ...], out: Any, plan: AllocationPlan | None
+    ) -> None:
+        """Allocates the one new output of an operator, and its scratch, by a known plan.
+
+        Raises:
+            torch.OutOfMemoryError: the output or the scratch does not fit.
+        """
+        if self._has_older_storages:
+            for tensor in on_device(args):
+                self.add_input(tensor)
+        self._allocate(func, [(out, self._followed(out.untyped_storage()))], plan)
+
+    def _allocate(
+        self, func: Any, fresh: list[tuple[Any, FollowedStorage]], plan: AllocationPlan | None
+    ) -> None:
         if plan is None:
-            self.mark_unknown(str(op.func))
+            self.mark_unknown(str(func))
             plan = tuple(map(Output, range(len(fresh))))
         if plan:
             try:
-                self._run_plan(plan, fresh, op.func, self.lines.caller(_FROM_MODE))
+                self._run_plan(plan, fresh, func, self.lines.caller(_FROM_MODE))
             except AllocationError as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
-    def _add_outputs(self, op: DispatchedOp) -> list[tuple[Any, _Storage]]:
+    def _followed(self, storage: torch.UntypedStorage) -> FollowedStorage:
+        """Returns a new storage without a block, followed until it is freed."""
+        found = self._storages[storage._cdata] = FollowedStorage(storage.nbytes())
+        found.outside = self.outside
+        found.watch = weakref.ref(storage, partial(self._freed, storage._cdata))
+        return found
+
+    def _add_outputs(self, op: DispatchedOp) -> list[tuple[Any, FollowedStorage]]:
         """Returns the outputs with a new storage; resizes the storages that have another size."""
         in_place = op.in_place
-        fresh: list[tuple[Any, _Storage]] = []
+        fresh: list[tuple[Any, FollowedStorage]] = []
         storages = self._storages
-        for tensor in _on_device(op.out):
+        for tensor in on_device(op.out):
             storage = tensor.untyped_storage()
             key = storage._cdata
             found = storages.get(key)
             if found is None:
-                nbytes = storage.nbytes()
-                found = storages[key] = _Storage(nbytes)
-                found.outside = self.outside
-                found.watch = weakref.ref(storage, partial(self._freed, key))
+                found = self._followed(storage)
                 if in_place:
                     self._take_over_block(op.args[0], found)
                     in_place = False
@@ -148,7 +155,7 @@ class StorageLifetimes:
         if cached is not None and cached.plan is not ...:
             return cached.plan
         plan: AllocationPlan | None = ()
-        if outputs or any(map(_on_device, op.args)):  # else all is on the host
+        if outputs or any(map(on_device, op.args)):  # else all is on the host
             deterministic = torch.are_deterministic_algorithms_enabled()
             memory = self.memory
             plan = self._plan(
@@ -163,11 +170,11 @@ class StorageLifetimes:
 
     def learn_roles(self, op: DispatchedOp) -> None:
         """Records which storages are of parameters or of their gradients."""
-        for tensor in _on_device(op.args):
+        for tensor in on_device(op.args):
             if is_parameter(tensor):
                 self._set_role(PARAMETER, tensor)
         if is_gradient():
-            for tensor in _on_device(op.out):
+            for tensor in on_device(op.out):
                 self._set_role(GRADIENT, tensor)
 
     def _set_role(self, role: str, tensor: Any) -> None:
@@ -185,7 +192,7 @@ class StorageLifetimes:
                 block = self.memory.add_input(nbytes)
             except AllocationError as error:
                 raise torch.OutOfMemoryError(_cuda_text(error)) from None
-            found = self._storages[key] = _Storage(nbytes)
+            found = self._storages[key] = FollowedStorage(nbytes)
             found.block = block
             found.watch = weakref.ref(storage, partial(self._freed, key))
 
@@ -209,7 +216,11 @@ class StorageLifetimes:
             self._reallocate(found, storage.nbytes(), describe)
 
     def _run_plan(
-        self, plan: AllocationPlan, fresh: Sequence[tuple[Any, _Storage]], func: Any, line: Line
+        self,
+        plan: AllocationPlan,
+        fresh: Sequence[tuple[Any, FollowedStorage]],
+        func: Any,
+        line: Line,
     ) -> None:
         memory = self.memory
         temporaries: dict[str, DeviceBlock] = {}
@@ -250,12 +261,12 @@ class StorageLifetimes:
             self.unknown.explain(step.otherwise)
             return None
 
-    def _take_over_block(self, first: Any, output: _Storage) -> None:
+    def _take_over_block(self, first: Any, output: FollowedStorage) -> None:
         found = self._storages.get(first.untyped_storage()._cdata)
         if found is not None and found.nbytes == output.nbytes:
             output.block, found.block = found.block, None
 
-    def _resize(self, func: Any, tensor: Any, found: _Storage, nbytes: int) -> None:
+    def _resize(self, func: Any, tensor: Any, found: FollowedStorage, nbytes: int) -> None:
         line = self.lines.caller()
         describe = partial(tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found)
         try:
@@ -263,7 +274,7 @@ class StorageLifetimes:
         except AllocationError as error:
             raise torch.OutOfMemoryError(_cuda_text(error)) from None
 
-    def _reallocate(self, found: _Storage, nbytes: int, describe: DescribeHeld) -> None:
+    def _reallocate(self, found: FollowedStorage, nbytes: int, describe: DescribeHeld) -> None:
         """Allocates the new block before it frees the old one, because the data is copied."""
         block = self.memory.allocate(nbytes, describe)
         if found.block is not None:
@@ -275,16 +286,6 @@ class StorageLifetimes:
         if found is not None and found.block is not None:
             found.end()
             self.memory.free(found.block)
-
-
-def _on_device(value: Any) -> list[Any]:
-    """Returns the tensors in a value that are on the device."""
-    kind = type(value)
-    if kind is SimulatedTensor:
-        return [value] if value.__dict__["_fake_device"].type == "cuda" else []
-    if issubclass(kind, (tuple, list)):
-        return [tensor for item in value for tensor in _on_device(item)]
-    return []
 
 
 def current_thread() -> str:
