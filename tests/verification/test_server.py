@@ -25,7 +25,9 @@ OF_THIS_TORCH = [
     if found.versions["torch"].split(".")[:2] == MINOR
 ]
 #: What the simulated device has no model of.
-UNMEASURED = ["product/int8", "convolution/1d-fp16", "convolution/transposed-fp16", "compiled/norm"]
+UNMEASURED = {"product/int8", "compiled/norm"}
+#: What it measures where cuDNN is installed, or its plans are in the user's cache.
+BY_CUDNN = {"convolution/1d-fp16", "convolution/transposed-fp16"}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def test_the_simulated_device_has_the_bytes_of_the_recordings(recording):
             ours = server.peaks(simulated, workload)
             rows.append(Row(workload.name, {"null": known[workload.name], "simulated": ours}))
     assert {row.name: row.differences["simulated"] for row in rows if row.differs} == {}
-    assert [row.name for row in rows if not row.compared] == UNMEASURED
+    assert {row.name for row in rows if not row.compared} - BY_CUDNN == UNMEASURED
 
 
 def test_this_torch_has_a_recording():
