@@ -27,6 +27,7 @@ SETS = {
     "operators": "operator_calls",
     "operators-layers": "layer_calls",
     "operators-norms": "norm_calls",
+    "operators-layouts": "layout_calls",
     "operators-others": "other_calls",
     "operators-held-out": "random_calls",
 }

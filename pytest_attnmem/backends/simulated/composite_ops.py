@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +21,7 @@ from torch.library import Library
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
+from .fast_encoder import encoder_layer, multi_head_attention
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .shape_rules import SHAPES
 
@@ -73,13 +73,11 @@ def _attention_layer(
     return out, query.new_empty(query.shape[0], *heads, query.shape[1], key.shape[1])
 
 
-#: Operators that PyTorch has no shape rule for, and functions that return their outputs. No model
-#: knows what they allocate besides.
-_NO_SHAPE_RULE: Mapping[Any, Callable[..., Any]] = MappingProxyType(
-    {
-        _aten._transformer_encoder_layer_fwd.default: _layer,
-        _aten._native_multi_head_attention.default: _attention_layer,
-    }
+#: Operators that PyTorch has no shape rule for: what runs them, and what makes the outputs of a
+#: call that it does not know.
+_ENCODERS: tuple[tuple[Any, Callable[..., Any], Callable[..., Any]], ...] = (
+    (_aten._transformer_encoder_layer_fwd.default, encoder_layer, _layer),
+    (_aten._native_multi_head_attention.default, multi_head_attention, _attention_layer),
 )
 
 
@@ -108,8 +106,8 @@ class CompositeOps:
             table[op] = self._in_place(op, avoided)
         for op in _CUDNN_OPS:
             table[op] = self._unknown(op, partial(in_cpp, op))
-        for op, outputs in _NO_SHAPE_RULE.items():
-            table[op] = self._unknown(op, outputs)
+        for op, run, outputs in _ENCODERS:
+            table[op] = self._encoder(op, run, outputs)
         return table
 
     def install(self) -> Library:
@@ -120,8 +118,8 @@ class CompositeOps:
             library.impl("renorm", self._renorm, "AutogradCUDA")
             for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
-        for op, shape in SHAPES.items():
-            library.impl(op.name().removeprefix("aten::"), shape, "Meta")
+            for op, shape in SHAPES.items():
+                library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:
             if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
                 library.impl(name.removeprefix("aten::"), _launched, "CUDA")
@@ -138,6 +136,15 @@ class CompositeOps:
         def run(*args: Any, **kwargs: Any) -> Any:
             self._mark_unknown(str(op))
             return otherwise(*args, **kwargs)
+
+        return run
+
+    def _encoder(
+        self, op: Any, known: Callable[..., Any], otherwise: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            out = known(*args, **kwargs, profile=self._profile)
+            return self._unknown(op, otherwise)(*args, **kwargs) if out is NotImplemented else out
 
         return run
 

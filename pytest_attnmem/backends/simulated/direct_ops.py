@@ -24,6 +24,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from .fake_maker import FakeMaker
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .shape_rules import LAYOUTS
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -37,7 +38,7 @@ _SAME_IN_KERNEL: Final = frozenset(
         *(_aten.view.default, _aten._unsafe_view.default, _aten.select.int, _aten.slice.Tensor),
         *(_aten.split.Tensor, _aten.squeeze.dim, _aten.squeeze.dims, _aten.squeeze.default),
         *(_aten.sum.default, _aten._softmax.default, _aten._softmax_backward_data.default),
-        *(_aten._log_softmax.default, _aten._log_softmax_backward_data.default),
+        _aten._log_softmax.default,
         *(_aten.nll_loss_forward.default, _aten.nll_loss_backward.default),
         *(_aten.embedding.default, _aten.copy_.default, _aten.uniform_.default),
         *(
@@ -55,8 +56,6 @@ _RANDOM: Final = frozenset(
         *(_aten.randn.default, _aten.randn.generator),
     }
 )
-#: Operators whose results are laid out on CUDA in another way than on the host.
-_ON_DEVICE: Final = frozenset({_aten.convolution.default, _aten.convolution_backward.default})
 _COPY: Final = _aten._to_copy.default
 _READ: Final = _aten._local_scalar_dense.default
 _NOT_DIRECT: Final = frozenset(
@@ -180,7 +179,7 @@ class DirectOps:
             return _Kind.COPY
         if func in _SAME_IN_KERNEL:
             return _Kind.KERNEL
-        if func in _ON_DEVICE:
+        if func in LAYOUTS:
             return _Kind.DECOMPOSED
         if _has_python_code(func):
             return _Kind.GENERAL

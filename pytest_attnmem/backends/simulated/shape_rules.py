@@ -1,8 +1,8 @@
 """Shapes of operators that PyTorch has no rule of shapes for, or another, as kernels for ``meta``.
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
-FractionalMaxPool3d.cu, LossCTC.cu and Nonzero.cu; aten/src/ATen/native/cudnn/MHA.cpp. Convolutions
-are in ``convolution/shapes.py``.
+FractionalMaxPool3d.cu, LossCTC.cu, Normalization.cu and Nonzero.cu;
+aten/src/ATen/native/cudnn/MHA.cpp. Convolutions are in ``convolution/shapes.py``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ import torch
 from .convolution import shapes as convolution
 
 _aten = torch.ops.aten
+_CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
+
+
+def _contiguous(x: Any) -> Any:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def _like_second(grad: Any, x: Any, *_: Any, **__: Any) -> Any:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
+    return _contiguous(x)
 
 
 def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
@@ -62,13 +67,77 @@ def _cudnn_attention(
     return (out, sums, None, None, N, M, seed, offset, None)
 
 
+def _batch_norm_backward(
+    _grad: Any,
+    x: Any,
+    weight: Any,
+    _mean: Any,
+    _variance: Any,
+    _saved_mean: Any,
+    _saved_invstd: Any,
+    train: bool,
+    _eps: float,
+    wanted: list[bool],
+) -> tuple[Any, ...]:
+    """Returns contiguous gradients, in training in the format of an image in channels-last format.
+
+    See ``batch_norm_backward_cuda`` in Normalization.cu.
+    """
+    layout = torch.contiguous_format
+    if train and x.dim() in _CHANNELS_LAST:
+        last = _CHANNELS_LAST[x.dim()]
+        layout = last if x.is_contiguous(memory_format=last) else layout
+    of_input = torch.empty_like(x, memory_format=layout) if wanted[0] else None
+    of_weights = (
+        torch.empty_like(weight) if asked and weight is not None else None for asked in wanted[1:]
+    )
+    return (of_input, *of_weights)
+
+
+def _layer_norm_backward(
+    _grad: Any,
+    x: Any,
+    _shape: Any,
+    _mean: Any,
+    _rstd: Any,
+    weight: Any,
+    bias: Any,
+    wanted: list[bool],
+) -> tuple[Any, ...]:
+    """Returns contiguous gradients (``layer_norm_backward_cuda``)."""
+    pairs = zip((x, weight, bias), wanted, strict=True)
+    return tuple(_contiguous(one) if asked and one is not None else None for one, asked in pairs)
+
+
+def _log_softmax_backward(grad: Any, _output: Any, _dim: int, input_dtype: torch.dtype) -> Any:
+    return torch.empty_like(grad, dtype=input_dtype, memory_format=torch.contiguous_format)
+
+
+def _cross_entropy(x: Any, _target: Any, _weight: Any = None, reduction: int = 1) -> Any:
+    return x.new_empty(()) if reduction else torch.empty_like(x)
+
+
+#: Operators whose results have another layout on CUDA than in PyTorch's rules of shapes.
+LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
+    {
+        _aten.convolution.default: convolution.forward,
+        _aten.convolution_backward.default: convolution.backward,
+        _aten.native_batch_norm_backward.default: _batch_norm_backward,
+        _aten.native_layer_norm_backward.default: _layer_norm_backward,
+        _aten._log_softmax_backward_data.default: _log_softmax_backward,
+        _aten.mse_loss_backward.default: _like_second,
+        _aten.smooth_l1_loss_backward.default: _like_second,
+        _aten.huber_loss_backward.default: _like_second,
+        _aten.binary_cross_entropy.default: _cross_entropy,
+        _aten.binary_cross_entropy_backward.default: lambda _, x, *__: torch.empty_like(x),
+    }
+)
 #: The kernels by operator; the first argument of most is a gradient, the second the input.
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.nonzero_static.default: _places,
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
-        _aten.convolution.default: convolution.forward,
-        _aten.convolution_backward.default: convolution.backward,
+        **LAYOUTS,
         **dict.fromkeys(
             (
                 _aten.multi_margin_loss_backward.default,

@@ -1044,6 +1044,52 @@ def sum_into():
     torch.amax(x, 0, keepdim=True, out=made(0, grad=False))
 
 
+def transposed(loss, *layers, dtype=torch.float16):
+    """Layers over features that lie in the last place, as in a sequence of tokens."""
+    y = made(2, 100, 96, dtype=dtype)
+    for make in (partial(nn.GroupNorm, 4, 96), *layers):
+        y = make().to("cuda", dtype)(y.transpose(1, 2)).transpose(1, 2)
+    loss(y, torch.zeros_like(y)).backward()
+
+
+for name, loss, *layers in (
+    ("mse", F.mse_loss),
+    ("smooth_l1", F.smooth_l1_loss),
+    ("huber", F.huber_loss),
+    ("bce", lambda y, target: F.binary_cross_entropy(y.sigmoid(), target)),
+    ("batch_norm", F.mse_loss, partial(nn.BatchNorm1d, 96)),
+    ("evaluated_batch_norm", F.mse_loss, lambda: nn.BatchNorm1d(96).eval()),
+    ("log_softmax", F.mse_loss, partial(nn.LogSoftmax, -1)),
+    ("layer_norm", F.mse_loss, partial(nn.LayerNorm, 100)),
+):
+    PROGRAMS[f"transposed_{name}"] = partial(transposed, loss, *layers)
+
+
+def encoded(dtype, width, **options):
+    """One layer in evaluation, whose attention may be fused, and attention with its weights."""
+    options |= {"batch_first": True, "device": "cuda", "dtype": dtype}
+    x = made(2, 300, width, grad=False, dtype=dtype)
+    with torch.no_grad():
+        nn.TransformerEncoderLayer(width, 4, 2 * width, **options).eval()(x)
+
+
+def attended(dtype, width, average):
+    x = made(2, 300, width, grad=False, dtype=dtype)
+    m = nn.MultiheadAttention(width, 4, batch_first=True, device="cuda", dtype=dtype).eval()
+    with torch.no_grad():
+        m(x, x, x, average_attn_weights=average)
+
+
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    for width in (16, 96):
+        name = f"{str(dtype).removeprefix('torch.')}_{width}"
+        PROGRAMS[f"encoder_{name}"] = partial(encoded, dtype, width)
+        PROGRAMS[f"encoder_normed_{name}"] = partial(
+            encoded, dtype, width, norm_first=True, activation="gelu"
+        )
+        PROGRAMS[f"attention_weights_{name}"] = partial(attended, dtype, width, width == 16)
+
+
 def trained(kernel, N, dtype):
     q, k, v = (made(4, 8, N, 64, dtype=dtype) for _ in range(3))
     kernel.attention(q, k, v, causal=kernel.causal[-1]).sum().backward()

@@ -24,9 +24,7 @@ ATTENTION = {
     for name in dict.fromkeys(row["workload"] for row in WORKLOADS_FILE["peaks"])
 }
 #: The programs with an operator without a rule; all others agree to the byte.
-UNKNOWN = {
-    "encoder_eval": "aten._transformer_encoder_layer_fwd.default",
-}
+UNKNOWN: dict[str, str] = {}
 if INSTALLED != "2.13":  # later versions copy an expanded gradient inside the operator
     UNKNOWN["groupnorm"] = "aten.native_group_norm_backward.default"
 

@@ -1,24 +1,29 @@
 """Rules for batch normalization by PyTorch's own kernels (ATen's cuda/Normalization.cu).
 
-A kernel reads contiguous images, or images in channels-last format; other layouts, and formats that
-differ, are not modelled. cuDNN's kernels are not either.
+Contiguous images and images in channels-last format have kernels of their own. A tensor of another
+layout is reduced and scaled by general loops; its gradient is computed from contiguous tensors.
+cuDNN's kernels are not modelled.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import torch
 
 from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Output, Rule
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
 from .plan_steps import temporary
-from .tensor_bytes import accumulate_type
+from .reduction_launch import blocks_plan
+from .reduction_ops import loop_over, moments_kernel
+from .tensor_bytes import accumulate_type, dense_bytes, row_stride
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MOST_INDEXED: Final = 2**31 - 2  # elements, by 32-bit integers
 _TILE: Final = 32
 _THREADS: Final = 512
 _PER_THREAD: Final = 16
@@ -30,63 +35,134 @@ _MOMENTS: Final = 4
 _SUMS: Final = 2
 
 
+class _Kernels(Enum):
+    """The kernels for a layout (``batch_norm_choose_impl``)."""
+
+    CONTIGUOUS = "contiguous"
+    CHANNELS_LAST = "channels last"
+    GENERAL = "general"
+
+
 def _forward(call: OpCall) -> AllocationPlan | None:
     """Plans the result and both statistics, which have their size in evaluation too."""
-    x: torch.Tensor = call.args[0]
-    channels_last = _channels_last(x)
-    if channels_last is None or len(call.outputs) < 3:
+    x, weight, bias = call.args[:3]
+    if not _is_indexed(x) or len(call.outputs) < 3:
         return None
-    acc = accumulate_type(x.dtype).itemsize
+    dtype = accumulate_type(x.dtype)
+    acc = dtype.itemsize
     nbytes = x.shape[1] * acc
     outputs = (Output(0), Output(1, nbytes), Output(2, nbytes))
-    training = argument(call, "training")
-    if training is False or "no_training" in call.op or not channels_last:
+    trains = argument(call, "training") is not False and "no_training" not in call.op
+    kernels = _kernels_for(x)
+    if kernels is _Kernels.CHANNELS_LAST and trains:
+        return (*outputs, *_staging(x, _MOMENTS * acc))
+    if kernels is not _Kernels.GENERAL:
         return outputs
-    return (*outputs, *_staging(x, _MOMENTS * acc))
+    moments = _moments(call, x, dtype) if trains else ()
+    scale, shift = (acc if given is None else 0 for given in (weight, bias))
+    return (*outputs, *moments, *temporary("scale", scale, temporary("shift", shift)))
+
+
+def _moments(call: OpCall, x: torch.Tensor, dtype: torch.dtype) -> AllocationPlan:
+    """Plans the mean and variance of each channel; an input of bfloat16 is cast to float."""
+    dims, size = (0, *range(2, x.dim())), dtype.itemsize
+    like = dtype if x.dtype == torch.bfloat16 else None
+    loop = loop_over(x, dims, False, [size, size], like)
+    steps = blocks_plan(loop, moments_kernel(dtype), call.profile)
+    return temporary("cast", dense_bytes(x, dtype) if like else 0, steps)
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
+    """Plans the gradients: by one kernel, or by sums over each channel and then elementwise."""
     grad, x, weight, _mean, variance, _saved, invstd, train, _eps, wanted = call.args
-    channels_last = _channels_last(x)
-    if channels_last is None or _channels_last(grad) is not channels_last:
-        return None
     acc = accumulate_type(x.dtype)
-    if variance is not None and variance.dtype != acc and not train:
+    if not (_is_indexed(x) and _is_indexed(grad)):
+        return None
+    outputs = _gradients(call, wanted)
+    if outputs is None or (weight is None and (wanted[1] or wanted[2])):
         return None
     nbytes = x.shape[1] * acc.itemsize
-    outputs = tuple(
-        Output(index) if index >= 3 or wanted[index] else Output(index, 0)
-        for index in range(len(call.outputs))
-    )
-    if len(outputs) < 3 and not all(wanted[: len(outputs)]):
-        return None
     known = train or (invstd is not None and invstd.numel() > 0)
+    if not known and variance.dtype != acc:
+        return None
     from_variance = 0 if known else nbytes
-    elementwise = not train and wanted[0] and not (wanted[1] or wanted[2])
-    if not channels_last:
-        fused = wanted[0] and wanted[1]
-        return temporary("invstd", 0 if fused else from_variance, outputs)
-    if elementwise:
+    if not (train or wanted[1] or wanted[2]):
         return temporary("invstd", from_variance, outputs)
-    if weight is not None and list(wanted) != [wanted[0], True, True]:
+    if not _is_channels_last(x):
+        if weight is not None and variance is not None and weight.dtype != variance.dtype:
+            return None  # CUDA refuses statistics of another dtype than the weight
+        one_kernel = wanted[0]
+        return temporary("invstd", 0 if one_kernel else from_variance, _by_rows(x, grad, outputs))
+    if weight is not None and _is_channels_last(grad) and list(wanted[1:]) != [True, True]:
         return None  # CUDA returns a gradient that nobody asked for
-    of_input, of_weights = outputs[:1], () if weight is None else outputs[1:]
-    staging = _staging(x, _SUMS * acc.itemsize)
-    sums = temporary("dy", nbytes, temporary("dy by x", nbytes, of_weights, staging, of_input))
+    if not wanted[0] and not _is_channels_last(grad):
+        return temporary("invstd", from_variance, _by_rows(x, grad, outputs))
+    sums = _sums_and_gradients(x, grad, weight, outputs, acc.itemsize)
     return temporary("invstd", from_variance, sums)
 
 
-def _channels_last(x: torch.Tensor) -> bool | None:
-    """Returns True for channels-last format, False for contiguous, None for another layout.
-
-    A contiguous tensor whose channels are next to each other counts as both.
-    """
-    if not x.numel():
+def _gradients(call: OpCall, wanted: Sequence[bool]) -> AllocationPlan | None:
+    """Returns the gradients of input, weight and bias; the unwanted have no bytes, or no output."""
+    asked = [index for index in range(3) if wanted[index]]
+    if len(call.outputs) == 3:
+        return tuple(Output(index, None if wanted[index] else 0) for index in range(3))
+    if len(call.outputs) != len(asked):
         return None
+    return tuple(map(Output, range(len(asked))))
+
+
+def _by_rows(x: torch.Tensor, grad: torch.Tensor, inner: AllocationPlan) -> AllocationPlan:
+    """Plans copies of tensors that have no view with all elements of a channel in one row."""
+    copies = {"rows": x, "rows of the gradient": grad}
+    for name, tensor in reversed(copies.items()):
+        view = row_stride(tensor.shape[2:], tensor.stride()[2:]) is not None
+        inner = temporary(name, 0 if view else dense_bytes(tensor), inner)
+    return inner
+
+
+def _sums_and_gradients(
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    weight: torch.Tensor | None,
+    outputs: AllocationPlan,
+    size: int,
+) -> AllocationPlan:
+    """Plans two sums over each channel, the gradients of weights, then that of the input."""
+    nbytes = x.shape[1] * size
+    sums = (Temporary("dy", nbytes), Temporary("dy by x", nbytes))
+    first = 0 if len(outputs) == 2 else 1  # both weights alone
+    of_input, of_weights = outputs[:first], outputs[first:]
+    if _is_channels_last(grad):
+        weights = () if weight is None else of_weights
+        reduced = (*sums, *weights, *_staging(x, _SUMS * size))
+    else:
+        reduced = _by_rows(x, grad, (*sums, *of_weights))
+    general = _kernels_for(x) is _Kernels.GENERAL or _kernels_for(x) is not _kernels_for(grad)
+    scale = temporary("scale", size if general and weight is None else 0, of_input)
+    return (*reduced, *scale, Free("dy by x"), Free("dy"))
+
+
+def _is_indexed(x: torch.Tensor) -> bool:
+    """Returns True if 32-bit integers index the elements, of which there are some."""
+    last = sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True))
+    return 0 < x.numel() <= _MOST_INDEXED and last <= _MOST_INDEXED
+
+
+def _kernels_for(x: torch.Tensor) -> _Kernels:
     if x.is_contiguous():
-        return x.stride(1) == 1
+        return _Kernels.CHANNELS_LAST if x.stride(1) == 1 else _Kernels.CONTIGUOUS
     last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-    return True if last else None
+    return _Kernels.CHANNELS_LAST if last else _Kernels.GENERAL
+
+
+def _is_channels_last(x: torch.Tensor) -> bool:
+    """Returns True if the backward treats a tensor as one in channels-last format.
+
+    See ``batch_norm_use_channels_last_kernels``: volumes count, and images with one channel.
+    """
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    fits = x.dim() in formats and x.is_contiguous(memory_format=formats[x.dim()])
+    return fits or (x.is_contiguous() and x.stride(1) == 1)
 
 
 def _staging(x: torch.Tensor, nbytes: int) -> AllocationPlan:

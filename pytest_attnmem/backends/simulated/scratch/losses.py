@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -67,12 +68,15 @@ def _elementwise_loss(call: OpCall) -> AllocationPlan | None:
     The result is the resized tensor of the differences and keeps its storage.
     """
     x, target = call.args[:2]
+    dtype = torch.result_type(x, target)
+    if "huber" in call.op and (x.dtype != target.dtype or x.shape != target.shape):
+        return None
     if argument(call, "reduction") == _NO_REDUCTION:
         return allocate_outputs(call)
-    if not (x.is_contiguous() and target.is_contiguous() and x.shape == target.shape):
+    if not x.numel() or not target.numel():
         return None
-    dtype = torch.result_type(x, target)
-    count, size = x.numel(), dtype.itemsize
+    # The differences are dense in every layout, so their sum is that of a row.
+    count, size = prod(torch.broadcast_shapes(x.shape, target.shape)), dtype.itemsize
     kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
     loop = reduction((count,), (1,), size, [size], (0,), False)
     steps = blocks_plan(loop, kernel, call.profile)

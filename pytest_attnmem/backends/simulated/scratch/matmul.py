@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace
 from .plan_steps import CUBLAS, CUBLASLT, allocate_outputs
 from .tensor_bytes import HALVES, dense_bytes, dense_without_overlap
-
-if TYPE_CHECKING:
-    import torch
 
 
 def _matrix_copy(matrix: torch.Tensor) -> int:
@@ -213,7 +212,17 @@ def _dot(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), CUBLAS)
 
 
-RULES: Final = MappingProxyType[str, Rule](
+def _of_one_dtype(rule: Rule) -> Rule:
+    """Returns the rule for matrices of one dtype; CUDA refuses others, and shapes do not."""
+
+    def plan(call: OpCall) -> AllocationPlan | None:
+        *_, left, right = (arg for arg in call.args if isinstance(arg, torch.Tensor))
+        return rule(call) if left.dtype == right.dtype else None
+
+    return plan
+
+
+_PRODUCTS: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.mm.{overload}": _mm for overload in ("default", "out", "dtype")},
         **{f"aten.addmm.{overload}": _addmm for overload in ("default", "out", "dtype")},
@@ -230,4 +239,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.dot.default": _dot,
         "aten.vdot.default": _dot,
     }
+)
+RULES: Final = MappingProxyType[str, Rule](
+    {op: _of_one_dtype(rule) for op, rule in _PRODUCTS.items()}
 )

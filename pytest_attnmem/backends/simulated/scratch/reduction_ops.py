@@ -141,14 +141,18 @@ def extrema_of_all(
 
 
 def _moments(call: OpCall) -> AllocationPlan:
-    """Plans variances: Welford's mean, sum of squares and two counts (SharedReduceOps.h)."""
+    """Plans variances and means (SharedReduceOps.h)."""
     x: torch.Tensor = call.args[0]
     dims = dims_or_all(x, argument(call, "dim"))
     size = x.dtype.itemsize
     count = 2 if "mean" in call.op else 1
     loop = loop_over(x, dims, bool(argument(call, "keepdim")), [size] * count)
-    kernel = ReductionKernel(32 if size == 8 else 16, unroll=2, into_output=False)
-    return (*allocate_outputs(call), *blocks_plan(loop, kernel, call.profile))
+    return (*allocate_outputs(call), *blocks_plan(loop, moments_kernel(x.dtype), call.profile))
+
+
+def moments_kernel(dtype: torch.dtype) -> ReductionKernel:
+    """Returns the kernel that sums up Welford's mean, sum of squares and two counts."""
+    return ReductionKernel(32 if dtype == torch.float64 else 16, unroll=2, into_output=False)
 
 
 def _any_or_all(call: OpCall) -> AllocationPlan:

@@ -7,6 +7,7 @@ from typing import Final
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
 from .plan_steps import allocate_outputs, temporary
 from .tensor_bytes import copy_bytes, dense_bytes
@@ -17,6 +18,14 @@ def _forward(call: OpCall) -> AllocationPlan:
     """Plans the result, with a contiguous copy of the input."""
     x: torch.Tensor = call.args[0]
     return (*allocate_outputs(call), *temporary("contiguous input", copy_bytes(x)))
+
+
+def _forward_into(call: OpCall) -> AllocationPlan | None:
+    """Plans a contiguous copy of the input, for a result that is contiguous."""
+    x, out = call.args[0], argument(call, "out")
+    if not out.is_contiguous() or out.shape != x.shape:
+        return None
+    return temporary("contiguous input", copy_bytes(x))
 
 
 def _log_backward(call: OpCall) -> AllocationPlan:
@@ -47,6 +56,7 @@ RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._softmax.default": _forward,
         "aten._log_softmax.default": _forward,
+        "aten._softmax.out": _forward_into,
         "aten._softmax_backward_data.default": _backward,
         "aten._log_softmax_backward_data.default": _log_backward,
     }

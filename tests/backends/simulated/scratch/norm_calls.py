@@ -52,7 +52,7 @@ def group_norms():
 
 
 def other_layouts():
-    """Layouts that no rule knows."""
+    """An image with gaps, and a volume in channels-last format."""
     y, w = gapped(2, 6, 8, 8), x(6)
     yield call("native_batch_norm.default", y, w, w, w, w, True, 0.1, 1e-5)
     y, w = channels_last(2, 6, 4, 4, 4), x(6)

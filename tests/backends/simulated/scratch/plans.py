@@ -63,13 +63,14 @@ def _fake_mode():
 
 
 def trace(steps, outputs, libraries, cold):
-    """Returns a plan as text."""
+    """Returns a plan as text; outputs that the device does not make have no number."""
+    sizes = {step.index: _nbytes(step, outputs) for step in steps if isinstance(step, Output)}
+    numbers = {index: number for number, index in enumerate(sorted(filter(sizes.get, sizes)))}
     words, live, count = [], {}, 0
     for step in steps:
         if isinstance(step, Output):
-            own = outputs[step.index].untyped_storage().nbytes()
-            size = own if step.nbytes is None else step.nbytes
-            words += [f"out{step.index}:{size}"] * bool(size)
+            if step.index in numbers:
+                words.append(f"out{numbers[step.index]}:{sizes[step.index]}")
         elif isinstance(step, Temporary):
             assert step.name not in live
             if step.nbytes:
@@ -85,3 +86,8 @@ def trace(steps, outputs, libraries, cold):
             words.append(f"kept:{libraries.of(step.library)[1]}")
             cold = False
     return " ".join(words + [f"-{name}" for name in reversed(live.values())])
+
+
+def _nbytes(step, outputs):
+    own = outputs[step.index].untyped_storage().nbytes()
+    return own if step.nbytes is None else step.nbytes
