@@ -62,7 +62,7 @@ def test_a_window_is_one_interval():
     with window(backend, "allocated", workspace=7) as opened:
         pass
     m = opened.measurement
-    assert backend.calls == ["gauge", "start", "stop"]
+    assert backend.calls == ["gauge", "empty", "start", "stop"]
     assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
         10,
         10,

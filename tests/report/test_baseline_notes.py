@@ -23,12 +23,12 @@ AFTER = {key("same"): Entry(4 * KIB), key("more"): Entry(6 * KIB), key("added"):
 def test_a_table_of_what_was_written() -> None:
     title, head, rule, *rows = changed(BEFORE, AFTER, "b.json", "all")
     assert title == "b.json (--attnmem-update all): 1 changed, 1 added, 1 taken out, 1 as before"
-    assert head.split() == ["test", "on", "before", "KiB", "after", "KiB", "change"]
+    assert head.split() == ["test", "on", "before", "after", "change"]
     assert set(rule) == {"-", " "}
     assert [row.split() for row in rows] == [
-        ["added", "cpu", "-", "2.0", "added"],
-        ["gone", "cpu", "1.0", "-", "taken", "out"],
-        ["more", "cpu", "4.0", "6.0", "+2,048", "B", "(+50.0%)"],
+        ["added", "cpu", "-", "2.0", "KiB", "added"],
+        ["gone", "cpu", "1.0", "KiB", "-", "taken", "out"],
+        ["more", "cpu", "4.0", "KiB", "6.0", "KiB", "+2,048", "B", "(+50.0%)"],
     ]
 
 
@@ -51,8 +51,8 @@ def test_moved_entries_are_told_apart_from_added_ones() -> None:
         " 2 moved from torch 2.13 to 2.15 (1 changed), 1 as before"
     )
     assert [row.split() for row in rows] == [
-        ["added", "simulated:H100", "torch2.15", "-", "4.0", "added"],
-        ["more", "simulated:H100", "torch2.15", "4.0", "6.0", "+2,048", "B", "(+50.0%)"],
+        ["added", "simulated:H100", "torch2.15", "-", "4.0", "KiB", "added"],
+        ["more", "simulated:H100", "torch2.15", "4.0", "KiB", "6.0", "KiB", "+2,048", "B", "(+50.0%)"],
     ]
     assert changed({key("t", old): Entry(1)}, {key("t", now): Entry(1)}, "b.json", "all") == [
         "b.json (--attnmem-update all): 1 moved from torch 2.13 to 2.15"

@@ -41,8 +41,8 @@ def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend, optimi
     lines = listed(suite.run(f"--attnmem-backend={backend}"), "test_step[64]")
     told = {" ".join(line.split()) for line in lines}
     assert (
-        "2 × 192.0 KiB [3, 4, 64, 64] float32 softmax blocks.py:29 in forward blocks.*.attention"
-        " ← 3·4·N·N"
+        "2 × 192.0 KiB [3, 4, 64, 64] float32 softmax blocks.py:29 in forward"
+        " saved by blocks.*.attention ← 3·4·N·N"
     ) in told
     assert {
         "49.5 KiB parameters: 14 tensors",

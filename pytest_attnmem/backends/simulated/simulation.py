@@ -295,9 +295,5 @@ class Simulation:
                 host.copy_(values)
 
     def device_named(self) -> None:
-        """Records that the program names the device, so that its other tensors are on the host.
-
-        Raises:
-            StartAgain: tensors without a named device are on the device already.
-        """
+        """Records that the program names the device; its other tensors belong on the host."""
         self.placement.device_named(at())

@@ -253,8 +253,7 @@ class StorageLifetimes:
 
     def _allocate_scratch(self, step: Temporary, func: Any, line: Line) -> DeviceBlock | None:
         try:
-            describe = partial(scratch_held, step.nbytes, func, line)
-            return self.memory.allocate(step.nbytes, describe)
+            return self.memory.allocate(step.nbytes, partial(scratch_held, step.nbytes, func, line))
         except AllocationError:
             if not step.otherwise:
                 raise
