@@ -50,9 +50,10 @@ def test_moved_entries_are_told_apart_from_added_ones() -> None:
         "b.json (--attnmem-update all): 1 added, 1 moved from an unknown torch to 2.15,"
         " 2 moved from torch 2.13 to 2.15 (1 changed), 1 as before"
     )
+    on = ("simulated:H100", "torch2.15")
     assert [row.split() for row in rows] == [
-        ["added", "simulated:H100", "torch2.15", "-", "4.0", "KiB", "added"],
-        "more simulated:H100 torch2.15 4.0 KiB 6.0 KiB +2,048 B (+50.0%)".split(),
+        ["added", *on, "-", "4.0", "KiB", "added"],
+        ["more", *on, "4.0", "KiB", "6.0", "KiB", "+2,048", "B", "(+50.0%)"],
     ]
     assert changed({key("t", old): Entry(1)}, {key("t", now): Entry(1)}, "b.json", "all") == [
         "b.json (--attnmem-update all): 1 moved from torch 2.13 to 2.15"
