@@ -1,6 +1,7 @@
 """Holds one rank of ring attention to its model: exact, forward and with its gradients."""
 
 import itertools
+import os
 
 import torch
 import torch.distributed as dist
@@ -8,6 +9,8 @@ import torch.distributed as dist
 import pytest_attnmem
 from pytest_attnmem.kernels import ring
 
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":0:0"  # the model is without cuBLAS' workspaces
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl")
 WORLD = dist.get_world_size()
 for dtype, causal, trains in itertools.product(
