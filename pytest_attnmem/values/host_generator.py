@@ -7,18 +7,12 @@ to the generator's last seed; then the numbers are PyTorch's own for that seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
-from ..errors import UnknownValue
-from .notes import Note
-
-#: Numbers that may wait to be drawn, in bytes and in operators; beyond, they are others.
-_MOST_BYTES: Final = 1 << 30
-_MOST_NOTES: Final = 50_000
+from .notes import Draws
 
 
 def _state() -> torch.Tensor:
@@ -42,56 +36,6 @@ _define("set_host_random_state", "(Tensor state) -> ()", _set_state)
 #: The operators of ``torch.get_rng_state`` and ``torch.set_rng_state``, to be noted.
 STATE = torch.ops.attnmem.host_random_state.default
 SET_STATE = torch.ops.attnmem.set_host_random_state.default
-
-
-class Draws:
-    """The operators that draw from one state of a generator, in the order of the program."""
-
-    def __init__(self, state: torch.Tensor) -> None:
-        self.state = state
-        """The state of the generator after the operators that were computed."""
-        self.unknown = ""
-        """The reason why nobody knows the next numbers; empty if they can be computed."""
-        self.too_many = False
-        """True if so much waits to be drawn that later operators draw other numbers."""
-        self._last: Note | None = None
-        self._notes = self._bytes = 0
-
-    @property
-    def pending(self) -> Note | None:
-        """Returns the last operator; None if all were computed."""
-        return None if self._last is None or self._last.done else self._last
-
-    def follow(self, note: Note) -> Note | None:
-        """Makes a note the last operator; returns the one before it if that is not computed."""
-        before = self.pending
-        if before is None:
-            self._notes = self._bytes = 0
-        else:
-            self._notes += 1
-            self._bytes += sum([buffer.nbytes for buffer in before.written])
-            self._bytes += sum([ref.buffer.nbytes for _, ref in before.outputs])
-        self.too_many = self._notes >= _MOST_NOTES or self._bytes >= _MOST_BYTES
-        self._last = None if self.too_many else note
-        return before
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Makes the default generator of the host continue from the state, and keeps the new one.
-
-        Raises:
-            UnknownValue: an operator before could not be computed.
-        """
-        if self.unknown:
-            raise UnknownValue(self.unknown)
-        generator = torch.default_generator
-        before = generator.get_state()
-        generator.set_state(self.state)
-        try:
-            yield
-            self.state = generator.get_state()
-        finally:
-            generator.set_state(before)
 
 
 class _Known(NamedTuple):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 import torch
 
-if TYPE_CHECKING:
-    from .host_generator import Draws
+from ..errors import UnknownValue
 
 
 class Buffer:
@@ -165,6 +165,61 @@ class Note:
         self.done = True
         self.args, self.kwargs, self.outputs, self.written = (), {}, (), ()
         self.before, self.readers = (), ()
+
+
+#: Numbers that may wait to be drawn, in bytes and in operators; beyond, they are others.
+_MOST_BYTES: Final = 1 << 30
+_MOST_NOTES: Final = 50_000
+
+
+class Draws:
+    """The operators that draw from one state of a generator, in the order of the program."""
+
+    def __init__(self, state: torch.Tensor) -> None:
+        self.state = state
+        """The state of the generator after the operators that were computed."""
+        self.unknown = ""
+        """The reason why nobody knows the next numbers; empty if they can be computed."""
+        self.too_many = False
+        """True if so much waits to be drawn that later operators draw other numbers."""
+        self._last: Note | None = None
+        self._notes = self._bytes = 0
+
+    @property
+    def pending(self) -> Note | None:
+        """Returns the last operator; None if all were computed."""
+        return None if self._last is None or self._last.done else self._last
+
+    def follow(self, note: Note) -> Note | None:
+        """Makes a note the last operator; returns the one before it if that is not computed."""
+        before = self.pending
+        if before is None:
+            self._notes = self._bytes = 0
+        else:
+            self._notes += 1
+            self._bytes += sum([buffer.nbytes for buffer in before.written])
+            self._bytes += sum([ref.buffer.nbytes for _, ref in before.outputs])
+        self.too_many = self._notes >= _MOST_NOTES or self._bytes >= _MOST_BYTES
+        self._last = None if self.too_many else note
+        return before
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes the default generator of the host continue from the state, and keeps the new one.
+
+        Raises:
+            UnknownValue: an operator before could not be computed.
+        """
+        if self.unknown:
+            raise UnknownValue(self.unknown)
+        generator = torch.default_generator
+        before = generator.get_state()
+        generator.set_state(self.state)
+        try:
+            yield
+            self.state = generator.get_state()
+        finally:
+            generator.set_state(before)
 
 
 def _is_pending(note: Note | None) -> bool:

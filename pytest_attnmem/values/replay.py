@@ -8,9 +8,8 @@ import torch
 
 from ..errors import CannotCompute, UnknownValue
 from .compute import compute
-from .host_generator import Draws
 from .host_tensor import HostTensor
-from .notes import Layout, Note, Ref, leaves
+from .notes import Draws, Layout, Note, Ref, leaves
 from .op_traits import op_traits
 from .work import work
 from .work_left import WorkLeft

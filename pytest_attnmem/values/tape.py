@@ -9,9 +9,8 @@ import torch
 
 from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
-from .host_generator import Draws
 from .host_tensor import HostTensor, HostTensors, copied
-from .notes import Buffer, Layout, Layouts, Note, Random, Ref, Slot, leaves
+from .notes import Buffer, Draws, Layout, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .replay import Replay, view
 from .seeds import Seeds

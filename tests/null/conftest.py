@@ -40,26 +40,61 @@ def cuda_build():
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def under():
-    """Returns a function that runs a script on the null device and returns its ``answer``."""
+@pytest.fixture(scope="session")
+def templates():
+    """Returns a function that returns the :mod:`template` process of some devices."""
+    started = {}
 
-    def run(script, device="A100-80GB", devices=1, **variables):
-        paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [sys.executable, "-c", PROLOGUE + script],
-            env={
-                **{name: value for name, value in os.environ.items() if name != KEPT},
-                **environment(find_profile(device), devices),
-                "PYTHONPATH": paths,
-                **variables,
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return tuple(json.loads(done.stdout.splitlines()[-1]))
+    def template(device, devices):
+        if (device, devices) not in started:
+            started[device, devices] = subprocess.Popen(
+                [sys.executable, HERE / "template.py"],
+                env=variables(device, devices),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        return started[device, devices]
+
+    yield template
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def under(templates, tmp_path):
+    """Returns a function that runs a script on the null device and returns its ``answer``.
+
+    A script that needs more variables gets a process of its own: torch reads some when imported.
+    """
+
+    def run(script, device="A100-80GB", devices=1, **more):
+        if more:
+            done = subprocess.run(
+                [sys.executable, "-c", PROLOGUE + script],
+                env={**variables(device, devices), **more},
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            status, output, errors = done.returncode, done.stdout, done.stderr
+        else:
+            template = templates(device, devices)
+            files = tmp_path / "output", tmp_path / "errors"
+            line = json.dumps([PROLOGUE + script, *map(str, files)])
+            print(line, file=template.stdin, flush=True)
+            status = int(template.stdout.readline())
+            output, errors = (path.read_text() for path in files)
+        assert status == 0, errors
+        return tuple(json.loads(output.splitlines()[-1]))
 
     return run
+
+
+def variables(device, devices):
+    """Returns the environment variables of a process on some devices."""
+    paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])
+    kept = {name: value for name, value in os.environ.items() if name != KEPT}
+    return {**kept, **environment(find_profile(device), devices), "PYTHONPATH": paths}

@@ -103,11 +103,12 @@ answer(found, different, first == again, w.tolist(), scaler.get_scale(), unknown
 
 def test_what_nobody_knows_is_an_error_and_never_zero(under):
     script = """
+import re
 def error(read):
     try:
         return read()
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return re.sub(r" at \\S+", "", f"{type(error).__name__}: {error}", count=1)
 x = torch.ones(4096, 4096, device="cuda")
 known = torch.ones(3, device="cuda")
 compiled = torch.compile(lambda x: x * 2 + 1)(known)

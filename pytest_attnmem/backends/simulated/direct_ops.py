@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch._decomp import decomposition_table, meta_table
 from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import (
+    FakeTensorMode,
     in_kernel_invocation_manager,
     should_allow_numbers_as_tensors,
     torch_decomp_decompositions,
@@ -25,9 +26,6 @@ from torch.utils._mode_utils import no_dispatch
 from .fake_maker import FakeMaker
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .shape_rules import LAYOUTS
-
-if TYPE_CHECKING:
-    from .fake_mode import SimulatedFakeMode
 
 _aten = torch.ops.aten
 
@@ -85,7 +83,7 @@ class _Kind(Enum):
 class DirectOps:
     """Runs the operators of one fake mode that need nothing but their kernel for ``meta``."""
 
-    def __init__(self, fake_mode: SimulatedFakeMode, maker: FakeMaker) -> None:
+    def __init__(self, fake_mode: FakeTensorMode, maker: FakeMaker) -> None:
         self._fake_mode = fake_mode
         self._maker = maker
         self._kinds: dict[Any, _Kind] = {}

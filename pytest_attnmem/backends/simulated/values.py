@@ -14,8 +14,8 @@ from torch.utils._pytree import tree_map_only
 from ...errors import CannotCompute, UnknownValue
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...values.compute import compute
-from ...values.host_generator import SET_STATE, STATE, Draws, HostGenerators
-from ...values.notes import Buffer, Random, Slot, leaves
+from ...values.host_generator import SET_STATE, STATE, HostGenerators
+from ...values.notes import Buffer, Draws, Random, Slot, leaves
 from ...values.tape import Tape
 from .fake_tensor import CPU, SimulatedTensor
 from .random_state import RandomState

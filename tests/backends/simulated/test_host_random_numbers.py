@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
-from pytest_attnmem.values import host_generator
+from pytest_attnmem.values import notes
 
 
 def seeded():
@@ -149,7 +149,7 @@ def test_a_program_that_starts_again_draws_the_same_numbers(run, generator):
 
 
 def test_beyond_the_limit_the_numbers_are_others_and_nothing_waits(run, generator, monkeypatch):
-    monkeypatch.setattr(host_generator, "_MOST_BYTES", 100)
+    monkeypatch.setattr(notes, "_MOST_BYTES", 100)
     found = []
 
     def body():
