@@ -16,7 +16,7 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 import pytest_attnmem
-from pytest_attnmem.measurement.garbage import freeze_present, unfreeze_all
+from pytest_attnmem.measurement.garbage import freeze_present
 from pytest_attnmem.measurement.measurement import Measurement
 
 sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
@@ -155,11 +155,6 @@ def seen() -> Measurement:
 def _quick_collections() -> None:
     """Freeze what earlier tests left: collecting it before each window takes 0.1 s otherwise."""
     freeze_present()
-
-
-def pytest_sessionfinish() -> None:
-    """Thaw it: hypothesis, imported at the end, asks the collector who refers to what."""
-    unfreeze_all()
 
 
 @pytest.fixture(scope="module")
