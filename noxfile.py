@@ -54,6 +54,7 @@ RECORDED = (
     "tests/backends/simulated/scratch",
     "tests/backends/simulated/test_fake_mode.py",
     "tests/backends/simulated/test_published.py",
+    "tests/backends/simulated/test_random_programs.py",
     "tests/backends/simulated/test_whole_programs.py",
     "tests/backends/simulated/test_workloads.py",
 )

@@ -144,16 +144,15 @@ def _row(*cells: object) -> str:
 
 
 def _counted() -> dict[str, str]:
-    programs = {version: read("programs", version)["devices"] for version in VERSIONS}
-    of_one = programs[VERSIONS[0]]
-    rows = [
-        (
-            "programs",
-            f"peaks of {len(set().union(*of_one.values()))} programs on {len(of_one)} devices",
-            [sum(map(len, found.values())) for found in programs.values()],
-            "test_whole_programs.py",
-        )
-    ]
+    rows = []
+    for file, what, test in (
+        ("programs", "programs", "test_whole_programs.py"),
+        ("random_programs", "programs of random steps", "test_random_programs.py"),
+    ):
+        programs = [read(file, version)["devices"] for version in VERSIONS]
+        number, on = len(set().union(*programs[0].values())), len(programs[0])
+        counts = [sum(map(len, found.values())) for found in programs]
+        rows.append((file, f"peaks of {number} {what} on {on} devices", counts, test))
     sets = ("operators", "operators-layers", "operators-norms", "operators-others")
     for name in (*sets, "operators-held-out"):
         calls, devices = read(name, VERSIONS[0])["calls"], read(name, VERSIONS[0])["devices"]

@@ -1,9 +1,9 @@
 """Record programs: ``python tests/null/record_programs.py``, with the CUDA build of torch.
 
-Each null device has a process of its own. The peaks of the programs in
-``tests/backends/simulated/programs.py``, as PyTorch's own allocator counts them from an empty
-state, go to ``tests/data/cuda/<version>/programs.json``. A program that a device refuses is left
-out.
+Each null device has a process of its own. The peaks of the programs in ``programs.py`` and
+``random_programs.py`` of ``tests/backends/simulated``, as PyTorch's own allocator counts them from
+an empty state, go to the file of that name in ``tests/data/cuda/<version>``. A program that a
+device refuses is left out.
 """
 
 import json
@@ -21,13 +21,15 @@ from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
-FILE = recordings.folder() / "programs.json"
-DEVICES = ("A100-80GB", "H100", "T4", "B200")
+DEVICES = {
+    "programs": ("A100-80GB", "H100", "T4", "B200"),
+    "random_programs": ("A100-80GB", "H100"),
+}
 SCRIPT = """
-import gc, json, os, sys, time, warnings
+import gc, importlib, json, os, sys, time, warnings
 warnings.simplefilter("ignore")
 import torch
-from programs import PROGRAMS
+PROGRAMS = importlib.import_module(sys.argv[1]).PROGRAMS
 from pytest_attnmem.nulldevice import counts
 
 torch.cuda.init()
@@ -59,7 +61,11 @@ os._exit(0)
 
 
 def main():
-    devices = {device: on(find_profile(device)) for device in DEVICES}
+    for module, devices in DEVICES.items():
+        write(module, {device: on(find_profile(device), module) for device in devices})
+
+
+def write(module, devices):
     head = {
         "what": "peaks in bytes on the null device: requested, allocated, reserved",
         "torch": version("torch"),
@@ -71,14 +77,15 @@ def main():
         for device, found in devices.items()
     )
     start = json.dumps(head, indent=1).removesuffix("\n}")
-    FILE.write_text(f'{start},\n "devices": {{\n{tables}\n }}\n}}\n', "utf-8")
-    print({device: len(found) for device, found in devices.items()})
+    file = recordings.folder() / f"{module}.json"
+    file.write_text(f'{start},\n "devices": {{\n{tables}\n }}\n}}\n', "utf-8")
+    print(module, {device: len(found) for device, found in devices.items()})
 
 
-def on(profile):
+def on(profile, module):
     paths = os.pathsep.join([str(TESTS / "backends" / "simulated"), str(TESTS.parent)])
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", SCRIPT, module],
         env={**os.environ, **environment(profile), "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         text=True,

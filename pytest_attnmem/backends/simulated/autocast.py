@@ -190,7 +190,10 @@ class Autocast:
             return tensor.to(dtype)
         source, cast = self._casts.get(id(tensor), (None, None))
         if cast is None or source is None or source() is not tensor:
-            cast = tensor.to(dtype)
+            if torch.is_inference_mode_enabled():  # another mode could not use the cast
+                return tensor.to(dtype)
+            with torch.enable_grad():  # later calls may need the gradient
+                cast = tensor.to(dtype)
             self._casts[id(tensor)] = (weakref.ref(tensor), cast)
         return cast
 

@@ -1101,3 +1101,20 @@ for each in KERNELS:
         for dtype in (torch.float32, torch.float16):
             name = f"{each.name}_{str(dtype).removeprefix('torch.')}".replace("-", "_")
             PROGRAMS[name] = partial(trained, each, LENGTHS.get(each.name, 1000), dtype)
+
+
+def cast_in(*modes):
+    """Layers under autocast: a cast of a weight is kept, with its gradient, but in inference."""
+    m = nn.Linear(64, 96, device="cuda")
+    x = made(8, 100, 64, grad=False).transpose(0, 1)
+    with torch.autocast("cuda", torch.float16):
+        for mode in modes:
+            with mode():
+                m(x)
+
+
+PROGRAMS["autocast_evaluated"] = partial(cast_in, torch.no_grad, torch.no_grad)
+PROGRAMS["autocast_inference"] = partial(cast_in, torch.inference_mode, torch.inference_mode)
+PROGRAMS["autocast_trained_between"] = partial(
+    cast_in, torch.inference_mode, torch.no_grad, torch.enable_grad, torch.inference_mode
+)
