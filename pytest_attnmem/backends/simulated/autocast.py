@@ -176,6 +176,7 @@ class Autocast:
         return _map_tensors(lambda tensor: self._cast(tensor, dtype), args, kwargs)
 
     def _cast(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Returns the tensor in another dtype: ``cached_cast`` of ATen/autocast_mode.cpp."""
         if tensor.dtype == dtype:
             return tensor
         weight = (
@@ -190,7 +191,7 @@ class Autocast:
             return tensor.to(dtype)
         source, cast = self._casts.get(id(tensor), (None, None))
         if cast is None or source is None or source() is not tensor:
-            if torch.is_inference_mode_enabled():  # another mode could not use the cast
+            if torch.is_inference_mode_enabled():  # its tensors cannot be saved for backward
                 return tensor.to(dtype)
             with torch.enable_grad():  # later calls may need the gradient
                 cast = tensor.to(dtype)

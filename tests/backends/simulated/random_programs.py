@@ -70,7 +70,7 @@ def indices(*shape):
     return torch.zeros(shape, dtype=torch.long, device="cuda")
 
 
-def attention(made, x, pick):
+def attention(program, x, pick):
     causal = pick.chance(0.5)
     if x.dim() != 3 or x.shape[-1] % 8 or x.shape[-1] > 256:
         return x.relu()
@@ -78,64 +78,66 @@ def attention(made, x, pick):
     return F.scaled_dot_product_attention(heads, heads, heads, is_causal=causal).squeeze(1)
 
 
-def added_product(made, x, pick):
+def added_product(program, x, pick):
     if x.dim() != 3:
         return x.exp()
     width = x.shape[-1]
-    return torch.baddbmm(made.parameter(1, 1, width), x, made.parameter(len(x), width, width))
+    return torch.baddbmm(program.parameter(1, 1, width), x, program.parameter(len(x), width, width))
 
 
 OPTIMIZERS = (torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad)
 STEPS = (
     attention,
     added_product,
-    lambda made, x, pick: F.linear(x, made.parameter(pick.of((8, 32, 100)), x.shape[-1])),
-    lambda made, x, pick: torch.einsum("...d,ed->...e", x, made.parameter(16, x.shape[-1])),
-    lambda made, x, pick: x @ x.transpose(-1, -2),
-    lambda made, x, pick: x.bmm(x.transpose(1, 2)) if x.dim() == 3 else x.sigmoid(),
-    lambda made, x, pick: F.gelu(x, approximate=pick.of(("none", "tanh"))),
-    lambda made, x, pick: F.silu(x) * x,
-    lambda made, x, pick: F.softplus(x),
-    lambda made, x, pick: F.glu(x, -1) if x.shape[-1] % 2 == 0 else x.tanh(),
-    lambda made, x, pick: F.dropout(x, 0.1),
-    lambda made, x, pick: F.layer_norm(
-        x, x.shape[-1:], made.parameter(x.shape[-1]), made.parameter(x.shape[-1])
+    lambda program, x, pick: F.linear(x, program.parameter(pick.of((8, 32, 100)), x.shape[-1])),
+    lambda program, x, pick: torch.einsum("...d,ed->...e", x, program.parameter(16, x.shape[-1])),
+    lambda program, x, pick: x @ x.transpose(-1, -2),
+    lambda program, x, pick: x.bmm(x.transpose(1, 2)) if x.dim() == 3 else x.sigmoid(),
+    lambda program, x, pick: F.gelu(x, approximate=pick.of(("none", "tanh"))),
+    lambda program, x, pick: F.silu(x) * x,
+    lambda program, x, pick: F.softplus(x),
+    lambda program, x, pick: F.glu(x, -1) if x.shape[-1] % 2 == 0 else x.tanh(),
+    lambda program, x, pick: F.dropout(x, 0.1),
+    lambda program, x, pick: F.layer_norm(
+        x, x.shape[-1:], program.parameter(x.shape[-1]), program.parameter(x.shape[-1])
     ),
-    lambda made, x, pick: F.rms_norm(x, x.shape[-1:], made.parameter(x.shape[-1])),
-    lambda made, x, pick: F.normalize(x, dim=-1),
-    lambda made, x, pick: x.softmax(pick.of((-1, -2))),
-    lambda made, x, pick: x.log_softmax(pick.of((-1, -2))),
-    lambda made, x, pick: x.logsumexp(-1, keepdim=True) - x,
-    lambda made, x, pick: x.cumsum(pick.of((-1, -2))),
-    lambda made, x, pick: x.sum(pick.of((-1, -2)), keepdim=True).expand_as(x),
-    lambda made, x, pick: x.float().mean(-1, keepdim=True).to(x.dtype) * x,
-    lambda made, x, pick: x.std(-1, keepdim=True) * x,
-    lambda made, x, pick: x.var(-2, keepdim=True) + x,
-    lambda made, x, pick: x.norm(dim=-1, keepdim=True) + x,
-    lambda made, x, pick: x.max(-1, keepdim=True).values * x,
-    lambda made, x, pick: x.amax(-1, keepdim=True) + x,
-    lambda made, x, pick: x.pow(2).mean() * x,
-    lambda made, x, pick: x.sort(-1).values,
-    lambda made, x, pick: x.topk(min(5, x.shape[-1]), -1).values,
-    lambda made, x, pick: torch.where(x > 0, x, -x),
-    lambda made, x, pick: x.masked_fill(x < 0, 0.0),
-    lambda made, x, pick: x.transpose(-1, -2),
-    lambda made, x, pick: x.transpose(-1, -2).contiguous(),
-    lambda made, x, pick: x.chunk(2, -1)[0],
-    lambda made, x, pick: x[..., : max(1, x.shape[-1] // 2)].clone(),
-    lambda made, x, pick: x.clone().mul_(2),
-    lambda made, x, pick: x.to(torch.float32).add(1).to(x.dtype),
-    lambda made, x, pick: x.tril(),
-    lambda made, x, pick: x.flip(-1),
-    lambda made, x, pick: x.roll(3, -1),
-    lambda made, x, pick: x.repeat(*[1] * (x.dim() - 1), 2),
-    lambda made, x, pick: x.unfold(-1, min(3, x.shape[-1]), 1),
-    lambda made, x, pick: F.pad(x, (1, 2, 0, 1)),
-    lambda made, x, pick: torch.cat([x, x], pick.of((-1, 0))),
-    lambda made, x, pick: torch.stack([x, x * 2]).sum(0),
-    lambda made, x, pick: x.index_select(0, indices(2)),
-    lambda made, x, pick: x.gather(-1, indices(*x.shape[:-1], 3)),
-    lambda made, x, pick: F.embedding(indices(made.batch, 7), made.parameter(10, x.shape[-1])),
+    lambda program, x, pick: F.rms_norm(x, x.shape[-1:], program.parameter(x.shape[-1])),
+    lambda program, x, pick: F.normalize(x, dim=-1),
+    lambda program, x, pick: x.softmax(pick.of((-1, -2))),
+    lambda program, x, pick: x.log_softmax(pick.of((-1, -2))),
+    lambda program, x, pick: x.logsumexp(-1, keepdim=True) - x,
+    lambda program, x, pick: x.cumsum(pick.of((-1, -2))),
+    lambda program, x, pick: x.sum(pick.of((-1, -2)), keepdim=True).expand_as(x),
+    lambda program, x, pick: x.float().mean(-1, keepdim=True).to(x.dtype) * x,
+    lambda program, x, pick: x.std(-1, keepdim=True) * x,
+    lambda program, x, pick: x.var(-2, keepdim=True) + x,
+    lambda program, x, pick: x.norm(dim=-1, keepdim=True) + x,
+    lambda program, x, pick: x.max(-1, keepdim=True).values * x,
+    lambda program, x, pick: x.amax(-1, keepdim=True) + x,
+    lambda program, x, pick: x.pow(2).mean() * x,
+    lambda program, x, pick: x.sort(-1).values,
+    lambda program, x, pick: x.topk(min(5, x.shape[-1]), -1).values,
+    lambda program, x, pick: torch.where(x > 0, x, -x),
+    lambda program, x, pick: x.masked_fill(x < 0, 0.0),
+    lambda program, x, pick: x.transpose(-1, -2),
+    lambda program, x, pick: x.transpose(-1, -2).contiguous(),
+    lambda program, x, pick: x.chunk(2, -1)[0],
+    lambda program, x, pick: x[..., : max(1, x.shape[-1] // 2)].clone(),
+    lambda program, x, pick: x.clone().mul_(2),
+    lambda program, x, pick: x.to(torch.float32).add(1).to(x.dtype),
+    lambda program, x, pick: x.tril(),
+    lambda program, x, pick: x.flip(-1),
+    lambda program, x, pick: x.roll(3, -1),
+    lambda program, x, pick: x.repeat(*[1] * (x.dim() - 1), 2),
+    lambda program, x, pick: x.unfold(-1, min(3, x.shape[-1]), 1),
+    lambda program, x, pick: F.pad(x, (1, 2, 0, 1)),
+    lambda program, x, pick: torch.cat([x, x], pick.of((-1, 0))),
+    lambda program, x, pick: torch.stack([x, x * 2]).sum(0),
+    lambda program, x, pick: x.index_select(0, indices(2)),
+    lambda program, x, pick: x.gather(-1, indices(*x.shape[:-1], 3)),
+    lambda program, x, pick: F.embedding(
+        indices(program.batch, 7), program.parameter(10, x.shape[-1])
+    ),
 )
 
 
