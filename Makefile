@@ -138,11 +138,12 @@ suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
 
-# Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`.
+# Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`:
+# the programs' peaks are compared, so both builds are of one version.
 bench: $(VENV)/installed
 	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/performance_page.py \
-		$(addprefix --null ,$(lastword $(sort $(wildcard .venv-null-*/bin/python))))
+		$(addprefix --null ,$(wildcard .venv-null-$(CPU_TORCH)/bin/python))
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/reports.py
 

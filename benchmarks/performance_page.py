@@ -61,7 +61,9 @@ def main() -> None:
     """Measures everything and writes the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--null", metavar="PYTHON", help="an interpreter with the CUDA build")
+    parser.add_argument(
+        "--null", metavar="PYTHON", type=os.path.abspath, help="an interpreter with the CUDA build"
+    )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"
     sessions, imported = field.measure(options.rounds, options.null)
