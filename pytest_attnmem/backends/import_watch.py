@@ -58,6 +58,9 @@ class _Watch(MetaPathFinder):
         return spec
 
     def _found_by_others(self, *asked: Any) -> Any:
-        for finder in sys.meta_path:
-            if finder is not self and hasattr(finder, "find_spec"):
+        # Finders before this one found nothing; two watches of one module would ask each other.
+        finders = [*sys.meta_path]
+        after = finders.index(self) + 1 if self in finders else 0
+        for finder in finders[after:]:
+            if hasattr(finder, "find_spec"):
                 yield finder.find_spec(*asked)

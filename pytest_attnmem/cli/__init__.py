@@ -33,6 +33,7 @@ from . import (
     sweep,
     verify,
 )
+from .leave import leave
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
@@ -143,4 +144,8 @@ def console() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, TextIOWrapper):  # a terminal may lack a character
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(main())
+    code = main()
+    # The process of a user's program ends as it would without us.
+    if sys.argv[1:2] != ["run"] and "torch" in sys.modules:
+        leave(code)
+    sys.exit(code)

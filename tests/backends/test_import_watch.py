@@ -49,3 +49,11 @@ def test_a_missing_module_stays_missing():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("no_such_module_at_all")
     give_up()
+
+
+def test_two_watches_of_one_module_are_both_called(module):
+    found = []
+    after_import(module, lambda module: found.append(("first", module.value)))
+    after_import(module, lambda module: found.append(("second", module.value)))
+    importlib.import_module(module)
+    assert found == [("first", 5), ("second", 5)]
