@@ -11,6 +11,7 @@ TORCH     ?= 2.15.0
 NULL      := .venv-null-$(TORCH)
 NOX       := nox@2026.10.20
 DOCS      := .venv-docs
+BENCH     := .venv-bench
 
 # uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
 ifneq ($(shell command -v uv),)
@@ -140,12 +141,11 @@ suites: $(VENV)/installed
 
 # Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`:
 # the programs' peaks are compared, so both builds are of one version.
-bench: $(VENV)/installed
-	$(call install,$(VENV)) --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python benchmarks/performance_page.py \
+bench: $(BENCH)/installed
+	$(BENCH)/bin/python benchmarks/performance_page.py \
 		$(addprefix --null ,$(wildcard .venv-null-$(CPU_TORCH)/bin/python))
-	$(BIN)/python benchmarks/kernels.py
-	$(BIN)/python benchmarks/reports.py
+	$(BENCH)/bin/python benchmarks/kernels.py
+	$(BENCH)/bin/python benchmarks/reports.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -170,6 +170,13 @@ $(NULL)/installed: pyproject.toml constraints.txt
 	$(call install,$(NULL)) --constraint constraints.txt --editable '.[test-null]'
 	touch $@
 
+# In the environment of the tests, the plugins that are timed would take part in them.
+$(BENCH)/installed: pyproject.toml constraints.txt
+	$(call venv,$(BENCH))
+	$(call install,$(BENCH)) "torch==$(CPU_TORCH)"
+	$(call install,$(BENCH)) --constraint constraints.txt --editable '.[test,bench]'
+	touch $@
+
 # The site needs neither torch nor the plugin.
 $(DOCS)/installed: pyproject.toml constraints.txt
 	$(call venv,$(DOCS))
@@ -177,4 +184,4 @@ $(DOCS)/installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS) .venv-null* .venv-suites .nox
+	rm -rf $(VENV) $(DOCS) $(BENCH) .venv-null* .venv-suites .nox

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from ..units import format_size
 from .base import Backend
 from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
 from .cpu_threads import ThreadWatch
+from .followed_threads import FollowedThreads, in_order
 from .tracing.dispatch_tracker import raised_at
 from .warm_up import matrix_product
 
@@ -112,6 +114,7 @@ class _EventRecorder:
         self._profiler = profiler
         self._alive = alive  # the number of blocks of each size that this test allocated
         self._threads = ThreadWatch()
+        self._followed = FollowedThreads(type(profiler))
         self._profilers = ProfilerWatch()
         self._listening = False
         self._problem = ""
@@ -121,7 +124,9 @@ class _EventRecorder:
             return
         self._problem = _obstacle()
         if not self._problem:
+            self._thread = threading.get_ident()
             self._threads.start()
+            self._followed.start()
             self._profilers.start(self._give_way)
             self._profiler.start()
             self._listening = True
@@ -134,16 +139,23 @@ class _EventRecorder:
         return self._fold(*self._end())
 
     def _give_way(self) -> None:
+        if threading.get_ident() != self._thread:
+            self._followed.give_way()
+            return
         if in_backward():  # our profiler cannot be stopped here; torch raises an error
             return
         self._end()
         self._problem = "the test started a profiler, and a thread has room for one"
 
     def _end(self) -> tuple[list[int], str | None]:
-        sizes, problem = self._profiler.stop()
+        own = self._profiler.stop()
         self._listening = False
         self._profilers.stop()
-        return sizes, self._threads.stop() or problem
+        others, problem = self._followed.stop()
+        started = self._followed.started
+        problem = self._threads.stop(started.known, started.begun) or problem
+        sizes = in_order(own, others) if others and own.mark else own.sizes
+        return sizes, problem or own.problem
 
     def _fold(self, sizes: list[int], problem: str | None) -> Interval:
         level = peak = allocations = 0

@@ -2,7 +2,7 @@
 
 The allocator reports each event to them, scratch inside kernels included. The legacy profiler is
 the cheapest by far and prints nothing; it is deprecated, so Kineto's is the fallback behind the
-same two functions. Both see only the thread that starts them.
+same two functions. Each sees only the thread that starts it.
 
 No other module uses these private APIs (written against torch 2.13 to 2.15). A known program checks
 a profiler before it is used, on every torch.
@@ -11,9 +11,9 @@ a profiler before it is used, on every torch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch._C import _autograd
@@ -47,16 +47,14 @@ def is_profiling() -> bool:
 
 
 class ProfilerWatch:
-    """Notices a profiler that the test starts on this thread, so that ours can stop first."""
+    """Notices a profiler that the test starts, so that ours can stop first."""
 
     def start(self, give_way: Callable[[], None]) -> None:
-        """Calls ``give_way`` before a profiler starts on this thread, from now on."""
-        thread = threading.get_ident()
+        """Calls ``give_way`` before a profiler starts, in its thread, from now on."""
 
         def watched(start: Callable[..., Any]) -> Callable[..., Any]:
             def starting(*args: Any, **kwargs: Any) -> Any:
-                if threading.get_ident() == thread:
-                    give_way()
+                give_way()
                 return start(*args, **kwargs)
 
             return starting
@@ -75,20 +73,38 @@ class ProfilerWatch:
             setattr(module, name, function)
 
 
+class Heard(NamedTuple):
+    """The allocator's events on one thread."""
+
+    sizes: list[int]
+    """In bytes and in order; a free is negative."""
+    problem: str | None
+    """The reason why some may be missing."""
+    events: Sequence[Any] = ()
+    """The profiler's events of these sizes, which know their time."""
+    mark: Any = None
+    """The profiler's event of its start."""
+
+
 class Profiler:
-    """A source of the CPU allocator's events on this thread: sizes, negative for frees."""
+    """A source of the CPU allocator's events on this thread."""
+
+    one_a_thread = False
+    """True if each thread can have one at a time, and its events know their time."""
 
     def start(self) -> None:
         """Begins to listen."""
         raise NotImplementedError
 
-    def stop(self) -> tuple[list[int], str | None]:
-        """Returns the sizes since ``start`` in order, and the reason why some may be missing."""
+    def stop(self) -> Heard:
+        """Returns the events since ``start``."""
         raise NotImplementedError
 
 
 class LegacyProfiler(Profiler):
     """``torch.autograd.profiler_legacy`` without its record functions: 2 µs, and 2 µs an event."""
+
+    one_a_thread = True
 
     def start(self) -> None:
         """Begins to listen."""
@@ -98,22 +114,26 @@ class LegacyProfiler(Profiler):
         _autograd._enable_profiler_legacy(config)
         _autograd._enable_record_function(False)
 
-    def stop(self) -> tuple[list[int], str | None]:
-        """Returns the sizes since ``start``."""
+    def stop(self) -> Heard:
+        """Returns the events since ``start``."""
         try:
             lists = _autograd._disable_profiler_legacy()
         except RuntimeError:  # no profiler is on, or a profiler of another kind
-            return [], _EXCHANGED
+            return Heard([], _EXCHANGED)
         finally:
             _autograd._enable_record_function(True)
         # A list begins with the mark that enabling makes, unless another profiler was on.
-        whole = any(events and events[0].name() == "__start_profile" for events in lists)
-        problem = None if whole else _EXCHANGED
-        sizes = [[event.cpu_memory_usage() for event in events] for events in lists]
-        sizes = [events for events in sizes if any(events)]
-        if len(sizes) > 1:
-            problem = f"{len(sizes)} threads allocated, and their order is not known"
-        return (sizes[0] if sizes else []), problem
+        marks = [events[0] for events in lists if events and events[0].name() == "__start_profile"]
+        problem = None if marks else _EXCHANGED
+        allocating = [
+            (sizes, events)
+            for events in lists
+            if any(sizes := [event.cpu_memory_usage() for event in events])
+        ]
+        if len(allocating) > 1:
+            problem = f"{len(allocating)} threads allocated, and their order is not known"
+        sizes, events = allocating[0] if allocating else ([], [])
+        return Heard(sizes, problem, events, marks[0] if marks else None)
 
 
 class KinetoProfiler(Profiler):
@@ -128,15 +148,16 @@ class KinetoProfiler(Profiler):
         _autograd._prepare_profiler(config, activities)
         _autograd._enable_profiler(config, activities)
 
-    def stop(self) -> tuple[list[int], str | None]:
-        """Returns the sizes since ``start``."""
+    def stop(self) -> Heard:
+        """Returns the events since ``start``."""
         try:
             result = _autograd._disable_profiler()
         except RuntimeError:
-            return [], _EXCHANGED
+            return Heard([], _EXCHANGED)
         events = [event for event in result.events() if event.name() == "[memory]"]
         events.sort(key=lambda event: event.start_ns())
-        return [event.nbytes() for event in events if event.device_type().name == "CPU"], None  # type: ignore[attr-defined]
+        sizes = [event.nbytes() for event in events if event.device_type().name == "CPU"]  # type: ignore[attr-defined]
+        return Heard(sizes, None)
 
 
 #: The sizes that the known program allocates and, negative, frees.
@@ -170,13 +191,13 @@ def _report(found: type[Profiler]) -> str:
     try:
         listener.start()
         _known_program()
-        sizes, problem = listener.stop()
+        heard = listener.stop()
     except Exception as error:  # the API is another one
         with suppress(Exception):
             if is_profiling():
                 listener.stop()
         return shown(error, 100)
-    return problem or " ".join(str(size) for size in sizes if size) or "nothing"
+    return heard.problem or " ".join(str(size) for size in heard.sizes if size) or "nothing"
 
 
 def _in_thread(found: type[Profiler]) -> str:

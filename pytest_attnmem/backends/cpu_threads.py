@@ -56,7 +56,7 @@ class ThreadWatch:
         Threads that are ``followed`` do not count; ``begun`` of them began meanwhile.
         """
         started = _newest() - self._newest - 1 - begun
-        sees = "and the cpu backend sees the test's own thread only"
+        sees = "and the cpu backend sees the test's own thread and those that it starts"
         if started > 0:
             threads = "a thread was" if started == 1 else f"{started} threads were"
             return f"{threads} started, {sees}"

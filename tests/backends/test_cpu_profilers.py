@@ -39,8 +39,8 @@ def wrong(change):
 
     class Wrong(LegacyProfiler):
         def stop(self):
-            sizes, problem = super().stop()
-            return change(sizes), problem
+            heard = super().stop()
+            return heard._replace(sizes=change(heard.sizes))
 
     Wrong.__name__ = "LegacyProfiler"
     return Wrong

@@ -60,7 +60,8 @@ def watched(body):
 
 
 def ran(name):
-    return f"thread {name!r} ran meanwhile, and the cpu backend sees the test's own thread only"
+    sees = "and the cpu backend sees the test's own thread and those that it starts"
+    return f"thread {name!r} ran meanwhile, {sees}"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")

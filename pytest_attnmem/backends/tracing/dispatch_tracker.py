@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+import threading
 import traceback
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from ...measurement.held import SAVED, Held
 from ...measurement.protocol import Delta, Interval
 from ..compile_watch import CompileWatch
+from ..started_threads import StartedThreads
 from .live_tensors import LiveTensors
 from .node_modules import in_backward
 from .tensor_origin import (
@@ -39,17 +42,20 @@ class Tracker:
     def __init__(self) -> None:
         self._fault = prime()
         self._mode = TrackingMode()
+        self._threads = StartedThreads(lambda thread: self._mode.in_thread())
         self._compiled = CompileWatch(eager=True)
 
     def start(self) -> None:
         """Begins to follow new storages."""
         self._mode.begin()
         self._compiled.start()
+        self._threads.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def stop(self) -> Interval:
         """Stops following; returns the interval. Known storages stay known."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._threads.stop()
         self._compiled.stop()
         problem = EAGER if self._compiled.noticed else None
         return replace(self._mode.interval(), problem=self._fault or problem)
@@ -80,6 +86,7 @@ class TrackingMode(TorchDispatchMode):
         self._roles: dict[int, str] = {}  # by number
         self._forward: set[int] = set()  # the numbers of live tensors made outside backward passes
         self._origins = Origins()
+        self._lock = threading.RLock()  # a program may have threads, and each may free tensors
 
     def begin(self) -> None:
         """Begins an interval."""
@@ -94,6 +101,15 @@ class TrackingMode(TorchDispatchMode):
         """Returns the interval since ``begin``."""
         return self._tensors.interval(self.delta, allocated=self.delta)
 
+    @contextmanager
+    def in_thread(self) -> Iterator[None]:
+        """Follows the storages of the current thread too."""
+        _push_mode(self)
+        try:
+            yield
+        finally:
+            _pop_mode()
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
@@ -102,17 +118,18 @@ class TrackingMode(TorchDispatchMode):
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
         out = func(*args, **(kwargs or {}))
         made = [*_plain((out,))]
-        for tensor in (*made, *given):
-            storage = tensor.untyped_storage()
-            key, nbytes = storage._cdata, storage.nbytes()
-            followed = self._alive.get(key)
-            if nbytes != (followed[1] if followed else foreign.get(key, 0)):
-                self._follow(key, tensor, func)
-            if is_parameter(tensor):
-                self._set_role(PARAMETER, key)
-        if is_gradient():
-            for tensor in made:
-                self._set_role(GRADIENT, _key(tensor))
+        with self._lock:
+            for tensor in (*made, *given):
+                storage = tensor.untyped_storage()
+                key, nbytes = storage._cdata, storage.nbytes()
+                followed = self._alive.get(key)
+                if nbytes != (followed[1] if followed else foreign.get(key, 0)):
+                    self._follow(key, tensor, func)
+                if is_parameter(tensor):
+                    self._set_role(PARAMETER, key)
+            if is_gradient():
+                for tensor in made:
+                    self._set_role(GRADIENT, _key(tensor))
         return out
 
     def allocated(self, number: int, held: Held, storage: torch.UntypedStorage) -> None:
@@ -159,13 +176,14 @@ class TrackingMode(TorchDispatchMode):
         weakref.finalize(storage, self._free, key).atexit = False
 
     def _free(self, key: int) -> None:
-        if key not in self._alive:
-            return
-        number, _ = self._alive.pop(key)
-        if in_backward() and number in self._forward:
-            self._roles.setdefault(number, SAVED)
-        self._forward.discard(number)
-        self._tensors.free(number)
+        with self._lock:
+            if key not in self._alive:
+                return
+            number, _ = self._alive.pop(key)
+            if in_backward() and number in self._forward:
+                self._roles.setdefault(number, SAVED)
+            self._forward.discard(number)
+            self._tensors.free(number)
 
 
 def prime() -> str:

@@ -1,0 +1,82 @@
+"""The threads that a measured test starts, each with a profiler of its own: PyTorch's see one."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+
+from .cpu_profilers import Heard, Profiler, in_backward
+from .started_threads import StartedThreads
+
+#: The seconds that a thread has to end, whose test did not wait for its end.
+_PATIENCE_S = 0.05
+
+_LOCALS = ctypes.pythonapi.PyThreadState_GetDict
+_LOCALS.argtypes, _LOCALS.restype = (), ctypes.py_object
+
+
+class FollowedThreads:
+    """Listens to the threads that begin in a window."""
+
+    def __init__(self, profiler: type[Profiler]) -> None:
+        self._profiler = profiler
+        self._running: dict[int, tuple[threading.Thread, Profiler]] = {}  # by identifier
+        self._heard: list[Heard] = []
+        self.started = StartedThreads(self._heard_in)
+        """The threads."""
+
+    def start(self) -> None:
+        """Follows threads from their start, from now on."""
+        if self._profiler.one_a_thread:
+            self.started.start()
+
+    def stop(self) -> tuple[list[Heard], str | None]:
+        """Stops following; returns the events of threads that ended, and why some are missing."""
+        if self._profiler.one_a_thread:
+            self.started.stop()
+        for thread, _ in [*self._running.values()]:
+            thread.join(_PATIENCE_S)
+        problem = None
+        for thread, _ in [*self._running.values()]:
+            problem = f"thread {thread.name!r} still runs, and its allocations are not known"
+        heard, self._heard = self._heard, []
+        return heard, next((one.problem for one in heard if one.problem), problem)
+
+    def give_way(self) -> None:
+        """Stops listening to this thread, where the program starts a profiler."""
+        if not in_backward() and threading.get_ident() in self._running:
+            thread, profiler = self._running.pop(threading.get_ident())
+            why = f"thread {thread.name!r} started a profiler, and a thread has room for one"
+            self._heard.append(profiler.stop()._replace(problem=why))
+
+    @contextmanager
+    def _heard_in(self, thread: threading.Thread) -> Iterator[None]:
+        ident, profiler, problem = threading.get_ident(), self._profiler(), None
+        profiler.start()
+        self._running[ident] = thread, profiler
+        try:
+            yield
+        except BaseException as error:
+            # Its frames keep tensors until the thread ends.
+            kind = type(error).__name__
+            problem = f"thread {thread.name!r} raised {kind}, and what it then frees is not seen"
+            raise
+        finally:
+            _LOCALS().clear()  # the thread's end would free these tensors, unheard
+            if ident in self._running:
+                heard = profiler.stop()
+                self._heard.append(heard._replace(problem=problem or heard.problem))
+                del self._running[ident]
+
+
+def in_order(own: Heard, others: Iterable[Heard]) -> list[int]:
+    """Returns the sizes of all threads as they came, from the start of ``own`` on."""
+    timed = (
+        (own.mark.cpu_elapsed_us(event), size)
+        for heard in (own, *others)
+        for event, size in zip(heard.events, heard.sizes, strict=True)
+    )
+    return [size for when, size in sorted(timed, key=itemgetter(0)) if when >= 0]
