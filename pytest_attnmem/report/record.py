@@ -150,7 +150,10 @@ def _growth(growth: Growth) -> dict[str, Any]:
     found = growth.polynomial
     sizes = {symbol: [*values] for symbol, values in growth.sizes.items()}
     peaks = [*growth.peaks.values()]
-    return {"sizes": sizes, "peaks": peaks, "formula": str(found) if found else None}
+    made = {"sizes": sizes, "peaks": peaks, "formula": str(found) if found else None}
+    if growth.formula_bytes:
+        made["over"] = [growth.over(at) for at in growth.peaks]
+    return made
 
 
 def to_dict(row: Record) -> dict[str, Any]:
