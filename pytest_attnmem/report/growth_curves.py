@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..budgets.growth_contract import parse_contract
+from ..budgets.formula_and_contract import split
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -112,9 +112,12 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
 
 
 def _allowed(contract: str, symbol: str) -> int | None:
-    """Returns the power of *symbol* that a contract allows; None if it does not name the symbol."""
+    """Returns the power of *symbol* that a contract allows; None if it does not name the symbol.
+
+    The bytes of a formula that the contract is added to are not drawn.
+    """
     try:
-        parsed = parse_contract(contract)
+        _, parsed = split(contract)
     except AttnMemError:
         return None
     return parsed.degree(symbol) if symbol in parsed.symbols else None

@@ -60,7 +60,9 @@ class Record:
     expected: bool = False
     """True if the test failed as it was expected to (``xfail``); the row then fails no session."""
     growth: tuple[Mapping[str, Any], ...] = ()
-    """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
+    """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``, and ``"over"``,
+    the bytes over the formula of a budget with a contract.
+    """
 
     @property
     def fails(self) -> bool:
@@ -74,8 +76,8 @@ class Record:
 
     @property
     def is_contract(self) -> bool:
-        """Returns True if the budget is a growth contract, which has no limit in bytes."""
-        return is_contract(self.budget)
+        """Returns True if the budget has a growth contract, and so no limit in bytes."""
+        return self.limit_bytes is None and is_contract(self.budget)
 
     @property
     def value(self) -> int | None:
