@@ -118,13 +118,6 @@ class Growth:
         known = (self.sizes, self.peaks, self.formula_bytes, self.beneath, self.metric)
         return judge_over(self._judged_by(contract), *known)
 
-    def outgrown_by_formula(self, contract: Contract) -> bool:
-        """Returns True if a formula grows faster than the contract that is added to it."""
-        judge, known = self._judged_by(contract), self.formula_bytes
-        at_hand = {at: known[at] for at in self.peaks if at in known}
-        answer = judge(self.sizes, at_hand, "").answer if at_hand else Answer.KEPT
-        return answer is not Answer.KEPT
-
     def _judged_by(self, contract: Contract) -> Judge:
         return lambda sizes, values, what: judge_difference(sizes, values, contract, what)
 

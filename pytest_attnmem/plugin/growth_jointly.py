@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth
 from ..budgets.growth_judgement import Answer, Judgement, judge_line, place
-from ..budgets.growth_over_formula import around, constant, judge_fixed, outgrown
+from ..budgets.growth_over_formula import (
+    around,
+    constant,
+    judge_difference,
+    judge_fixed,
+    outgrown,
+)
 from ..budgets.world_growth import WorldGrowth
 from ..errors import AttnMemError
 from ..formulas.interpolation import line, shared
@@ -15,7 +21,7 @@ from ..formulas.multivariate_fit import Point, Sample, fit, off_axes
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import PartBelowPeak, beneath_at, together
 from ..symbols.names import WORLD
-from .growth_runs import GrowthRuns, Run
+from .growth_runs import GrowthRuns, Run, Unclear
 
 #: More runs beside the lines take too long.
 _MOST = 64
@@ -33,7 +39,6 @@ def judged_jointly(
 
     Raises:
         Unclear: the memory of a run is not known.
-        AttnMemError: the test does not run at these sizes.
     """
     named = {s: growth for s, growth in lines.items() if contract.degree(s) > 0}
     if not runs.has_formula or not named:
@@ -45,7 +50,7 @@ def judged_jointly(
     known = contract.allows_constant or any(one is not None and one <= 0 for one in alone)
     fixed = 0 if known or over <= 0 else alone[0]
     if len(named) > 1:
-        outgrows = any(growth.outgrown_by_formula(contract) for growth in named.values())
+        outgrows = any(_outgrown(growth, contract) for growth in named.values())
         if outgrows or not (known or over <= 0):
             joint = _Jointly(runs, contract, named)
             if outgrows and (judged := joint.judge()) is not None:
@@ -59,6 +64,22 @@ def _fixed(symbol: str, growth: Growth, own: int) -> int | None:
     (sizes,) = growth.sizes.values()
     found = around(symbol, sizes, [growth.over((size,)) for size in sizes], own)
     return None if found is None else constant(found[1])
+
+
+def _outgrown(growth: Growth, contract: Contract) -> bool:
+    """Returns True if the formula does not keep the contract that is added to it."""
+    known = {at: growth.formula_bytes[at] for at in growth.peaks}
+    return judge_difference(growth.sizes, known, contract, "").answer is not Answer.KEPT
+
+
+def _near(sizes: Sequence[int], own: int, terms: int) -> Sequence[int]:
+    """Returns the sizes to combine: up to *own* if they are enough, or else the smallest.
+
+    Where no memory is needed, lines go up to 64 times the test's size; that of every symbol
+    together would exceed the device.
+    """
+    below = [size for size in sizes if size <= own]
+    return below if len(below) > terms else sizes[: max(terms + 2, sizes.index(own) + 1)]
 
 
 def fixed_over_worlds(growth: WorldGrowth, contract: Contract) -> Judgement | None:
@@ -88,7 +109,9 @@ class _Jointly:
         self._points: dict[Point, Run] = {}
         self._where: Sample | None = None
         own = tuple(runs.sweep.size(symbol) for symbol in lines)
-        sizes, terms = [], []
+        sizes: list[Sequence[int]] = []
+        near: list[Sequence[int]] = []
+        terms = []
         for symbol, growth in lines.items():
             (axis,) = growth.sizes.values()
             found = around(symbol, axis, [growth.peaks[n,] for n in axis], runs.sweep.size(symbol))
@@ -97,7 +120,8 @@ class _Jointly:
                 return
             sizes.append(found[0])
             terms.append(max(len(found[1].terms), len(formula.terms), 1))
-        beside = off_axes(own, sizes, terms)
+            near.append(_near(found[0], runs.sweep.size(symbol), terms[-1]))
+        beside = off_axes(own, near, terms)
         if len(beside) > _MOST:
             return
         axes = tuple(
@@ -108,8 +132,13 @@ class _Jointly:
             for point in along:
                 size = (point[at],)
                 self._points[point] = Run(growth.peaks[size], 0, growth.formula_bytes[size])
-        for apart in beside:
-            self._points[apart] = runs.run(dict(zip(lines, apart, strict=True)))
+        try:
+            for apart in beside:
+                self._points[apart] = runs.run(dict(zip(lines, apart, strict=True)))
+        except Unclear:
+            raise
+        except AttnMemError:  # a line of sizes may be possible where a combination is not
+            return
         self._where = Sample(tuple(lines), own, axes, beside)
 
     @property

@@ -114,13 +114,13 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
 def _allowed(contract: str, symbol: str) -> int | None:
     """Returns the power of *symbol* that a contract allows; None if it does not name the symbol.
 
-    The bytes of a formula that the contract is added to are not drawn.
+    A contract that is added to a formula allows no power of the whole peak.
     """
     try:
-        _, parsed = split(contract)
+        formula, parsed = split(contract)
     except AttnMemError:
         return None
-    return parsed.degree(symbol) if symbol in parsed.symbols else None
+    return parsed.degree(symbol) if symbol in parsed.symbols and not formula else None
 
 
 def _curve(text: str, symbol: str, sizes: Sequence[int], known: Mapping[str, int]) -> Points:
