@@ -118,9 +118,12 @@ def _leads(fit: Polynomial, negative: Sequence[Monomial], power: Callable[[Monom
 def around(
     symbol: str, sizes: Sequence[int], values: Sequence[int], own: int
 ) -> tuple[tuple[int, ...], Polynomial] | None:
-    """Returns the sizes around *own* that show a form, and the form; None if they show none."""
+    """Returns the sizes around *own* that show a form, and the form; None if they show none.
+
+    Larger sizes may be of another phase.
+    """
     at = sizes.index(own)
-    for end in (len(sizes), at + 1):
+    for end in range(len(sizes), at, -1):
         settled = tail(symbol, sizes[:end], values[:end])
         if settled is not None and settled[0] <= at:
             return tuple(sizes[settled[0] : end]), settled[1]

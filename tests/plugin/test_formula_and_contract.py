@@ -158,3 +158,40 @@ def test_region(attnmem):
         "ERROR: --attnmem-default: a growth contract is for tests that take what it varies; mark"
         " them with '4 KiB + O(N)'"
     )
+
+
+def test_a_formula_that_is_right_at_the_tests_own_sizes_only_passes_no_test(suite):
+    suite.write("""
+import pytest, torch
+
+budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize("H, N", [(4, 64)])
+
+@sizes
+@budget("16*N*N + O(H*N)")
+def test_peak(H, N):
+    x = torch.ones(H, N, N)
+
+@sizes
+@budget("16*N*N + 4*P + O(H*N)", P=10**5)
+def test_hidden(H, N):
+    p = torch.ones(10**5)
+    del p
+    x = torch.ones(H, N, N)
+
+@sizes
+@budget("4*H*N*N + 4*P + O(H*N)", P=10**5)
+def test_right(H, N):
+    p = torch.ones(10**5)
+    del p
+    x, y = torch.ones(H, N, N), torch.ones(H, N)
+""")
+    ran = suite.run()
+    assert {row["nodeid"].partition("::")[2]: row["outcome"] for row in ran.rows} == {
+        "test_peak[4-64]": "over",
+        "test_hidden[4-64]": "over",
+        "test_right[4-64]": "within",
+    }
+    assert ran.row("test_hidden[4-64]")["reason"] == (
+        "ones at test_suite.py:16, beneath the peak, over the formula grows as"
+        " 4*H*N^2 - 16*N^2 - 400000 on cpu; the budget is 16*N*N + 4*P + O(H*N)"
+    )
