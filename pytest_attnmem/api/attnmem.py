@@ -13,7 +13,8 @@ from typing import Any
 from ..backends.primed_backend import PrimedBackend, open_primed
 from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import Growth, GrowthFindings, grow
+from ..budgets.growth_fit import Growth, GrowthFindings
+from ..budgets.growth_points import grow
 from ..budgets.verdict import Verdict, judge, judge_unfinished
 from ..closed_forms.derived import Derived
 from ..errors import BudgetError
@@ -22,12 +23,12 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..measurement.window_stack import unseen
 from ..models.model_memory import ModelMemory
-from ..symbols.attention_shape import AttentionShape, Source, gather
+from ..symbols.attention_shape import AttentionShape, Source, begun_again, gather
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows
 from .derive import derive
-from .limits import caller_line, check_metric, device_facts, is_size, parse_call_limit
+from .limits import caller_line, check_metric, check_name, device_facts, parse_call_limit
 from .model_calls import ModelCalls, measurement_of
 from .region import Region
 
@@ -80,12 +81,16 @@ class AttnMem(ModelCalls):
         return qkv_inputs.sizes_of(self._sources)
 
     @contextmanager
-    def dry_run(self, sizes: qkv_inputs.Resized | None = None) -> Iterator[dict[str, Measurement]]:
+    def dry_run(
+        self, sizes: qkv_inputs.Resized | None = None, arguments: Source | None = None
+    ) -> Iterator[dict[str, Measurement]]:
         """Yields the measurements of a test's regions, at other ``sizes`` of its inputs if given.
 
+        Other ``arguments`` replace the test's own, and all symbols that became known after them.
         No limit raises, and no row is written.
         """
-        sources, regions = len(self._sources), len(self.regions)
+        known, regions = self._sources, len(self.regions)
+        self._sources = [*known] if arguments is None else begun_again(known, arguments)
         self._traced, self._sizes = {}, sizes or {}
         self._names.clear()
         try:
@@ -93,7 +98,7 @@ class AttnMem(ModelCalls):
         finally:
             self._traced, self._sizes = None, {}
             self._names.clear()
-            del self._sources[sources:], self.regions[regions:]
+            self._sources, self.regions[regions:] = known, []
 
     def begin_again(self) -> None:
         """Forgets the regions of a run of the test that starts again."""
@@ -154,10 +159,7 @@ class AttnMem(ModelCalls):
             BudgetExceeded: the region exceeded its limit.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        if not (isinstance(name, str) and name.strip() and name.isprintable()):
-            raise BudgetError(f"a region needs a name, one line of text; got {name!r:.40}")
-        if limit is None and is_size(name):
-            raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
+        check_name(name, limit)
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("region", limit, options, symbols)
         primed = self._primed(backend)
@@ -280,8 +282,7 @@ class AttnMem(ModelCalls):
         return self.conclusions.enforce(Part(name, shape, primed), judged, measurement)
 
     def _assert_within(self, growth: Growth, contract: Contract) -> None:
-        text, where = contract.text, caller_line()
-        budget = Budget(None, text, where=where, metric=growth.metric, contract=contract)
+        budget = Budget(None, contract.text, {}, caller_line(), growth.metric, contract=contract)
         if growth.largest is not None:
             verdict = judge(growth.largest, budget, lambda *_: GrowthFindings((growth,)))
             self._enforce("growth", verdict, growth.largest, self.shape())
@@ -289,10 +290,9 @@ class AttnMem(ModelCalls):
     def _enforce(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
     ) -> Verdict:
-        name = self._unique(name)
+        part = Part(self._unique(name), shape, trace=measurement.trace)
         if self._traced is not None:
             return verdict
-        part = Part(name, shape, trace=measurement.trace)
         return self.conclusions.enforce(part, verdict, measurement) or verdict
 
     def _unique(self, name: str) -> str:

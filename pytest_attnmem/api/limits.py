@@ -57,8 +57,19 @@ def check_metric(metric: str) -> None:
         raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
 
 
-def is_size(text: str) -> bool:
-    """Returns True if the text is a size, such as ``64 MiB``."""
+def check_name(name: object, limit: object) -> None:
+    """Checks the name of a region, which comes before its limit.
+
+    Raises:
+        BudgetError: it is not a line of text, or it is a limit.
+    """
+    if not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise BudgetError(f"a region needs a name, one line of text; got {name!r:.40}")
+    if limit is None and _is_size(name):
+        raise BudgetError(f"a region's name comes first: region('forward', {name!r})")
+
+
+def _is_size(text: str) -> bool:
     try:
         parse_size(text)
     except SizeError:

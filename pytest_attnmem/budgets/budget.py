@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..symbols.attention_shape import AttentionShape
+from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
 from .limit import Limit
 from .tolerance import NONE, Tolerance
@@ -46,6 +47,11 @@ class BudgetSpec:
         return tuple(contract for contract in contracts if contract is not None)
 
     @property
+    def sums(self) -> bool:
+        """True if a limit is a formula and a contract."""
+        return any(limit.sum is not None for limit in self.limits.values())
+
+    @property
     def read(self) -> frozenset[str]:
         """The symbols that the limits are known to read."""
         return frozenset().union(*(limit.symbols for limit in self.limits.values()))
@@ -74,6 +80,8 @@ class Budget:
     absent: str = ""
     contract: Contract | None = None
     """The allowed growth with sizes, in place of a limit on bytes."""
+    sum: FormulaAndContract | None = None
+    """The formula that ``contract`` is added to; ``contract`` then bounds the bytes over it."""
     unlimited: bool = False
     """True if the test gave no limit for any device."""
 
@@ -99,9 +107,12 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
     if chosen is None:
         return replace(budget, text="", absent=_absent(spec, kinds), unlimited=not spec.limits)
     kind, limit = chosen
-    if (contract := limit.contract) is not None:
+    contract = limit.contract
+    if contract is not None and limit.sum is None:
         return replace(budget, text=contract.text, contract=contract)
     nbytes, values, absent = limit.resolve(shape, kinds)
+    if contract is not None:
+        return replace(budget, text=limit.text, values=values, contract=contract, sum=limit.sum)
     if absent:
         return replace(budget, absent=absent)
     text = budget.text if len(spec.limits) == 1 else f"{kind}: {limit.text}"

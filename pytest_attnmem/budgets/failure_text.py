@@ -14,6 +14,7 @@ from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from ..units import format_size
 from . import held_table
+from .budget import Budget
 from .verdict import Outcome, Verdict
 
 
@@ -28,13 +29,13 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
         lines.append(f"  grew      {verdict.change}")
     budget, measurement = verdict.budget, verdict.measurement
     if budget is not None and budget.contract is not None:
-        lines.append(f"  contract  {budget.text}   {budget.where}".rstrip())
+        label = "contract" if budget.sum is None else "budget  "
+        lines.append(f"  {label}  " + "   ".join(filter(None, _written(budget))))
         lines += [line for growth in verdict.growths[:1] for line in str(growth).splitlines()]
     if budget is not None and budget.limit_bytes is not None:
-        values = " ".join(f"{name}={value}" for name, value in budget.values.items())
-        parts = (budget.text, values, budget.where)
-        if budget.text or values:
-            lines.append("  budget    " + "   ".join(str(part) for part in parts if str(part)))
+        text, values, where = _written(budget)
+        if text or values:
+            lines.append("  budget    " + "   ".join(filter(None, (text, values, where))))
         lines += _growth_lines(verdict, budget.text, shape)
         lines += _workspace_lines(budget.metric, measurement)
     if measurement is not None and listed:
@@ -45,6 +46,12 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
     if verdict.hint:
         lines.append(f"  {verdict.hint}")
     return "\n".join(lines)
+
+
+def _written(budget: Budget) -> tuple[str, str, str]:
+    """Returns the text of a budget, the values of its symbols, and its line."""
+    values = " ".join(f"{name}={value}" for name, value in budget.values.items())
+    return budget.text, values, str(budget.where)
 
 
 def _growth_lines(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:

@@ -9,12 +9,13 @@ from itertools import combinations, product
 
 from ..errors import BudgetError, FormulaError
 from ..formulas.formula import Formula, parse_formula
-from ..formulas.polynomial import Monomial, Polynomial, degree, expand
+from ..formulas.polynomial import ONE, Monomial, Polynomial, degree, expand
 from ..formulas.syntax_tree import Binary, Node, Symbol
 from ..symbols.names import ALIASES, WORLD
 from ..units import shown
 
 _WRITTEN = re.compile(r"\s*O\s*\((.*)\)\s*", re.DOTALL)
+_BEGUN = re.compile(r"(?<!\w)[OoΘ]\s*\(")
 
 #: 1 over the number of ranks, the only symbol that may divide, while a contract is read.
 _INVERSE = "_1_over_W"
@@ -36,6 +37,11 @@ class Contract:
     def symbols(self) -> frozenset[str]:
         """The symbols that the contract names; memory must not depend on any other."""
         return frozenset(atom for monomial in self.allowed for atom, _ in monomial)
+
+    @property
+    def allows_constant(self) -> bool:
+        """True if the contract names a constant, as ``O(N + 1)`` and ``O(1)`` do."""
+        return ONE in self.allowed
 
     def degree(self, symbol: str) -> int:
         """Returns the highest allowed power of *symbol*: 0 if the contract does not name it."""
@@ -87,8 +93,13 @@ class Contract:
 
 
 def is_contract(text: str) -> bool:
-    """Returns True if the text of a limit is a contract, or a slip of one: ``o(N)``."""
-    return re.match(r"\s*[OoΘ]\s*\(", text) is not None
+    """Returns True if the text of a limit has a contract, or a slip of one: ``o(N)``."""
+    return bool(contracts_in(text))
+
+
+def contracts_in(text: str) -> list[int]:
+    """Returns the places at which a contract, or a slip of one, begins in the text of a limit."""
+    return [found.start() for found in _BEGUN.finditer(text)]
 
 
 def parse_contract(text: str) -> Contract:

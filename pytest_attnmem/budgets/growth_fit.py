@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..errors import AttnMemError, BudgetError, BudgetExceeded
+from ..errors import BudgetError, BudgetExceeded
 from ..formulas.formula import Formula, parse_formula
-from ..formulas.interpolation import CONFIRMING, confirmed, line, over_grid, tail
+from ..formulas.interpolation import confirmed, line, over_grid, tail
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
-from ..symbols.sizes import as_size
-from ..units import format_size, shown
+from ..units import format_size
 from .growth_contract import Contract, parse_contract
 from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
-from .sizes_to_try import ENOUGH
+from .growth_over_formula import Judge, judge_difference, judge_over
 
 #: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
@@ -33,6 +30,8 @@ class Growth:
     peaks: Mapping[tuple[int, ...], int]
     """Bytes at each point of the grid, keyed in the order of ``sizes``."""
     metric: str = "peak"
+    formula_bytes: Mapping[tuple[int, ...], int] = field(default_factory=dict)
+    """The bytes of the formula to which the contract is added, at each point; or nothing."""
     largest: Measurement | None = field(default=None, compare=False, repr=False)
     """The measurement at the largest sizes."""
     traces: Mapping[tuple[int, ...], Callable[[], Measurement]] = field(
@@ -97,6 +96,8 @@ class Growth:
         The peak is judged, and the tensors beneath it if they are known: at these sizes, a
         constant peak may hide a matrix that is the peak at larger sizes.
         """
+        if (over := self._judge_over(contract)) is not None:
+            return over
         whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
             return whole
@@ -109,6 +110,20 @@ class Growth:
         if below.answer is not Answer.KEPT:
             return below
         return whole if kept else replace(below, reason=whole.reason)
+
+    def _judge_over(self, contract: Contract) -> Judgement | None:
+        """Returns the answer for the bytes over a formula that outgrows the contract, or None."""
+        if not self.formula_bytes:
+            return None
+        known = (self.sizes, self.peaks, self.formula_bytes, self.beneath, self.metric)
+        return judge_over(self._judged_by(contract), *known)
+
+    def _judged_by(self, contract: Contract) -> Judge:
+        return lambda sizes, values, what: judge_difference(sizes, values, contract, what)
+
+    def over(self, at: tuple[int, ...]) -> int:
+        """Returns the bytes over the formula at a point: below 0 where the peak is smaller."""
+        return self.peaks[at] - self.formula_bytes[at]
 
     def _note(self, contract: Contract) -> str:
         """Returns the line on a symbol of the contract that the peak does not depend on."""
@@ -155,10 +170,17 @@ class Growth:
         since = self._phase()
         lines = [
             f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
-            f"   {format_size(peak)}{'   (another phase)' if at[0] < since else ''}"
+            f"   {format_size(peak)}{self._over_at(at)}"
+            f"{'   (another phase)' if at[0] < since else ''}"
             for at, peak in self.peaks.items()
         ]
         return "\n".join([*lines, f"  {self.first_run}"] if self.first_run else lines)
+
+    def _over_at(self, at: tuple[int, ...]) -> str:
+        if not self.formula_bytes:
+            return ""
+        over = self.over(at)
+        return f"   {format_size(over)} over the formula" if over > 0 else "   within the formula"
 
     def _phase(self) -> int:
         """Returns the size from which on one symbol's points have a fit; 0 if all or none do."""
@@ -194,96 +216,5 @@ class GrowthFindings(NamedTuple):
     growths: tuple[Growth, ...] = ()
     notes: tuple[str, ...] = ()
     """Why symbols were not varied, or why the growth is not known."""
-
-
-def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
-    """Returns the sizes to vary, sorted and without duplicates.
-
-    Raises:
-        BudgetError: there are too few sizes, or a value is not a size.
-    """
-    if not sizes:
-        raise BudgetError("growth needs sizes to vary: growth(fn, N=[256, 512, 1024, 2048])")
-    made: dict[str, tuple[int, ...]] = {}
-    for name, values in sizes.items():
-        listed: Sequence[int] = [values] if isinstance(values, int) else [*values]
-        distinct = tuple(sorted({as_size("growth", name, value) for value in listed}))
-        if len(distinct) < ENOUGH:
-            raise BudgetError(
-                f"growth needs {ENOUGH} sizes of {name} or more, got {len(distinct)}: two"
-                f" determine a line, and {CONFIRMING} confirm it"
-            )
-        made[name] = distinct
-    return made
-
-
-def grow(
-    measure: Callable[[Callable[[], Any]], Measurement],
-    fn: Callable[..., Any],
-    sizes: Mapping[str, Iterable[int]],
-    metric: str,
-    trace: Callable[[Callable[[], Any]], Measurement] | None = None,
-) -> Growth:
-    """Measures ``fn(N=…)`` at each point of a grid of sizes, the largest last.
-
-    The function runs twice at the first point, and the second run counts: the first may also fill
-    caches and gradients.
-
-    Raises:
-        BudgetError: there are too few sizes, the function does not take one, or the metric was
-            not measured.
-    """
-    made = grid(sizes)
-    peaks: dict[tuple[int, ...], int] = {}
-    largest: Measurement | None = None
-    first_run = ""
-    traces: dict[tuple[int, ...], Callable[[], Measurement]] = {}
-    for at in product(*made.values()):
-        named = dict(zip(made, at, strict=True))
-        call = partial(fn, **named)
-        largest, peaks[at] = _measured(measure, call, named, metric)
-        if len(peaks) == 1:
-            first = peaks[at]
-            largest, peaks[at] = _measured(measure, call, named, metric)
-            first_run = _first_run(first, peaks[at], named, metric)
-        if trace is not None:
-            traces[at] = partial(trace, call)
-    return Growth(made, peaks, metric, largest, traces, first_run=first_run)
-
-
-def _measured(
-    measure: Callable[[Callable[[], Any]], Measurement],
-    call: Callable[[], Any],
-    named: Mapping[str, int],
-    metric: str,
-) -> tuple[Measurement, int]:
-    """Returns the measurement of a call at *named* sizes, and its bytes."""
-    listed = _sizes(named)
-    try:
-        measured = measure(call)
-    except AttnMemError:
-        raise
-    except Exception as error:
-        raise BudgetError(
-            f"growth: the function raised {shown(error, 160)} at {listed}; vary over sizes"
-            " that it takes"
-        ) from error
-    try:
-        return measured, measured.known(metric)
-    except BudgetError as error:
-        raise BudgetError(f"growth: at {listed} {error}") from None
-
-
-def _first_run(first: int, again: int, named: Mapping[str, int], metric: str) -> str:
-    """Returns the line on a first run whose bytes differ from those of the second; or ""."""
-    if first == again:
-        return ""
-    than = "more" if first > again else "less"
-    return (
-        f"{metric} at {_sizes(named)} was {format_size(abs(first - again))} {than} in the first run"
-        " than in the second, which counts: gradients or a cache, most likely"
-    )
-
-
-def _sizes(named: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={size}" for name, size in named.items())
+    jointly: Judgement | None = None
+    """The answer for the bytes over a formula, of all symbols together; None without a formula."""

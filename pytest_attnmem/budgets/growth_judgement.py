@@ -38,6 +38,8 @@ class Judgement:
     """A remark for the reader of a kept contract."""
     held: Held | None = None
     """The tensor beneath the peak that breaks the contract."""
+    hint: str = ""
+    """What to do about a broken contract."""
 
 
 def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: str) -> Judgement:

@@ -14,13 +14,16 @@ from ..measurement.installed_torch import missing_rules
 from ..symbols.attention_shape import AttentionShape
 from ..symbols.names import ALIASES
 from ..units import format_exact, shown
+from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
 from .memory_model import MemoryModel, evaluate
 
 #: Pytest shows the line of the test, not our frames below it.
 __tracebackhide__ = True
 
-Value = int | Formula | MemoryModel | Contract | Callable[[AttentionShape], int]
+Value = (
+    int | Formula | MemoryModel | Contract | FormulaAndContract | Callable[[AttentionShape], int]
+)
 
 
 class Resolved(NamedTuple):
@@ -36,7 +39,7 @@ class Resolved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit on bytes, or a growth contract."""
+    """A limit on bytes, a growth contract, or a formula with a contract on the bytes over it."""
 
     value: Value
     text: str
@@ -45,12 +48,20 @@ class Limit:
     @property
     def contract(self) -> Contract | None:
         """The growth contract; None for a limit on bytes."""
+        if isinstance(self.value, FormulaAndContract):
+            return self.value.contract
         return self.value if isinstance(self.value, Contract) else None
+
+    @property
+    def sum(self) -> FormulaAndContract | None:
+        """The formula and the contract; None if the limit is not such a sum."""
+        return self.value if isinstance(self.value, FormulaAndContract) else None
 
     @property
     def reads_all(self) -> bool:
         """True for a callable, which may read any symbol."""
-        return not isinstance(self.value, int | Formula | MemoryModel | Contract)
+        known = int | Formula | MemoryModel | Contract | FormulaAndContract
+        return not isinstance(self.value, known)
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -73,6 +84,8 @@ class Limit:
         value = self.value
         if isinstance(value, int):
             return value
+        if isinstance(value, FormulaAndContract):
+            value = value.formula
         if isinstance(value, Formula):
             return evaluate(value, shape)
         if isinstance(value, MemoryModel):
@@ -84,6 +97,8 @@ class Limit:
     def _read(self, shape: AttentionShape) -> dict[str, int]:
         """Returns the symbols that the limit reads, and their values, in the order of ``shape``."""
         read = frozenset(shape.symbols) if self.reads_all else self.symbols
+        if self.sum is not None:
+            read = self.sum.formula.symbols
         values = {name: value for name, value in shape.symbols.items() if name in read}
         return values | {n: shape[n] for n in sorted(read & ALIASES.keys() - values.keys())}
 
@@ -125,6 +140,6 @@ def _words(value: Value) -> str:
         return " ".join(value.text.split())
     if isinstance(value, MemoryModel):
         return value.name
-    if isinstance(value, Contract):
+    if isinstance(value, Contract | FormulaAndContract):
         return value.text
     return getattr(value, "__qualname__", None) or type(value).__name__

@@ -16,7 +16,8 @@ from ..symbols.dtypes import itemsize_of
 from ..symbols.names import ALIASES, SYMBOLS
 from ..units import parse_size, shown
 from .budget import BudgetSpec
-from .growth_contract import Contract, is_contract, parse_contract
+from .formula_and_contract import FormulaAndContract, split
+from .growth_contract import Contract, is_contract
 from .limit import Limit, Value, as_int, limit_on
 from .memory_model import MemoryModel
 from .tolerance import parse_tolerance
@@ -138,7 +139,7 @@ def _parse_limit(limit: object, *, keep_text: bool = False) -> Limit:
 def _parse_value(limit: object) -> Value:
     if isinstance(limit, str):
         if is_contract(limit):
-            return parse_contract(limit)
+            return parse_growth(limit)
         size = _SIZE.fullmatch(limit)
         if size and (size[1] in _UNITS or not product(size[1])):
             return parse_size(limit)
@@ -152,7 +153,7 @@ def _parse_value(limit: object) -> Value:
                 f"limit {shown(limit)} is too large; a budget is below 2**{MAX_BITS} bytes"
             )
         return limit
-    if isinstance(limit, (Formula, MemoryModel, Contract)):
+    if isinstance(limit, (Formula, MemoryModel, Contract, FormulaAndContract)):
         return limit
     forward = getattr(limit, "forward", None)
     if isinstance(forward, MemoryModel):
@@ -166,6 +167,20 @@ def _parse_value(limit: object) -> Value:
         " ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a callable or a"
         " dict by device"
     )
+
+
+def parse_growth(text: str) -> Contract | FormulaAndContract:
+    """Returns the contract, or the formula and the contract, of a text that has a contract.
+
+    Raises:
+        BudgetError, FormulaError, SizeError: the text cannot be read.
+    """
+    written, contract = split(text)
+    if not written:
+        return contract
+    value = _parse_value(written)  # a bare number lacks its unit here too
+    formula = value if isinstance(value, Formula) else parse_formula(written)
+    return FormulaAndContract(" ".join(text.split()), formula, contract)
 
 
 def _check_symbols(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> None:

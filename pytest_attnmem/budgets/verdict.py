@@ -43,7 +43,7 @@ class Verdict:
     more: tuple[Held, ...] = ()
     """The tensors that a regression added, if they are proved."""
     hint: str = ""
-    """The command that accepts the new bytes."""
+    """What to do: the command that accepts the new bytes, or another budget."""
     regression: bool = False
     """True if the baseline is exceeded, not a limit of the test."""
     lacks_limit: bool = False
@@ -54,14 +54,14 @@ class Verdict:
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
 
-#: Measures the growth of a metric at other sizes than the measurement's, for a contract.
-Vary = Callable[[Contract, str, Measurement], GrowthFindings]
+#: Measures the growth of a metric at other sizes than the measurement's, for a contract's budget.
+Vary = Callable[[Budget, Measurement], GrowthFindings]
 
 
 def judge(
     measurement: Measurement,
     budget: Budget,
-    vary: Vary = lambda contract, metric, measurement: GrowthFindings(),
+    vary: Vary = lambda budget, measurement: GrowthFindings(),
 ) -> Verdict:
     """Returns the verdict on a measurement. Equality passes; an unknown value never passes.
 
@@ -90,8 +90,8 @@ def judge(
             return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), lacks_limit=True)
         if why := nothing or doubt:
             return verdict(Outcome.NOT_ENFORCED, why)
-        findings = vary(contract, budget.metric, measurement)
-        return _judge_growths(verdict, findings, contract, measurement.place)
+        findings = vary(budget, measurement)
+        return _judge_growths(verdict, findings, budget, contract, measurement.place)
     if nothing:
         return verdict(Outcome.NOT_ENFORCED, nothing)
     allowance = budget.tolerance.allowance(limit)
@@ -111,24 +111,29 @@ def judge(
 def _judge_growths(
     verdict: Callable[..., Verdict],
     findings: GrowthFindings,
+    budget: Budget,
     contract: Contract,
     place: str,
 ) -> Verdict:
-    growths, notes = findings
+    growths, notes, jointly = findings
     if not growths:
         return verdict(Outcome.NOT_ENFORCED, "; ".join(notes) or "nothing was varied")
     judged = [(growth.judge(contract), growth) for growth in growths]
     judged.sort(key=lambda pair: pair[0].answer)
-    judgement, _ = judged[0]
+    found = [judgement for judgement, _ in judged]
+    if jointly is not None:
+        found.append(jointly)
+    judgement = min(found, key=lambda one: one.answer)
     worst_first = tuple(growth for _, growth in judged)
     if judgement.answer is Answer.BROKEN:
-        reason = f"{judgement.reason} on {place}; the contract is {contract}"
-        return replace(verdict(Outcome.OVER, reason), growths=worst_first)
+        bound = f"contract is {contract}" if budget.sum is None else f"budget is {budget.text}"
+        reason = f"{judgement.reason} on {place}; the {bound}"
+        return replace(verdict(Outcome.OVER, reason), growths=worst_first, hint=judgement.hint)
     if judgement.answer is Answer.UNKNOWN:
         return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=worst_first)
     if notes:  # a symbol that did not vary may hide any growth
         return replace(verdict(Outcome.NOT_ENFORCED, "; ".join(notes)), growths=worst_first)
-    remarks = [kept.note for kept, _ in judged if kept.note]
+    remarks = [kept.note for kept in found if kept.note]
     return replace(verdict(Outcome.WITHIN, "; ".join(remarks)), growths=worst_first)
 
 

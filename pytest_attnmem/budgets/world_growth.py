@@ -12,6 +12,7 @@ from ..units import format_size
 from .growth_contract import Contract
 from .growth_fit import Growth
 from .growth_judgement import Answer, Judgement, place
+from .growth_over_formula import Bytes, Judge, Sizes, outgrown
 
 #: A world is measured, and worlds so many times as large: a number that divides into the parts of
 #: the smallest world's ranks divides into theirs too, if it is a larger power of two.
@@ -35,6 +36,8 @@ class WorldGrowth(Growth):
 
     def judge(self, contract: Contract) -> Judgement:
         """Returns the worst answer for the metric and the tensors beneath it; unknown if no fit."""
+        if (over := self._judge_over(contract)) is not None:
+            return over
         (sizes,) = self.sizes.values()
         judged = _judge(sizes, [self.peaks[at,] for at in sizes], contract, self.metric)
         if judged.answer is not Answer.KEPT or self.beneath is None:
@@ -45,6 +48,13 @@ class WorldGrowth(Growth):
         ]
         worst = min(below, key=lambda one: one.answer, default=judged)
         return judged if worst.answer is Answer.KEPT else worst
+
+    def _judged_by(self, contract: Contract) -> Judge:
+        def judged(sizes: Sizes, values: Bytes, what: str) -> Judgement:
+            (worlds,) = sizes.values()
+            return _judge(worlds, [values[at,] for at in worlds], contract, what)
+
+        return judged
 
 
 def _judge(sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str) -> Judgement:
@@ -59,5 +69,7 @@ def _judge(sizes: Sequence[int], values: Sequence[int], contract: Contract, what
         )
     broken = contract.broken_by(fit, (WORLD,))
     terms = tuple(str(Polynomial({monomial: fit.terms[monomial]})) for monomial in broken)
-    answer = Answer.BROKEN if terms else Answer.KEPT
+    answer = outgrown(fit, contract, (WORLD,))
+    if terms and answer is not Answer.BROKEN:  # less the bytes of a formula
+        return Judgement(answer, f"{what} is {fit}, and negative terms may outgrow it")
     return Judgement(answer, f"{what} grows as {fit}", terms, "" if terms else f"{what} is {fit}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from random import Random
 
 from .interpolation import CONFIRMING, combination, line
@@ -54,6 +54,30 @@ def sample(sizes: Mapping[str, Sequence[int]]) -> Sample:
         for _ in range(_BESIDE * len(symbols) if len(symbols) > 1 else 0)
     ]
     return Sample(symbols, base, axes, tuple(beside))
+
+
+def off_axes(
+    base: Point, sizes: Sequence[Sequence[int]], terms: Sequence[int]
+) -> tuple[Point, ...]:
+    """Returns points that differ from *base* in more than one symbol; the choice is deterministic.
+
+    A grid with as many *sizes* of a symbol as its form has *terms* determines every product; a few
+    more points confirm it.
+    """
+    enough = [
+        [own, *[size for size in axis if size != own][: count - 1]]
+        for own, axis, count in zip(base, sizes, terms, strict=True)
+    ]
+    random = Random(0)
+    more = (tuple(random.choice(axis) for axis in sizes) for _ in range(99))
+    mixed = (point for point in more if _apart(point, base) > 1)
+    chosen = dict.fromkeys(point for point in product(*enough) if _apart(point, base) > 1)
+    chosen |= dict.fromkeys(islice((p for p in mixed if p not in chosen), 2 * CONFIRMING))
+    return (*chosen,)
+
+
+def _apart(point: Point, base: Point) -> int:
+    return sum(a != b for a, b in zip(point, base, strict=True))
 
 
 def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:

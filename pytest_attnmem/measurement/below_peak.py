@@ -28,6 +28,8 @@ class PartBelowPeak(NamedTuple):
     """The most bytes of these tensors alive at once, or alive at the end, by run."""
     largest: tuple[Held, ...] = ()
     """The largest of these tensors, by run; empty if a run has none."""
+    spans: tuple[tuple[Allocation, ...], ...] = ()
+    """These tensors, by run; empty for scratch inside kernels."""
 
 
 class Beneath(NamedTuple):
@@ -53,6 +55,19 @@ def beneath(
     holds more.
     """
     points = [*product(*sizes.values())]
+    found = beneath_at(points, runs, peaks, metric, whole=whole)
+    return None if found is None else Beneath(sizes, found)
+
+
+def beneath_at(
+    points: Sequence[tuple[int, ...]],
+    runs: Mapping[tuple[int, ...], Measurement],
+    peaks: Mapping[tuple[int, ...], int],
+    metric: str,
+    *,
+    whole: bool = False,
+) -> tuple[PartBelowPeak, ...] | None:
+    """Returns the parts of traced ``runs`` at *points*, as :func:`beneath` does."""
     traced = [runs[point] for point in points]
     at_end = metric == "retained"
     in_tensors = [run.value(metric if at_end else "peak") or 0 for run in traced]
@@ -63,7 +78,7 @@ def beneath(
     found = parts(timelines, at_end=at_end)
     if whole and any(scratch):
         found = (*found, PartBelowPeak(Held(0, (), "", "scratch inside kernels", ""), scratch))
-    return Beneath(sizes, found)
+    return found
 
 
 def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowPeak, ...]:
@@ -85,8 +100,17 @@ def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowP
                     max(run, key=lambda span: span.held.nbytes).held for run in chosen if run
                 ]
                 every = tuple(largest) if all(chosen) else ()
-                found.append(PartBelowPeak(largest[-1], values, every))
+                spans = tuple(map(tuple, chosen))
+                found.append(PartBelowPeak(largest[-1], values, every, spans))
     return tuple(sorted(found, key=lambda part: part.values[::-1], reverse=True))
+
+
+def together(parts: Sequence[PartBelowPeak], *, at_end: bool = False) -> tuple[int, ...]:
+    """Returns the most bytes of all tensors of *parts* alive at once, or at the end, by run."""
+    runs = zip(*(part.spans for part in parts if part.spans), strict=True)
+    joined = [[span for spans in run for span in spans] for run in runs]
+    none = (0,) * len(parts[0].values)
+    return tuple(_left(run) if at_end else _peak(run) for run in joined) or none
 
 
 def _grouped(run: Timeline) -> dict[_Origin, list[Allocation]]:

@@ -28,11 +28,11 @@ from .item_arguments import arguments
 from .measured_body import MeasuredBody
 from .options import MARKER, Settings
 from .plan import Plan
+from .ranks import meshes
 from .regions import Regions
 from .row_writer import STOPS, RowWriter
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
-from .world_runs import meshes
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]

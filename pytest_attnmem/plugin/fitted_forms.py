@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice, product
-from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.registry import larger_is_free
 from ..budgets.sizes_to_try import smaller
 from ..errors import AttnMemError, BudgetError
-from ..formulas.interpolation import CONFIRMING
-from ..formulas.multivariate_fit import Point, Sample, fit
+from ..formulas.multivariate_fit import Point, Sample, fit, off_axes
 from ..formulas.polynomial import Polynomial
 from .item_arguments import sized_arguments
 from .size_sweep import SizeSweep
@@ -114,25 +111,14 @@ class FormFitter:
     def _beside(
         self, axes: Mapping[str, _Axis], rows: Mapping[Row, int]
     ) -> dict[Point, dict[Row, int]]:
-        """Runs the test at sizes that differ in more than one symbol; the choice is deterministic.
-
-        A grid with as many sizes of a symbol as its form has terms determines every product.
-        """
+        """Runs the test at sizes that differ in more than one symbol."""
         own = tuple(self._own[symbol] for symbol in axes)
-        enough = [
-            [size, *[other for other in axis.runs if other != size][: axis.terms - 1]]
-            for size, axis in zip(own, axes.values(), strict=True)
-        ]
-        random = Random(0)
-        more = (tuple(random.choice([*axis.runs]) for axis in axes.values()) for _ in range(99))
-        mixed = (p for p in more if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
-        grid = (p for p in product(*enough) if sum(a != b for a, b in zip(p, own, strict=True)) > 1)
-        chosen = dict.fromkeys(grid)
-        chosen |= dict.fromkeys(islice((p for p in mixed if p not in chosen), 2 * CONFIRMING))
+        sizes = [[*axis.runs] for axis in axes.values()]
+        chosen = off_axes(own, sizes, [axis.terms for axis in axes.values()])
         return {p: self._run(dict(zip(axes, p, strict=True)), rows) for p in chosen}
 
     def _run(self, sizes: Mapping[str, int], rows: Mapping[Row, int]) -> dict[Row, int]:
-        measured = self._sweep.run_at(sizes)
+        measured = self._sweep.run_at(sizes).measurements
         return {
             (region, metric): measured[region].known(metric)
             for region, metric in rows

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
+from ..budgets.budget import Budget
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth, GrowthFindings
 from ..budgets.growth_judgement import Answer
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
+from .growth_jointly import fixed_over_worlds, judged_jointly
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear
 from .item_arguments import Variable, variable, varies
@@ -33,8 +36,8 @@ class GrowthCheck:
         self._memory = memory
         self._primed = primed
 
-    def findings(self, contract: Contract, metric: str, own: Measurement) -> GrowthFindings:
-        """Returns the growth of a metric along each symbol, at sizes that decide *contract*.
+    def findings(self, budget: Budget, own: Measurement) -> GrowthFindings:
+        """Returns the growth of a budget's metric along each symbol, at sizes that decide it.
 
         *own* is measured at the test's own sizes. No growth is returned if the runs do not show
         how memory grows.
@@ -42,29 +45,35 @@ class GrowthCheck:
         Raises:
             AttnMemError: the test does not run at other sizes of any symbol of the contract.
         """
+        contract = budget.contract
+        if contract is None:
+            return GrowthFindings()
         if names_world(self._item, contract):
-            return self._with_worlds(contract, metric, own)
+            return self._with_worlds(budget, contract, own)
         varied = variable(self._item, contract)
-        runs = self._runs(varied, metric, own)
+        runs = self._runs(varied, budget, own)
         try:
             lines, refused = _lines(runs, contract, varied.arguments)
             grids = [*_grids(runs, contract, lines)]
+            jointly = judged_jointly(runs, contract, lines, grids)
         except Unclear as error:
             return GrowthFindings(notes=(str(error),))
         notes = (f"{symbol} was not varied: {error}" for symbol, error in refused.items())
-        return GrowthFindings((*lines.values(), *grids), (*varied.notes, *notes))
+        return GrowthFindings((*lines.values(), *grids), (*varied.notes, *notes), jointly)
 
-    def _with_worlds(self, contract: Contract, metric: str, own: Measurement) -> GrowthFindings:
+    def _with_worlds(self, budget: Budget, contract: Contract, own: Measurement) -> GrowthFindings:
         """Returns the growth with the number of ranks, and with the other symbols."""
         try:
-            worlds = over_worlds(self._item, self._memory, self._primed, contract, metric, own)
+            worlds = over_worlds(self._item, self._memory, self._primed, budget, contract, own)
         except Unclear as error:
             return GrowthFindings(notes=(str(error),))
         rest = contract.without(WORLD)
         if not varies(self._item, rest):
-            return GrowthFindings((worlds,))
-        growths, notes = self.findings(rest, metric, own)
-        return GrowthFindings((worlds, *growths) if growths else (), notes)
+            return GrowthFindings((worlds,), jointly=fixed_over_worlds(worlds, contract))
+        growths, notes, jointly = self.findings(replace(budget, contract=rest), own)
+        if jointly and jointly.answer is Answer.BROKEN and contract.degree(WORLD) > 0:
+            jointly = replace(jointly, answer=Answer.UNKNOWN)  # W may change these bytes
+        return GrowthFindings((worlds, *growths) if growths else (), notes, jointly)
 
     def explanation(
         self, symbols: Iterable[str], metric: str, own: Measurement
@@ -76,14 +85,14 @@ class GrowthCheck:
         named = Contract("", tuple(((symbol, 1),) for symbol in wanted))
         try:
             varied = variable(self._item, named)
-            runs = self._runs(varied, metric, own)
+            runs = self._runs(varied, Budget(None, metric=metric), own)
             return tuple(GrowthLine(runs, s).plain() for s in varied.arguments if s in wanted)
         except AttnMemError:  # an explanation must not fail a test
             return ()
 
-    def _runs(self, varied: Variable, metric: str, own: Measurement) -> GrowthRuns:
+    def _runs(self, varied: Variable, budget: Budget, own: Measurement) -> GrowthRuns:
         sweep = SizeSweep(self._item, self._memory, self._primed, varied.arguments)
-        return GrowthRuns(sweep, metric, own)
+        return GrowthRuns(sweep, budget, own)
 
 
 def _lines(
@@ -127,7 +136,8 @@ def _over_grid(runs: GrowthRuns, contract: Contract, grid: Mapping[str, tuple[in
     points = {
         point: runs.run(dict(zip(grid, point, strict=True))) for point in product(*grid.values())
     }
-    growth = Growth(grid, {at: run.nbytes for at, run in points.items()}, runs.metric)
+    peaks = {at: run.nbytes for at, run in points.items()}
+    growth = Growth(grid, peaks, runs.metric, runs.formula_bytes(points))
     answer = growth.judge(contract).answer
     if answer is Answer.BROKEN:
         return growth

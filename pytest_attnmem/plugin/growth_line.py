@@ -138,7 +138,10 @@ class GrowthLine:
     def _growth(self) -> Growth:
         sizes = tuple(sorted(self._by_size))
         peaks: dict[tuple[int, ...], int] = {(n,): self._by_size[n].nbytes for n in sizes}
-        return Growth({self._symbol: sizes}, peaks, self._runs.metric)
+        runs: dict[tuple[int, ...], Run] = {(n,): self._by_size[n] for n in sizes}
+        return Growth(
+            {self._symbol: sizes}, peaks, self._runs.metric, self._runs.formula_bytes(runs)
+        )
 
     def _with_parts(self, growth: Growth, contract: Contract, *, whole: bool = False) -> Growth:
         """Returns *growth* with the tensors beneath its peak, unless the peak breaks the contract.

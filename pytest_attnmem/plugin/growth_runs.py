@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from ..budgets.budget import Budget
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError, BudgetError
 from ..measurement.below_peak import beneath
 from ..measurement.measurement import Measurement
+from ..symbols.attention_shape import AttentionShape
 from .size_sweep import SizeSweep, listed
 
 _Growth = TypeVar("_Growth", bound=Growth)
@@ -24,16 +26,20 @@ class Run(NamedTuple):
 
     nbytes: int
     allocations: int
+    formula: int = 0
+    """The bytes of the budget's formula, if its contract bounds the bytes over one."""
     traced: Measurement | None = None
     """The measurement with every tensor in its timeline; None if the gauge sees no tensors."""
 
 
 class GrowthRuns:
-    """Runs of a test, measured by one metric; ``own`` is measured at the test's own sizes."""
+    """Runs of a test, measured for one budget; ``own`` is measured at the test's own sizes."""
 
-    def __init__(self, sweep: SizeSweep, metric: str, own: Measurement) -> None:
+    def __init__(self, sweep: SizeSweep, budget: Budget, own: Measurement) -> None:
         self.sweep = sweep
-        self.metric = metric
+        self.metric = budget.metric
+        self._sum = budget.sum
+        self._symbols = AttentionShape(budget.values)
         self._own = own
 
     @property
@@ -43,7 +49,8 @@ class GrowthRuns:
         Raises:
             BudgetError: its memory is not known.
         """
-        return Run(self._own.known(self.metric), self._own.allocations)
+        nbytes = self._own.known(self.metric)
+        return Run(nbytes, self._own.allocations, self._formula(self._symbols))
 
     def run(self, sizes: Mapping[str, int]) -> Run:
         """Returns the memory of the test at other *sizes*, by symbol.
@@ -52,13 +59,36 @@ class GrowthRuns:
             Unclear: the memory of this run is not known.
             AttnMemError: the test does not run at these sizes.
         """
-        measured = self.sweep.run_at(sizes, evidence=True)[""]
+        ran = self.sweep.run_at(sizes, evidence=True)
+        measured = ran.measurements[""]
         try:
             nbytes = measured.known(self.metric)
         except BudgetError as error:
             raise Unclear(f"at {listed(sizes)} {error}") from None
         traced = None if measured.timeline is None else measured
-        return Run(nbytes, measured.allocations, traced)
+        return Run(nbytes, measured.allocations, self._formula(ran.shape), traced)
+
+    @property
+    def has_formula(self) -> bool:
+        """Returns True if the contract bounds the bytes over a formula."""
+        return self._sum is not None
+
+    def formula_bytes(self, runs: Mapping[tuple[int, ...], Run]) -> dict[tuple[int, ...], int]:
+        """Returns the bytes of the budget's formula at each point; nothing for a contract alone."""
+        return {} if self._sum is None else {at: run.formula for at, run in runs.items()}
+
+    def _formula(self, shape: AttentionShape) -> int:
+        """Returns the bytes of the formula.
+
+        Raises:
+            Unclear: runs do not tell how the formula grows.
+        """
+        if self._sum is None:
+            return 0
+        try:
+            return self._sum.nbytes(shape, self._symbols)
+        except AttnMemError as error:
+            raise Unclear(str(error)) from None
 
     def with_parts_below_peak(
         self,
@@ -74,10 +104,7 @@ class GrowthRuns:
         """
         tracked = any(run.traced is None for run in runs.values())
         try:
-            traced = {
-                at: run.traced or self._tracked(dict(zip(growth.sizes, at, strict=True)))
-                for at, run in runs.items()
-            }
+            traced = self.traced([*growth.sizes], runs)
         except AttnMemError:
             return growth
         axes = zip(growth.sizes, zip(*traced, strict=True), strict=True)
@@ -86,5 +113,18 @@ class GrowthRuns:
         below = beneath(sizes, traced, peaks, self.metric, whole=tracked and unclear)
         return replace(growth, beneath=below)
 
+    def traced(
+        self, symbols: Sequence[str], runs: Mapping[tuple[int, ...], Run]
+    ) -> dict[tuple[int, ...], Measurement]:
+        """Returns the measurements with every tensor, at the sizes of *symbols*.
+
+        Raises:
+            AttnMemError: the test does not run there under a tracker.
+        """
+        return {
+            at: run.traced or self._tracked(dict(zip(symbols, at, strict=True)))
+            for at, run in runs.items()
+        }
+
     def _tracked(self, sizes: Mapping[str, int]) -> Measurement:
-        return self.sweep.run_at(sizes, evidence=True, trace=True)[""]
+        return self.sweep.run_at(sizes, evidence=True, trace=True).measurements[""]

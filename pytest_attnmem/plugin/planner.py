@@ -115,6 +115,11 @@ def _fixtures_give(fixtures: set[str], spec: BudgetSpec) -> bool:
 
 def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> None:
     alone = len(spec.contracts) == len(spec.limits)
+    if alone and (spec.exact or spec.tolerance != NONE) and spec.sums:
+        raise BudgetError(
+            f"budget {spec.text} takes no exact and no tolerance: write what it may exceed in its"
+            " formula"
+        )
     if alone and (spec.exact or spec.tolerance != NONE):
         raise BudgetError(
             f"contract {contract} takes no exact and no tolerance: it bounds the growth of"

@@ -14,6 +14,7 @@ import pytest
 from ..errors import BackendUnavailable, BudgetError
 from ..nulldevice.launch import active
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
+from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .options import MARKER
 
@@ -156,6 +157,15 @@ def world_of(item: pytest.Item) -> int | None:
     """Returns the number of ranks of a test's world; None if it has no world."""
     world = _world(item)
     return world if isinstance(world, int) else None
+
+
+def meshes(item: pytest.Item) -> Source:
+    """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
+    if world_of(item) is None or not active():
+        return Source("the device mesh", {})
+    from ..backends.null.mesh_sizes import mesh_sizes
+
+    return Source("the device mesh", mesh_sizes())
 
 
 def _world(node: pytest.Item | pytest.Collector) -> object:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..api.limits import device_facts
 from ..backends.registry import larger_is_free
 from ..errors import AttnMemError, BudgetError, StartAgain, stops
 from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
+from ..symbols.attention_shape import AttentionShape
 from ..units import shown
+from .item_arguments import arguments
+from .ranks import meshes
 from .size_reads import given
 from .traced_rerun import reset_item, suppress_reporting
 
@@ -21,6 +25,15 @@ if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
 
 
+class SizedRun(NamedTuple):
+    """A run of a test at some sizes."""
+
+    measurements: Mapping[str, Measurement]
+    """The measurement of the body, by ``""``, and of its regions, by name."""
+    shape: AttentionShape
+    """The symbols of the run."""
+
+
 class SizeSweep:
     """Runs a test's body at other sizes; regions and checks in it do not raise."""
 
@@ -29,13 +42,13 @@ class SizeSweep:
         item: pytest.Item,
         memory: AttnMem,
         primed: PrimedBackend,
-        arguments: Mapping[str, str],
+        names: Mapping[str, str],
     ) -> None:
-        """``arguments`` has, by symbol, the name of the argument with its size."""
+        """``names`` has, by symbol, the name of the argument with its size."""
         self._item = item
         self._memory = memory
         self._primed = primed
-        self._arguments = arguments
+        self._arguments = names
 
     @property
     def upward(self) -> bool:
@@ -63,7 +76,7 @@ class SizeSweep:
 
     def run_at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
-    ) -> dict[str, Measurement]:
+    ) -> SizedRun:
         """Returns the measurements of the test, by ``""``, and of its regions, by name.
 
         *sizes* has other sizes by symbol. ``evidence`` adds a timeline of every tensor if the gauge
@@ -77,14 +90,12 @@ class SizeSweep:
         except StartAgain:
             return self._run_at(sizes, evidence, trace)
 
-    def _run_at(
-        self, sizes: Mapping[str, int], evidence: bool, trace: bool
-    ) -> dict[str, Measurement]:
+    def _run_at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> SizedRun:
         opened = None
         with (
             suppress_reporting(self._item) as swallowed,
-            self._memory.dry_run() as regions,
             given(self._item, {self._arguments[symbol]: size for symbol, size in sizes.items()}),
+            self._memory.dry_run(arguments=arguments(self._item)) as regions,
         ):
             try:
                 reset_item(self._item)
@@ -108,9 +119,11 @@ class SizeSweep:
                     f"the test raised {shown(error, 160)} at {listed(sizes)}, where its growth is"
                     " measured; let it take other sizes"
                 ) from error
-        if opened.measurement is None:
-            raise BudgetError(f"nothing was measured at {listed(sizes)}")
-        return {**regions, "": opened.measurement}
+            measured = opened.measurement
+            if measured is None:
+                raise BudgetError(f"nothing was measured at {listed(sizes)}")
+            shape = self._memory.shape(device_facts(measured), meshes(self._item))
+        return SizedRun({**regions, "": measured}, shape)
 
 
 def listed(sizes: Mapping[str, int]) -> str:

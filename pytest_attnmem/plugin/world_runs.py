@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..budgets.budget import Budget
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_judgement import Answer
 from ..budgets.world_growth import FACTORS, WorldGrowth
 from ..errors import BudgetError
 from ..measurement.measurement import Measurement
-from ..nulldevice.launch import active
-from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .growth_runs import GrowthRuns, Run
 from .ranks import in_world, world_of
-from .size_sweep import SizeSweep
+from .size_sweep import SizedRun, SizeSweep
 
 if TYPE_CHECKING:
     import pytest
@@ -40,22 +39,13 @@ def names_world(item: pytest.Item, contract: Contract) -> bool:
     return world_of(item) is not None
 
 
-def meshes(item: pytest.Item) -> Source:
-    """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
-    if world_of(item) is None or not active():
-        return Source("the device mesh", {})
-    from ..backends.null.mesh_sizes import mesh_sizes
-
-    return Source("the device mesh", mesh_sizes())
-
-
 class _WorldSweep(SizeSweep):
     """Runs a test's body in worlds of other sizes."""
 
     def run_at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
-    ) -> dict[str, Measurement]:
-        """Returns the measurements of the test as its rank of the world in *sizes*.
+    ) -> SizedRun:
+        """Returns the run of the test as its rank of the world in *sizes*.
 
         Raises:
             AttnMemError: the test does not run there.
@@ -68,8 +58,8 @@ def over_worlds(
     item: pytest.Item,
     memory: AttnMem,
     primed: PrimedBackend,
+    budget: Budget,
     contract: Contract,
-    metric: str,
     own: Measurement,
 ) -> WorldGrowth:
     """Returns the growth of a test's rank with the number of ranks; *own* is the test's run.
@@ -81,19 +71,20 @@ def over_worlds(
         AttnMemError: the test does not run in another world.
     """
     smallest = world_of(item) or 1
-    runs = GrowthRuns(_WorldSweep(item, memory, primed, {WORLD: WORLD}), metric, own)
+    runs = GrowthRuns(_WorldSweep(item, memory, primed, {WORLD: WORLD}), budget, own)
     by_world: dict[tuple[int, ...], Run] = {(smallest,): runs.own}
     for factor in FACTORS[1:]:
         by_world[smallest * factor,] = runs.run({WORLD: smallest * factor})
-    growth = _growth(by_world, metric)
+    growth = _growth(runs, by_world)
     if growth.polynomial is None:  # the first run may fill caches
         by_world[smallest,] = runs.run({WORLD: smallest})
-        growth = _growth(by_world, metric)
+        growth = _growth(runs, by_world)
     if growth.judge(contract).answer is not Answer.KEPT:
         return growth
     return runs.with_parts_below_peak(growth, by_world, unclear=False)
 
 
-def _growth(by_world: Mapping[tuple[int, ...], Run], metric: str) -> WorldGrowth:
+def _growth(runs: GrowthRuns, by_world: Mapping[tuple[int, ...], Run]) -> WorldGrowth:
     sizes = {WORLD: tuple(world for (world,) in by_world)}
-    return WorldGrowth(sizes, {at: run.nbytes for at, run in by_world.items()}, metric)
+    peaks = {at: run.nbytes for at, run in by_world.items()}
+    return WorldGrowth(sizes, peaks, runs.metric, runs.formula_bytes(by_world))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..budgets.growth_contract import parse_contract
+from ..budgets.formula_and_contract import split
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -112,12 +112,15 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
 
 
 def _allowed(contract: str, symbol: str) -> int | None:
-    """Returns the power of *symbol* that a contract allows; None if it does not name the symbol."""
+    """Returns the power of *symbol* that a contract allows; None if it does not name the symbol.
+
+    A contract that is added to a formula allows no power of the whole peak.
+    """
     try:
-        parsed = parse_contract(contract)
+        formula, parsed = split(contract)
     except AttnMemError:
         return None
-    return parsed.degree(symbol) if symbol in parsed.symbols else None
+    return parsed.degree(symbol) if symbol in parsed.symbols and not formula else None
 
 
 def _curve(text: str, symbol: str, sizes: Sequence[int], known: Mapping[str, int]) -> Points:

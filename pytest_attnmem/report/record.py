@@ -60,7 +60,9 @@ class Record:
     expected: bool = False
     """True if the test failed as it was expected to (``xfail``); the row then fails no session."""
     growth: tuple[Mapping[str, Any], ...] = ()
-    """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``."""
+    """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``, and ``"over"``,
+    the bytes over the formula of a budget with a contract.
+    """
 
     @property
     def fails(self) -> bool:
@@ -74,8 +76,8 @@ class Record:
 
     @property
     def is_contract(self) -> bool:
-        """Returns True if the budget is a growth contract, which has no limit in bytes."""
-        return is_contract(self.budget)
+        """Returns True if the budget has a growth contract, and so no limit in bytes."""
+        return self.limit_bytes is None and is_contract(self.budget)
 
     @property
     def value(self) -> int | None:
@@ -150,7 +152,10 @@ def _growth(growth: Growth) -> dict[str, Any]:
     found = growth.polynomial
     sizes = {symbol: [*values] for symbol, values in growth.sizes.items()}
     peaks = [*growth.peaks.values()]
-    return {"sizes": sizes, "peaks": peaks, "formula": str(found) if found else None}
+    made = {"sizes": sizes, "peaks": peaks, "formula": str(found) if found else None}
+    if growth.formula_bytes:
+        made["over"] = [growth.over(at) for at in growth.peaks]
+    return made
 
 
 def to_dict(row: Record) -> dict[str, Any]:

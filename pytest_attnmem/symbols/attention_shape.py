@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from numbers import Integral
 
 from ..errors import BudgetError
@@ -157,6 +158,11 @@ def gather(sources: Iterable[Source]) -> AttentionShape:
     names = sorted(symbols, key=lambda name: (order.get(name, len(order)), name))
     assumed = {name: other for name, other in DEFAULTS.items() if name not in given}
     return AttentionShape({name: symbols[name] for name in names}, conflicts, assumed)
+
+
+def begun_again(known: Iterable[Source], arguments: Source) -> list[Source]:
+    """Returns the sources with other *arguments*, without any that became known after them."""
+    return [*takewhile(lambda source: source.label != arguments.label, known), arguments]
 
 
 def _symbol(name: str, value: object) -> tuple[str, int | None]:

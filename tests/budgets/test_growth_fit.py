@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.growth_contract import parse_contract
-from pytest_attnmem.budgets.growth_fit import Growth, grid
+from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.growth_judgement import Answer
+from pytest_attnmem.budgets.growth_points import grid
 from pytest_attnmem.errors import BudgetError, BudgetExceeded
 
 ROUND = (256, 512, 768, 1024, 2048)

@@ -118,9 +118,9 @@ def test_a_contract_without_growth_says_why(
         asked.append(question)
         return GrowthFindings(notes=notes)
 
-    contract = parse_contract("O(N)")
-    verdict = judge(seen, Budget(None, contract=contract), vary)
-    assert asked == [(contract, "peak", seen)]
+    budget = Budget(None, contract=parse_contract("O(N)"))
+    verdict = judge(seen, budget, vary)
+    assert asked == [(budget, seen)]
     assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, reason)
 
 

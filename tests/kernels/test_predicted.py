@@ -13,7 +13,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from pytest_attnmem import derive
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.simulated import Simulated, program_only
-from pytest_attnmem.budgets.growth_fit import grow
+from pytest_attnmem.budgets.growth_points import grow
 from pytest_attnmem.kernels import decode, ring, standard
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.profiles import find_profile

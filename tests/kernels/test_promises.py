@@ -11,7 +11,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
-from pytest_attnmem.budgets.growth_fit import grow
+from pytest_attnmem.budgets.growth_points import grow
 from pytest_attnmem.formulas.polynomial import degree, expand
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.qkv_inputs import qkv

@@ -29,6 +29,8 @@ MODULES = {
     "budgets/growth_contract": ("tests/budgets",),
     "budgets/growth_fit": ("tests/budgets",),
     "budgets/growth_judgement": ("tests/budgets",),
+    "budgets/growth_over_formula": ("tests/budgets", "tests/plugin/test_growth_jointly.py"),
+    "budgets/formula_and_contract": ("tests/budgets",),
     "baselines/entries": ENTRIES,
     "baselines/updates": ENTRIES,
     "formulas/exact_arithmetic": ("tests/formulas",),

@@ -178,16 +178,96 @@ def test_a_budget_holds_for_each_rank(pytester_on_null):
     assert "memory_budget: ranks='two' is not a number of ranks; write ranks=8" in done.stdout
 
 
+FORMULA_AND_CONTRACT = """
+import pytest, torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+
+D = 512
+P = 2 * (D * D + D)
+
+def trained(sharded, N):
+    dist.init_process_group("nccl")
+    model = nn.Sequential(*(nn.Linear(D, D, device="cuda") for _ in range(2)))
+    if sharded:
+        for layer in (*model, model):
+            fully_shard(layer)
+    step = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        model(torch.ones(N, D, device="cuda")).sum().backward()
+        step.step()
+        step.zero_grad()
+
+@pytest.mark.parametrize("N", [256])
+@pytest.mark.memory_budget("P/W*16 + 6*P + O(N*D)", ranks=8, P=P, D=D)
+def test_sharded(N):
+    trained(True, N)
+
+@pytest.mark.parametrize("N", [256])
+@pytest.mark.memory_budget("P/W*16 + 6*P + O(N*D)", ranks=8, P=P, D=D)
+def test_replicated(N):
+    trained(False, N)
+
+@pytest.mark.parametrize("N", [256])
+@pytest.mark.memory_budget("P/W*16 + O(N*D)", ranks=8, P=P, D=D)
+def test_square(N, W):
+    part = torch.ones(4 * P // W, device="cuda")
+    x = torch.ones(N, N, device="cuda")
+
+@pytest.mark.parametrize("N", [256])
+@pytest.mark.memory_budget("P/W*16 + 400 + O(N*D/W)", ranks=8, P=P, D=D)
+def test_worlds(N, W):
+    dist.init_process_group("nccl")
+    part = torch.ones(4 * P // W, device="cuda")
+    same = torch.ones(100, device="cuda")
+    x = torch.ones(N, D // W, device="cuda")
+
+@pytest.mark.parametrize("N", [256])
+@pytest.mark.memory_budget("P/W*16 + 396 + O(N*D/W)", ranks=8, P=P, D=D)
+def test_copies(N, W):
+    dist.init_process_group("nccl")
+    part = torch.ones(4 * P // W, device="cuda")
+    same = torch.ones(100, device="cuda")
+    x = torch.ones(N, D // W, device="cuda")
+"""
+
+
+def test_a_sharded_model_needs_its_formula_and_what_grows(pytester_on_null, tmp_path):
+    pytester_on_null(FORMULA_AND_CONTRACT, "-k", "rank7")
+    rows = {
+        row["nodeid"].partition("::")[2].partition("[")[0]: row
+        for row in json.loads(tmp_path.joinpath("out.json").read_text("utf-8"))["results"]
+    }
+    assert {test: row["outcome"] for test, row in rows.items()} == {
+        "test_sharded": "within",
+        "test_replicated": "over",
+        "test_square": "over",
+        "test_worlds": "within",
+        "test_copies": "over",
+    }
+    replicated = rows["test_replicated"]["reason"]
+    assert "over the formula, of which" in replicated
+    assert replicated.endswith("; the budget is P/W*16 + 6*P + O(N*D)")
+    assert rows["test_square"]["reason"] == (
+        "peak grows as 4*N^2 + 1050624 on null:H100; the budget is P/W*16 + O(N*D)"
+    )
+    assert rows["test_copies"]["reason"] == (
+        "peak over the formula grows as 4 + 524288/W on null:H100; the budget is"
+        " P/W*16 + 396 + O(N*D/W)"
+    )
+
+
 @pytest.fixture
 def pytester_on_null(tmp_path):
     """Returns a function that runs a file of tests on the null device."""
 
-    def run(text):
+    def run(text, *options):
         tmp_path.joinpath("test_it.py").write_text(text, "utf-8")
         return subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
                 *("--attnmem-backend", "null:H100", "--attnmem-report", "test_it.py"),
+                *("--attnmem-json", "out.json", *options),
             ],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(PACKAGE)},

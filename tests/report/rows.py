@@ -65,7 +65,12 @@ records = st.builds(
     growth=st.lists(growth, max_size=2).map(tuple),
 )
 
-GROWN = {"sizes": {"N": [32, 64]}, "peaks": [1024, 2048], "formula": "32*N"}
+GROWN = {
+    "sizes": {"N": [32, 64]},
+    "peaks": [1024, 2048],
+    "formula": "32*N",
+    "over": [-8, 1016],
+}
 OVER = Record(
     "a.py::test[é]",
     outcome=Outcome.OVER,

@@ -83,8 +83,8 @@ def test_what_is_no_grid_has_no_chart(sizes: dict[str, list[int]], peaks: list[i
 
 @pytest.mark.parametrize(
     ("budget", "allowed"),
-    [("O(N^2)", 2), ("O(d)", None), ("O(", None)],
-    ids=["named", "another", "damaged"],
+    [("O(N^2)", 2), ("O(d)", None), ("O(", None), ("8*N^2 + O(N)", None)],
+    ids=["named", "another", "damaged", "added to a formula"],
 )
 def test_what_a_contract_allows(budget: str, allowed: int | None) -> None:
     (chart,) = charts(replace(CONTRACT, budget=budget))
