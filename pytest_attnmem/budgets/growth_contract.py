@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 
 from ..errors import BudgetError, FormulaError
 from ..formulas.formula import Formula, parse_formula
@@ -46,6 +47,13 @@ class Contract:
     def degree(self, symbol: str) -> int:
         """Returns the highest allowed power of *symbol*: 0 if the contract does not name it."""
         return max(dict(monomial).get(symbol, 0) for monomial in self.allowed)
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Returns the largest product of the contract at *sizes*, rounded down.
+
+        A symbol without a size counts as 1, and a product that it divides as 0.
+        """
+        return max(_product(monomial, sizes) for monomial in self.allowed)
 
     def without(self, symbol: str) -> Contract:
         """Returns the contract on all other symbols."""
@@ -90,6 +98,14 @@ class Contract:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _product(monomial: Monomial, sizes: Mapping[str, int]) -> int:
+    if any(power < 0 and name not in sizes for name, power in monomial):
+        return 0
+    over: int = prod(sizes[name] ** -power for name, power in monomial if power < 0)
+    times: int = prod(sizes.get(name, 1) ** power for name, power in monomial if power > 0)
+    return times // over
 
 
 def is_contract(text: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import ceil
+from typing import NamedTuple
 
 from ..formulas.interpolation import confirmed, over_grid, tail
 from ..formulas.polynomial import ONE, Monomial, Polynomial, degree
@@ -135,14 +136,23 @@ def constant(fit: Polynomial) -> int:
     return ceil(fit.terms.get(ONE, Fraction(0)))
 
 
+class Allowed(NamedTuple):
+    """A contract, and the test's own sizes of its symbols."""
+
+    contract: Contract
+    sizes: Mapping[str, int]
+
+
 def judge_fixed(
-    nbytes: int | None, over: int, metric: str, symbols: Sequence[str], contract: Contract
+    nbytes: int | None, over: int, metric: str, symbols: Sequence[str], allowed: Allowed
 ) -> Judgement:
     """Returns the answer for the bytes over a formula that none of *symbols* changes.
 
     *over* are all bytes over the formula at the test's own sizes: none of them are fixed if there
-    are none.
+    are none. As many as the contract has at these sizes are within it at all larger sizes, with a
+    factor that is greater by 1.
     """
+    contract, most = allowed.contract, allowed.contract.at(allowed.sizes)
     names = " and ".join(symbols)
     total = f"{metric} is {format_size(over)} over the formula"
     if over <= 0:
@@ -150,7 +160,7 @@ def judge_fixed(
     if nbytes is None:
         unclear = f"{total}, and sizes cannot tell how much of it grows with {names}"
         return Judgement(Answer.UNKNOWN, unclear)
-    if nbytes <= 0:
+    if nbytes <= most:
         return Judgement(Answer.KEPT, "", note=total)
     any_ = f"{contract.text.removesuffix(')')} + 1)"
     return Judgement(

@@ -69,7 +69,8 @@ class GrowthCheck:
             return GrowthFindings(notes=(str(error),))
         rest = contract.without(WORLD)
         if not varies(self._item, rest):
-            return GrowthFindings((worlds,), jointly=fixed_over_worlds(worlds, contract))
+            fixed = fixed_over_worlds(worlds, contract, budget.values)
+            return GrowthFindings((worlds,), jointly=fixed)
         growths, notes, jointly = self.findings(replace(budget, contract=rest), own)
         if jointly and jointly.answer is Answer.BROKEN and contract.degree(WORLD) > 0:
             jointly = replace(jointly, answer=Answer.UNKNOWN)  # W may change these bytes

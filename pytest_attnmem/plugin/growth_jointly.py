@@ -8,6 +8,7 @@ from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth
 from ..budgets.growth_judgement import Answer, Judgement, judge_line, place
 from ..budgets.growth_over_formula import (
+    Allowed,
     around,
     constant,
     judge_difference,
@@ -56,7 +57,8 @@ def judged_jointly(
             if outgrows and (judged := joint.judge()) is not None:
                 return judged
             fixed = fixed if known or over <= 0 else joint.fixed
-    return judge_fixed(fixed, over, runs.metric, [*named], contract)
+    sizes = {**runs.values, **{symbol: runs.sweep.size(symbol) for symbol in named}}
+    return judge_fixed(fixed, over, runs.metric, [*named], Allowed(contract, sizes))
 
 
 def _fixed(symbol: str, growth: Growth, own: int) -> int | None:
@@ -82,10 +84,13 @@ def _near(sizes: Sequence[int], own: int, terms: int) -> Sequence[int]:
     return below if len(below) > terms else sizes[: max(terms + 2, sizes.index(own) + 1)]
 
 
-def fixed_over_worlds(growth: WorldGrowth, contract: Contract) -> Judgement | None:
+def fixed_over_worlds(
+    growth: WorldGrowth, contract: Contract, values: Mapping[str, int]
+) -> Judgement | None:
     """Returns the answer for the bytes over the formula that the number of ranks does not change.
 
-    A contract that divides by it has none of them: the fit has decided.
+    A contract that divides by it has none of them: the fit has decided. *values* are those of all
+    other symbols.
     """
     if not growth.formula_bytes or contract.degree(WORLD) <= 0:
         return None
@@ -93,7 +98,8 @@ def fixed_over_worlds(growth: WorldGrowth, contract: Contract) -> Judgement | No
     over = [growth.over((world,)) for world in worlds]
     form = shared(WORLD, worlds, over)
     fixed = 0 if contract.allows_constant else None if form is None else constant(form)
-    return judge_fixed(fixed, over[0], growth.metric, [WORLD], contract)
+    allowed = Allowed(contract, {**values, WORLD: worlds[0]})
+    return judge_fixed(fixed, over[0], growth.metric, [WORLD], allowed)
 
 
 class _Jointly:

@@ -39,6 +39,8 @@ class GrowthRuns:
         self.sweep = sweep
         self.metric = budget.metric
         self._sum = budget.sum
+        self.values = budget.values
+        """The symbols of the budget that are known, at the test's own sizes."""
         self._symbols = AttentionShape(budget.values)
         self._own = own
 

@@ -110,3 +110,18 @@ def test_the_parser_of_formulas_has_its_say():
 )
 def test_a_contract_is_told_from_a_formula(text, answer):
     assert is_contract(text) is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "nbytes"),
+    [
+        ("O(N*d)", {"N": 64, "d": 16}, 1024),
+        ("O(N*d)", {"N": 64}, 64),
+        ("O(N^2 + d)", {"N": 3, "d": 16}, 16),
+        ("O(N*d/W)", {"N": 5, "d": 3, "W": 4}, 3),
+        ("O(N*d/W)", {"N": 5, "d": 3}, 0),
+        ("O(1)", {}, 1),
+    ],
+)
+def test_the_bytes_of_a_contract_at_sizes(text, sizes, nbytes):
+    assert parse_contract(text).at(sizes) == nbytes

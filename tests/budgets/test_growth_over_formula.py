@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.growth_contract import parse_contract
 from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.growth_judgement import Answer
-from pytest_attnmem.budgets.growth_over_formula import judge_fixed
+from pytest_attnmem.budgets.growth_over_formula import Allowed, judge_fixed
 from pytest_attnmem.budgets.world_growth import FACTORS, WorldGrowth
 from pytest_attnmem.measurement.below_peak import Beneath, PartBelowPeak
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.timeline import Allocation
 
+ALLOWED = Allowed(parse_contract("O(N*d)"), {"N": 64, "d": 16})
 SIZES = (64, 128, 192, 256, 320, 512, 768)
 
 factors = st.lists(st.integers(0, 10**6), max_size=4)
@@ -124,8 +125,9 @@ def test_worlds_are_judged_over_a_formula_too(program, formula, contract, wanted
         (0, 0, Answer.KEPT, "peak is within the formula"),
         (None, -5, Answer.KEPT, "peak is within the formula"),
         (0, 2048, Answer.KEPT, "peak is 2.0 KiB over the formula"),
+        (1024, 2048, Answer.KEPT, "peak is 2.0 KiB over the formula"),
         (
-            1024,
+            1025,
             2048,
             Answer.BROKEN,
             "peak is 2.0 KiB over the formula, of which 1.0 KiB do not grow with N and d",
@@ -140,7 +142,7 @@ def test_worlds_are_judged_over_a_formula_too(program, formula, contract, wanted
     ],
 )
 def test_bytes_that_do_not_grow_belong_in_the_formula(nbytes, over, wanted, text):
-    judged = judge_fixed(nbytes, over, "peak", ["N", "d"], parse_contract("O(N*d)"))
+    judged = judge_fixed(nbytes, over, "peak", ["N", "d"], ALLOWED)
     assert (judged.answer, judged.reason or judged.note) == (wanted, text)
     assert judged.hint == (
         ""
