@@ -20,7 +20,7 @@ from ...measurement.kept_workspaces import are_kept
 from ...measurement.protocol import Interval
 from ...measurement.tensor_groups import in_module
 from ...torch_releases import minor_version
-from .dispatch_tracker import LIFT, TrackingMode, name_of, prime
+from .dispatch_tracker import LIFT, TrackingMode, is_wrapped, name_of, prime
 from .inductor_code import buffer_at, place_of
 from .live_tensors import LiveTensors
 from .tensor_origin import user_frame
@@ -107,6 +107,8 @@ class _LabellingMode(TrackingMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if is_wrapped(types):
+            return NotImplemented
         self._calls.append(Held.of_scratch(0, name_of(func), *self.caller()))
         self._memory._set_memory_metadata(str(len(self._calls) - 1))
         try:

@@ -99,6 +99,8 @@ class TrackingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if is_wrapped(types):
+            return NotImplemented
         self._origins.note(sys._getframe(1))
         given = [*_plain((args, kwargs))]
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
@@ -167,6 +169,14 @@ class TrackingMode(TorchDispatchMode):
             self._roles.setdefault(number, SAVED)
         self._forward.discard(number)
         self._tensors.free(number)
+
+
+def is_wrapped(types: Iterable[type]) -> bool:
+    """Returns True for an operator of tensors that hold others, as ``DTensor`` holds its shard.
+
+    Such a tensor has no memory. A mode that declines it sees the operators of those that it holds.
+    """
+    return any(hasattr(kind, "__tensor_flatten__") for kind in types)
 
 
 def name_of(func: Any) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 
 from pytest_attnmem.backends.cuda import Cuda
 from pytest_attnmem.backends.tracing.cuda_history import NEEDED, CudaMemoryHistory
@@ -207,3 +208,13 @@ def test_compiled_code_runs_compiled_and_its_buffers_are_named(history, memory, 
     assert interval.problem is None
     assert (buffer.shape, buffer.dtype, buffer.op) == ((4, 4), "float32", "gelu")
     assert (buffer.where, buffer.function) == ("cabc.py:2", "graph 0_forward")
+
+
+def test_the_tensors_of_a_tensor_that_holds_others_are_named(history, memory):
+    pair = TwoTensor(torch.ones(3), torch.ones(3))
+    history.start()
+    total = pair + 1
+    calls = len(history._mode._calls)
+    for number, part in enumerate((total.a, total.b)):
+        memory.alloc(part.data_ptr(), 12, str(calls - 2 + number))
+    assert [(one.shape, one.op) for one in held(history.stop())] == [((3,), "add")] * 2
