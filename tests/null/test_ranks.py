@@ -103,6 +103,7 @@ def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, t
 
 SHARDED = """
 import pytest, torch, torch.distributed as dist, torch.distributed.fsdp as fsdp
+import torch.distributed._functional_collectives as funcol
 from torch import nn
 
 P = 2**20
@@ -151,10 +152,11 @@ def group():
 def test_group(group):
     whole = torch.ones(P, device="cuda")
 
-@pytest.mark.memory_budget("4*P/tp + 4*rank", ranks=2, P=P, exact=True)
+@pytest.mark.memory_budget("4*P/tp + 4*rank + 4*tp", ranks=2, P=P, exact=True)
 def test_mesh(rank):
     mesh = dist.device_mesh.init_device_mesh("cuda", (1, 2), mesh_dim_names=("dp", "tp"))
     part = torch.ones(P // mesh["tp"].size() + rank, device="cuda")
+    whole = funcol.all_gather_tensor(part[:1], 0, mesh["tp"]).wait()
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.memory_budget("1 GiB", ranks=2)
@@ -183,12 +185,12 @@ def test_a_budget_holds_for_each_rank(pytester_on_null):
     assert "attnmem: 21 budgets, 7 within, 5 over, 9 not enforced" in done.stdout
     assert "test_it.py::test_gathered[rank0..3] " in done.stdout
     assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
-    assert "4.0 MiB  [1048576] float32  ones  test_it.py:18  in test_replicated" in done.stdout
+    assert "4.0 MiB  [1048576] float32  ones  test_it.py:19  in test_replicated" in done.stdout
     assert "other ranks of allreduce do not run" in done.stdout
     for way in (1, 2):  # FSDP1 and FSDP2: the loss is known after a step, and assumed
-        read = f"test_loss[rank0..1-{way}]: a value was read at test_it.py:70: the other ranks of"
+        read = f"test_loss[rank0..1-{way}]: a value was read at test_it.py:72: the other ranks of"
         assert read in done.stdout
-    assert "ones at test_it.py:41 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
+    assert "ones at test_it.py:42 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
     assert (
         "W was not varied: a fixture makes the process groups, once; call init_process_group in"
         " the test" in done.stdout
