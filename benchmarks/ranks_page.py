@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/reference/ranks.md``: peaks of one step under each way of sharding it.
+"""Writes the tables of ``docs/reference/ranks.md``: peaks of one step, by the way of sharding it.
 
 Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``. The name of a table,
 ``ways``, ``estimate`` or ``trainer``, writes that one alone. The last needs transformers and
