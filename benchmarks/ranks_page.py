@@ -1,55 +1,94 @@
-"""Writes the table of ``docs/reference/ranks.md``: peaks of one step under each way of sharding it.
+"""Writes the tables of ``docs/reference/ranks.md``: peaks of one step, by the way of sharding it.
 
-Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``.
+Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``. The name of a table,
+``ways``, ``estimate`` or ``trainer``, writes that one alone. The last needs transformers and
+accelerate.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_attnmem.units import format_size
+from pytest_attnmem.units import format_distinct, format_size
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reference" / "ranks.md"
-START, END = "<!-- ways -->\n", "<!-- /ways -->"
+PROGRAM, TRAINER = HERE / "ranks_program.py", HERE / "ranks_trainer_program.py"
 WAYS = ("DDP", "ZeRO-1", "FSDP1", "FSDP2", "HSDP")
 WORLDS = (8, 1024)
 
 
-def peaks(way: str, world: int) -> str:
-    """Returns the requested peak of the first and the last rank."""
+def ran(world: int, *program: object, workspaces: bool = True) -> tuple[list[int], str]:
+    """Returns the requested peak of the first and the last rank, and what the first printed."""
+    switch = {} if workspaces else {"CUBLAS_WORKSPACE_CONFIG": ":0:0"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
-        subprocess.run(
+        done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
-                *("--ranks", str(world), "--json", str(path)),
-                *("--", str(HERE / "ranks_program.py"), way),
+                *("--ranks", str(world), "--json", str(path), "--", *map(str, program)),
             ],
             check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={**os.environ, **switch},
         )
         found = json.loads(path.read_text("utf-8"))
     sizes = [
         max(peak["requested_bytes"] for peak in rank["peaks"].values()) for rank in found["ranks"]
     ]
-    return ", ".join(dict.fromkeys(map(format_size, sizes)))
+    return sizes, done.stdout
 
 
-def table() -> str:
-    """Returns the table in Markdown."""
-    rows = [
-        f"| {way} | " + " | ".join(peaks(way, world) for world in WORLDS) + " |" for way in WAYS
-    ]
-    heads = " | ".join(f"{world} ranks" for world in WORLDS)
-    return "\n".join([f"| way | {heads} |", "|---|" + "---|" * len(WORLDS), *rows]) + "\n"
+def ways() -> Iterator[str]:
+    """Yields a row for each way: the peaks of the first and the last rank, or one if equal."""
+    yield "| way | " + " | ".join(f"{world} ranks" for world in WORLDS) + " |"
+    yield "|---|" + "---|" * len(WORLDS)
+    for way in WAYS:
+        cells = [
+            ", ".join(dict.fromkeys(map(format_size, ran(world, PROGRAM, way)[0])))
+            for world in WORLDS
+        ]
+        yield f"| {way} | " + " | ".join(cells) + " |"
+
+
+def estimate() -> Iterator[str]:
+    """Yields a row for each world: FSDP2's peak, and the estimate of PyTorch's tracker."""
+    yield "| ranks | peak | without cuBLAS workspaces | `FSDPMemTracker` | of the second |"
+    yield "|---|---|---|---|---|"
+    for world in WORLDS:
+        whole = max(ran(world, PROGRAM, "FSDP2")[0])
+        least = max(ran(world, PROGRAM, "FSDP2", workspaces=False)[0])
+        told = int(ran(world, PROGRAM, "FSDP2", "estimate")[1].split()[-1])
+        sizes = " | ".join(map(format_size, (whole, least, told)))
+        share = (told * 1000 // least + 5) // 10
+        yield f"| {world} | {sizes} | {share} % |"
+
+
+def trainer() -> Iterator[str]:
+    """Yields a row for each version of FSDP under transformers' Trainer."""
+    yield "| FSDP | rank 0 | rank 7 |"
+    yield "|---|---|---|"
+    for version in (1, 2):
+        first, last = format_distinct(*ran(8, TRAINER, version)[0])
+        yield f"| {version} | {first} | {last} |"
+
+
+TABLES = {"ways": ways, "estimate": estimate, "trainer": trainer}
 
 
 def main() -> None:
-    """Writes the table into the page."""
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    PAGE.write_text(before + START + table() + END + rest.partition(END)[2], "utf-8")
+    """Writes the tables that the arguments name, or all, into the page."""
+    for name in sys.argv[1:] or TABLES:
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        table = "\n".join(TABLES[name]()) + "\n"
+        before, _, rest = PAGE.read_text("utf-8").partition(start)
+        PAGE.write_text(before + start + table + end + rest.partition(end)[2], "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
-"""Two training steps of two encoder layers, sharded in the way that the first argument names."""
+"""Two training steps of two encoder layers, sharded in the way that the first argument names.
+
+With a second argument, ``estimate``, PyTorch's FSDPMemTracker follows the steps, and the program
+prints the peak that it estimates, in bytes.
+"""
 
 import os
 import sys
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -37,8 +43,14 @@ optimizer = (
     else torch.optim.AdamW(model.parameters())
 )
 x = torch.randn(4, 512, 1024, device="cuda")
-for _ in range(2):
-    model(x).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
+tracker = FSDPMemTracker(model, optimizer) if sys.argv[2:] == ["estimate"] else None
+if tracker is not None:
+    tracker.track_inputs((x,))
+with tracker or nullcontext():
+    for _ in range(2):
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+if tracker is not None:
+    print(tracker.get_tracker_snapshot("peak")[x.device]["Total"])
 dist.destroy_process_group()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..backends.compile_watch import EAGER
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError, stops
 from ..measurement.held import Held
@@ -48,10 +49,16 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     except BaseException as error:
         why = raised(error)
     else:
+        if traced.unmeasured == EAGER:
+            return _unknown(verdict, measured, EAGER)
         held = traced.left if at_end else traced.held
         difference = _difference(measured, traced, at_end)
         traced = of_second_run(traced, difference.run)
         return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
+    return _unknown(verdict, measured, why)
+
+
+def _unknown(verdict: Verdict, measured: Measurement, why: str) -> Verdict:
     note = " ".join(f"held tensors are unknown: {why}".split())
     return with_held(verdict, replace(measured, held_note=note[:200]))
 

@@ -12,6 +12,9 @@ from typing import Any
 #: compilation imports the module.
 _MODULE, _DECISION = "torch._dynamo.eval_frame", "_callback_from_stance"
 
+#: The reason why a tracker's numbers may differ from those of the program.
+EAGER = "compiled code runs eagerly under a tracker"
+
 
 class CompileWatch:
     """Notices calls of compiled functions.

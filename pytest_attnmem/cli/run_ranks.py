@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import AttnMemError
 from ..nulldevice.launch import Devices, environment
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
-from ..units import format_size
+from ..units import format_distinct, format_size
 from .rank_list import shown_ranks
 
 KINDS = ("requested", "allocated", "reserved")
@@ -64,7 +64,8 @@ def run_ranks(
     Raises:
         AttnMemError: the null device does not run here.
     """
-    variables = {**os.environ, **environment(*devices)}
+    one_thread = {"OMP_NUM_THREADS": "1"} if devices.number > 1 else {}  # as torchrun does
+    variables = {**one_thread, **os.environ, **environment(*devices)}
     with (
         tempfile.TemporaryDirectory(prefix="attnmem-ranks-") as name,
         ThreadPoolExecutor(processes) as pool,
@@ -116,8 +117,10 @@ def render(devices: Devices, world: int, runs: Sequence[RankRun]) -> Iterator[st
         several = f"{_named(groups[most])} need the same memory"
         yield f"attnmem: {several if runs[1:] else 'only one rank ran; --rank all runs each'}"
     else:
-        for peaks in sorted(groups, reverse=True):
-            yield f"attnmem:   {_named(groups[peaks])}: {_sizes(peaks)}"
+        rows = sorted(groups, reverse=True)
+        columns = [format_distinct(*sizes) for sizes in zip(*rows, strict=True)]
+        for peaks, texts in zip(rows, zip(*columns, strict=True), strict=True):
+            yield f"attnmem:   {_named(groups[peaks])}: {_by_kind(texts)}"
         yield from _differences(runs)
     yield from _remarks(runs)
 
@@ -139,9 +142,9 @@ def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
     changed = [line for line in lines if most.held.get(line, 0) != least.held.get(line, 0)]
     changed.sort(key=lambda line: -abs(most.held.get(line, 0) - least.held.get(line, 0)))
     for line in changed[:_MOST_LINES]:
+        larger, smaller = format_distinct(most.held.get(line, 0), least.held.get(line, 0))
         yield (
-            f"attnmem:   {line} holds {format_size(most.held.get(line, 0))} on rank {most.rank},"
-            f" {format_size(least.held.get(line, 0))} on rank {least.rank}"
+            f"attnmem:   {line} holds {larger} on rank {most.rank}, {smaller} on rank {least.rank}"
         )
     if len(changed) > _MOST_LINES:
         yield f"attnmem:   and {len(changed) - _MOST_LINES} more lines differ"
@@ -166,7 +169,11 @@ def _named(ranks: list[int]) -> str:
 
 
 def _sizes(peaks: Sequence[int]) -> str:
-    return ", ".join(f"{format_size(size)} {kind}" for size, kind in zip(peaks, KINDS, strict=True))
+    return _by_kind(map(format_size, peaks))
+
+
+def _by_kind(sizes: Iterable[str]) -> str:
+    return ", ".join(f"{size} {kind}" for size, kind in zip(sizes, KINDS, strict=True))
 
 
 def as_json(devices: Devices, world: int, runs: Sequence[RankRun]) -> dict[str, Any]:

@@ -189,8 +189,7 @@ class CallPhase:
                 "",
                 shape,
                 primed,
-                # A tracker would list the tensors of the eager code.
-                None if spec.compiled else partial(runs.whole, primed),
+                partial(runs.whole, primed),
                 None if cause is not None or self._plan.default else growth.explanation,
                 ending_of(cause),
             )

@@ -54,7 +54,7 @@ class Call:
 
     def enlarges(self, layout: Layout, slot: Slot) -> bool:
         """Returns True if an operator with ``out=`` enlarged the storage that it filled."""
-        if not self.traits.fills or slot not in self.changed:
+        if not self.traits.filled or slot not in self.changed:
             return False
         return layout.end > slot.buffer.nbytes
 

@@ -12,7 +12,7 @@ import torch
 _FILLS = frozenset(
     {
         *("copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"),
-        *("exponential_", "geometric_", "log_normal_", "cauchy_"),
+        *("exponential_", "geometric_", "log_normal_", "cauchy_", "_foreach_copy_"),
     }
 )
 #: Operators that read the shape of a tensor alone.
@@ -42,8 +42,8 @@ class OpTraits(NamedTuple):
 
     changed: tuple[tuple[int, str], ...]
     """The position and the name of each argument that it changes."""
-    fills: bool
-    """True if it does not read the elements that it changes."""
+    filled: tuple[tuple[int, str], ...]
+    """Those of them whose elements it does not read."""
     reshapes: bool
     """True if it gives its argument another storage or size, and changes no element."""
     likes: bool
@@ -67,10 +67,10 @@ def op_traits(func: Any) -> OpTraits:
         if (argument.alias_info is not None and argument.alias_info.is_write)
         or argument.name in silent
     )
-    is_out = any(argument.is_out for argument in schema.arguments)
+    outs = tuple(place for place in changed if schema.arguments[place[0]].is_out)
     return OpTraits(
         changed,
-        fills=is_out or name in _FILLS,
+        filled=outs or (changed[:1] if name in _FILLS else ()),
         reshapes=name in _RESHAPES,
         likes=name in _LIKE,
         empty=name in _EMPTY,

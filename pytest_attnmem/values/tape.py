@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -80,7 +81,7 @@ class Tape:
         if traits.reshapes:
             call.slots.update(self._slots((args, kwargs)))
             return call
-        if traits.fills and changed:
+        if traits.filled and changed:
             self._start_afresh(traits, args, kwargs)
         note.args = tuple(
             [arg if type(arg) in _NUMBERS else self._noted(arg, call) for arg in args]
@@ -184,15 +185,16 @@ class Tape:
         call.note.written, call.note.readers = tuple(written), tuple(readers)
 
     def _start_afresh(self, traits: OpTraits, args: Any, kwargs: Any) -> None:
-        """Gives a new buffer to a storage that the operator fills from end to end."""
-        position, name = traits.changed[0]
-        target = args[position] if position < len(args) else kwargs.get(name)
-        layout = layout_of(target)
-        slot = self._find(target) if layout is not None else None
-        if slot is None or layout is None or [*self._slots((args, kwargs))].count(slot) > 1:
-            return  # it is on the host, or it also reads what it fills
-        if layout.fills(slot.buffer.nbytes):
-            slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
+        """Gives a new buffer to each storage that the operator fills from end to end."""
+        used = Counter(self._slots((args, kwargs)))
+        for position, name in traits.filled:
+            for target in leaves(args[position] if position < len(args) else kwargs.get(name)):
+                layout = layout_of(target)
+                slot = self._find(target) if layout is not None else None
+                if slot is None or layout is None or used[slot] > 1:
+                    continue  # it is on the host, or it also reads what it fills
+                if layout.fills(slot.buffer.nbytes):
+                    slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
 
     def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
         """Returns the slots that the operator changes, each once."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.api.attribution import attributed, of_second_run, wanted, with_held
+from pytest_attnmem.backends.compile_watch import EAGER
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
 from pytest_attnmem.budgets.verdict import judge, not_enforced
@@ -71,6 +72,15 @@ def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, wh
     told = attributed(verdict, lambda: fail(error))
     assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
     assert told.measurement.held_note == f"held tensors are unknown: {why}"
+
+
+def test_the_tensors_of_eager_code_are_not_those_of_compiled_code(seen):
+    traced = replace(seen, held=(PEAK,), unmeasured=EAGER)
+    told = attributed(judge(seen, Budget(1)), lambda: traced)
+    assert told.measurement.held == ()
+    assert told.measurement.held_note == (
+        "held tensors are unknown: compiled code runs eagerly under a tracker"
+    )
 
 
 def test_an_interrupted_second_run_interrupts(seen):

@@ -54,7 +54,21 @@ def test_checkpointed_layers_need_more_memory_compiled(rows):
     )
 
 
+def test_a_failure_names_the_buffers_of_compiled_code(rows):
+    row = rows["test_checkpointed_layers[Checkpointed]"]
+    assert sum(tensor["bytes"] for tensor in row["held"]) == row["peak_bytes"]
+    largest = row["held"][0]
+    assert (largest["bytes"], largest["shape"]) == (2**28, [32768, 2048])
+    assert largest["dtype"] == "float32"  # eager code has it in bfloat16
+    assert "gelu_backward" in largest["op"]
+    assert {tensor["function"].rpartition("_")[2] for tensor in row["held"]} >= {
+        *("forward", "backward")
+    }
+
+
 def test_flex_attention_is_dense_unless_it_is_compiled(rows):
     compiled, uncompiled = rows["test_compiled"], rows["test_uncompiled"]
     assert (compiled["outcome"], uncompiled["outcome"]) == ("within", "over")
     assert compiled["peak_bytes"] * 200 < uncompiled["peak_bytes"]
+    assert uncompiled["held"][0]["op"] == "flex_attention_backward (scratch)"
+    assert sum(tensor["bytes"] for tensor in uncompiled["held"]) == uncompiled["peak_bytes"]

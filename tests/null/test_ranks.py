@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from recordings import INSTALLED
 import pytest_attnmem
 
 HERE = Path(__file__).parent
+TRAINER = HERE.parents[1] / "benchmarks" / "ranks_trainer_program.py"
 #: The switch of workspaces, which the plugin sets for the tests themselves.
 KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
@@ -23,11 +25,11 @@ def ranks(tmp_path):
 
     others = {name: value for name, value in os.environ.items() if name != KEPT}
 
-    def run(script, *arguments):
+    def run(script, *arguments, program=()):
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
-                *(*arguments, "--json", "found.json", "--", str(script)),
+                *(*arguments, "--json", "found.json", "--", str(script), *program),
             ],
             cwd=tmp_path,
             env={**others, "PYTHONPATH": str(PACKAGE)},
@@ -100,7 +102,9 @@ def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, t
 
 
 SHARDED = """
-import pytest, torch, torch.distributed as dist
+import pytest, torch, torch.distributed as dist, torch.distributed.fsdp as fsdp
+import torch.distributed._functional_collectives as funcol
+from torch import nn
 
 P = 2**20
 
@@ -148,10 +152,27 @@ def group():
 def test_group(group):
     whole = torch.ones(P, device="cuda")
 
-@pytest.mark.memory_budget("4*P/tp + 4*rank", ranks=2, P=P, exact=True)
+@pytest.mark.memory_budget("4*P/tp + 4*rank + 4*tp", ranks=2, P=P, exact=True)
 def test_mesh(rank):
     mesh = dist.device_mesh.init_device_mesh("cuda", (1, 2), mesh_dim_names=("dp", "tp"))
     part = torch.ones(P // mesh["tp"].size() + rank, device="cuda")
+    whole = funcol.all_gather_tensor(part[:1], 0, mesh["tp"]).wait()
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.memory_budget("1 GiB", ranks=2)
+def test_loss(version):
+    dist.init_process_group("nccl")
+    model = nn.Linear(4, 4, device="cuda")
+    if version == 1:
+        model = fsdp.FullyShardedDataParallel(model, device_id=0)
+    else:
+        model = fsdp.fully_shard(nn.Sequential(fsdp.fully_shard(model), nn.Tanh()))
+    for _ in range(2):
+        loss = model(torch.ones(2, 4, device="cuda")).square().mean()
+        loss.backward()
+        torch.optim.SGD(model.parameters(), lr=1).step()
+        model.zero_grad()
+    assert loss.item() >= 0
 
 @pytest.mark.memory_budget("O(1/W)")
 def test_alone():
@@ -161,12 +182,15 @@ def test_alone():
 
 def test_a_budget_holds_for_each_rank(pytester_on_null):
     done = pytester_on_null(SHARDED)
-    assert "attnmem: 17 budgets, 7 within, 5 over, 5 not enforced" in done.stdout
+    assert "attnmem: 21 budgets, 7 within, 5 over, 9 not enforced" in done.stdout
     assert "test_it.py::test_gathered[rank0..3] " in done.stdout
     assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
-    assert "4.0 MiB  [1048576] float32  ones  test_it.py:17  in test_replicated" in done.stdout
+    assert "4.0 MiB  [1048576] float32  ones  test_it.py:19  in test_replicated" in done.stdout
     assert "other ranks of allreduce do not run" in done.stdout
-    assert "ones at test_it.py:40 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
+    for way in (1, 2):  # FSDP1 and FSDP2: the loss is known after a step, and assumed
+        read = f"test_loss[rank0..1-{way}]: a value was read at test_it.py:72: the other ranks of"
+        assert read in done.stdout
+    assert "ones at test_it.py:42 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
     assert (
         "W was not varied: a fixture makes the process groups, once; call init_process_group in"
         " the test" in done.stdout
@@ -299,3 +323,17 @@ def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks, tmp_path):
     assert done.stdout.splitlines() == ["True"] * 3
     assert "attnmem: ranks 0-1 need the same memory" in done.stderr
     assert [rank["assumed_values"] for rank in found["ranks"]] == [[], []]
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("transformers", "accelerate"))),
+    reason="transformers and accelerate are not installed",
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_trainer_of_transformers_runs_unchanged(ranks, version):
+    found, done = ranks(TRAINER, "--ranks", "8", "--rank", "last", program=[str(version)])
+    assert done.stdout.count("'grad_norm': '") == 2
+    assert "nan" not in done.stdout
+    (last,) = found["ranks"]
+    assert (last["unknown_values"], last["null_device"]["unknown_calls"]) == ([], {})
+    assert last["peaks"]["cuda:7"]["requested_bytes"] == sum(last["held"]["cuda:7"].values())

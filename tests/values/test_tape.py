@@ -253,6 +253,26 @@ def test_what_something_else_wrote_is_unknown_with_all_that_depends_on_it(noted)
             mode.tape.value(lost)
 
 
+def test_tensors_that_an_operator_fills_from_end_to_end_are_known_again(noted):
+    def program(make):
+        whole = make(1.0, 2.0, 3.0, 4.0)
+        first, last, part = make(0.0, 0.0), make(0.0, 0.0), make(0.0, 0.0, 0.0)
+        for lost in (first, last, part):
+            holder[0].lose(lost, "a kernel wrote it")
+        torch.split_with_sizes_copy(whole, [2, 2], out=[first, last])
+        torch._foreach_copy_([part[1:]], [last])
+        return first, last, part
+
+    mode = Noting(10**9, 10**6)
+    holder = [mode.tape]
+    with mode:
+        first, last, part = program(DEVICE)
+    assert mode.tape.value(first).tolist() == [1, 2]
+    assert mode.tape.value(last).tolist() == [3, 4]
+    with pytest.raises(UnknownValue, match=r"^a kernel wrote it$"):
+        mode.tape.value(part)
+
+
 def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted, monkeypatch):
     def refuse_products(func, args, kwargs):
         if func is torch.ops.aten.mul.Tensor:

@@ -180,9 +180,16 @@ def _broadcast(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
 
 
 def _gathered(group: Group, target: torch.Tensor, source: torch.Tensor) -> Iterator[Moved]:
-    """Yields what a tensor gets that has a place for each rank; ``source`` may be in its own."""
+    """Yields what a tensor gets that has a place for each rank; ``source`` may be in its own.
+
+    A source elsewhere is one write: the storage of a target may be new, as FSDP1 resizes it, and is
+    known from end to end only if a write fills it.
+    """
     places = target.view(group.size, -1)
     own = source.reshape(1, -1)
+    if target.untyped_storage().data_ptr() != source.untyped_storage().data_ptr():
+        yield Moved(places, own)
+        return
     yield Moved(places[: group.rank], own)
     yield Moved(places[group.rank :][:1], own)
     yield Moved(places[group.rank + 1 :], own)

@@ -17,6 +17,7 @@ import torch
 from torch._C._distributed_c10d import Store
 
 from ...errors import UnknownValue
+from ...nulldevice.splits import splitting
 from ..import_watch import after_import
 from .mesh_sizes import watch_meshes
 from .noting import noting
@@ -134,11 +135,25 @@ def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
         )
 
     c10d.rendezvous = rendezvous
+    c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
     setattr(c10d, _KEPT, True)
     if hasattr(c10d, "_create_gloo_process_group"):
         c10d.Backend._plugins[_HOST.upper()] = c10d.Backend._BackendPlugin(_fake_group, True)
     else:  # before 2.14, PyTorch makes Gloo's groups without its table of backends
         _configure(c10d.BackendConfig)
+
+
+def _told(split_group: Any) -> Any:
+    """Returns ``ProcessGroup.split_group`` that tells NCCL the size of the group that it makes."""
+
+    def told(self: Any, ranks: Sequence[int], *args: Any, **kwargs: Any) -> Any:
+        own = self.rank()
+        if own not in ranks:
+            return split_group(self, ranks, *args, **kwargs)
+        with splitting(len(ranks), ranks.index(own)):
+            return split_group(self, ranks, *args, **kwargs)
+
+    return told
 
 
 def _fake_group(options: Any, _: object) -> Any:

@@ -26,6 +26,8 @@ from .triton_arguments import Expected
 _KEY = "Fake"
 _KEPT = "_attnmem_noting"
 _LIFT = torch.ops.aten.lift_fresh.default
+#: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
+_OWN_KERNELS = frozenset({"fsdp::chunk_cat_mixed_dtype"})
 _FOREIGN = "a kernel that is not PyTorch's ran, and nobody knows what it wrote"
 
 
@@ -188,7 +190,8 @@ class Noting:
             composite = has(func.name(), "CompositeImplicitAutograd") and not has(
                 func.name(), "CUDA"
             )
-            found = self._composites[id(func)] = composite or not name.startswith("aten::")
+            own = name.startswith("aten::") or name in _OWN_KERNELS
+            found = self._composites[id(func)] = composite or not own
         return found
 
     def _lift(self, tensor: torch.Tensor) -> None:

@@ -3,7 +3,8 @@
 ``torch.cuda.memory`` can record every allocation and free, scratch inside kernels included. It
 does not know which tensor an allocation is for; the dispatcher does. So each operator's number is
 attached to the allocations made while it runs, and an allocation at the address of one of its
-outputs is that tensor. The operator's other allocations are its scratch.
+outputs is that tensor. The operator's other allocations are its scratch. Compiled code runs as it
+is: its buffers come from no operator, and the code that Inductor generated says what they are.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from ...measurement.kept_workspaces import are_kept
 from ...measurement.protocol import Interval
 from ...measurement.tensor_groups import in_module
 from ...torch_releases import minor_version
-from ..compile_watch import CompileWatch
-from .dispatch_tracker import EAGER, LIFT, TrackingMode, prime
+from .dispatch_tracker import LIFT, TrackingMode, is_wrapped, name_of, prime
+from .inductor_code import buffer_at, place_of
 from .live_tensors import LiveTensors
 from .tensor_origin import user_frame
 
@@ -41,7 +42,6 @@ class CudaMemoryHistory:
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
-        self._compiled = CompileWatch(eager=True)
         self._tensors = LiveTensors()
         self._numbers: dict[int, int] = {}  # of live tensors, by address
 
@@ -51,13 +51,11 @@ class CudaMemoryHistory:
         # The history may still have the entries of an earlier recording.
         self._skip = len(self._entries(self._memory._snapshot()))
         self._mode.between()
-        self._compiled.start()
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def stop(self) -> Interval:
         """Ends the recording; returns the interval that it covers."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        self._compiled.stop()
         self._memory._set_memory_metadata("")
         snapshot = self._memory._snapshot()
         self._memory._record_memory_history(None)
@@ -66,7 +64,7 @@ class CudaMemoryHistory:
         devices = range(len(snapshot["device_traces"]))
         traces = [entries if index == self._index else [] for index in devices]
         shown = {**snapshot, "device_traces": traces}
-        problem = self._fault or (EAGER if self._compiled.noticed else None)
+        problem = self._fault or None
         return self._tensors.interval(self._tensors.delta, snapshot=shown, problem=problem)
 
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
@@ -101,11 +99,17 @@ class _LabellingMode(TrackingMode):
         self._calls: list[Held] = []
         self._outputs: dict[tuple[str, int], tuple[int, Held]] = {}
 
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Returns True: compiled code runs compiled under this mode."""
+        return True
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        op = func.overloadpacket.__name__.strip("_")
-        self._calls.append(Held.of_scratch(0, op, *self.caller()))
+        if is_wrapped(types):
+            return NotImplemented
+        self._calls.append(Held.of_scratch(0, name_of(func), *self.caller()))
         self._memory._set_memory_metadata(str(len(self._calls) - 1))
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
@@ -124,6 +128,16 @@ class _LabellingMode(TrackingMode):
 
     def name(self, entry: Mapping[str, Any]) -> Held:
         """Returns the tensor that an allocation is for, or the operator's scratch."""
+        frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
+        held, compiled = self._by_operator(entry), place_of(frames)
+        if held is not None:
+            return replace(held, function=compiled.graph) if compiled else held
+        if compiled:
+            return buffer_at(entry["size"], compiled)
+        return Held(entry["size"], (), "", "(not by an operator)", *user_frame(frames))
+
+    def _by_operator(self, entry: Mapping[str, Any]) -> Held | None:
+        """Returns what an operator allocated; None for an allocation between two operators."""
         size, call = entry["size"], str(entry.get("user_metadata") or "")
         output = self._outputs.get((call, entry["addr"]))
         if output is not None:
@@ -133,8 +147,7 @@ class _LabellingMode(TrackingMode):
             if library and by.op.removesuffix(SCRATCH_SUFFIX) in _PRODUCTS:
                 return Held.of_workspace(size, library, by.where, by.function, by.module, by.role)
             return replace(by, nbytes=size)
-        frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
-        return Held(size, (), "", "(not by an operator)", *user_frame(frames))
+        return None
 
 
 def _workspaces() -> Mapping[int, str]:

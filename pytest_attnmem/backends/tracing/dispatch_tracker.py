@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mod
 
 from ...measurement.held import SAVED, Held
 from ...measurement.protocol import Delta, Interval
-from ..compile_watch import CompileWatch
+from ..compile_watch import EAGER, CompileWatch
 from ..started_threads import StartedThreads
 from .live_tensors import LiveTensors
 from .node_modules import in_backward
@@ -65,9 +65,6 @@ class Tracker:
         return self._mode.allocation_of(storage)
 
 
-#: The reason why a tracker's numbers may differ from those of the program.
-EAGER = "compiled code runs eagerly under a tracker"
-
 #: The bytes of the known program's two tensors.
 _TENSORS: Final = 8
 
@@ -77,7 +74,12 @@ LIFT = torch.ops.aten.lift_fresh.default
 
 
 class TrackingMode(TorchDispatchMode):
-    """Follows allocations and frees of storages, and their growth."""
+    """Follows allocations and frees of storages, and their growth.
+
+    A higher-order operator, such as uncompiled ``flex_attention``, is one operator.
+    """
+
+    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -113,6 +115,8 @@ class TrackingMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if is_wrapped(types):
+            return NotImplemented
         self._origins.note(sys._getframe(1))
         given = [*_plain((args, kwargs))]
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
@@ -164,8 +168,7 @@ class TrackingMode(TorchDispatchMode):
             self._free(key)
             return
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
-        op = func.overloadpacket.__name__.strip("_")
-        held = Held(nbytes, shape, dtype, op, *self.caller())
+        held = Held(nbytes, shape, dtype, name_of(func), *self.caller())
         number = self._tensors.count
         self._tensors.allocate(nbytes, lambda: self.known(number, held))
         self._free(key)  # only now: a resize copies, so that both storages exist for a moment
@@ -184,6 +187,20 @@ class TrackingMode(TorchDispatchMode):
                 self._roles.setdefault(number, SAVED)
             self._forward.discard(number)
             self._tensors.free(number)
+
+
+def is_wrapped(types: Iterable[type]) -> bool:
+    """Returns True for an operator of tensors that hold others, as ``DTensor`` holds its shard.
+
+    Such a tensor has no memory. A mode that declines it sees the operators of those that it holds.
+    """
+    return any(hasattr(kind, "__tensor_flatten__") for kind in types)
+
+
+def name_of(func: Any) -> str:
+    """Returns the name of an operator, as a report shows it."""
+    name: str = getattr(func, "overloadpacket", func).__name__
+    return name.strip("_")
 
 
 def prime() -> str:

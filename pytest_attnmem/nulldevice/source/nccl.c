@@ -58,11 +58,25 @@ VISIBLE int ncclCommInitRankScalable(struct communicator **comm, int ranks, int 
     return communicate(comm, ranks, rank);
 }
 
-/* A split's size is the other ranks' choice as well; PyTorch knows it, and does not ask here. */
+/* A split's size is the other ranks' choice as well. PyTorch knows it, and Python tells it before. */
+static struct {
+    int ranks, rank;
+} next_split;
+
+VISIBLE void attnmem_null_split(int ranks, int rank)
+{
+    next_split.ranks = ranks;
+    next_split.rank = rank;
+}
+
 VISIBLE int ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made, void *config)
 {
     *made = NULL;
-    return color < 0 ? SUCCESS : communicate(made, comm->ranks, key);
+    if (color < 0)
+        return SUCCESS;
+    if (next_split.ranks)
+        return communicate(made, next_split.ranks, next_split.rank);
+    return communicate(made, comm->ranks, key);
 }
 
 VISIBLE int ncclCommDestroy(struct communicator *comm)

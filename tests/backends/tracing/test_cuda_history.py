@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 
 from pytest_attnmem.backends.cuda import Cuda
 from pytest_attnmem.backends.tracing.cuda_history import NEEDED, CudaMemoryHistory
@@ -177,3 +178,43 @@ def test_a_torch_without_it_falls_back_to_the_tracker(memory, monkeypatch, lacki
 
 def test_the_private_functions_are_still_those_we_know():
     assert all(hasattr(torch.cuda.memory, name) for name in NEEDED)
+
+
+def test_compiled_code_runs_compiled_and_its_buffers_are_named(history, memory, tmp_path):
+    path = tmp_path / "cabc.py"
+    path.write_text(
+        "# AOT ID: ['0_forward']\n"
+        "buf0 = empty_strided_cuda((4, 4), (4, 1), torch.float32)\n"
+        "# Topologically Sorted Source Nodes: [y], Original ATen: [aten.gelu]\n"
+        "triton_poi_fused_gelu_0.run(arg0_1, buf0, 16, stream=raw_stream0)\n",
+        "utf-8",
+    )
+    frame = {"filename": str(path), "line": 2, "name": "call"}
+
+    def backend(graph, inputs):
+        def compiled(*inputs):
+            memory.alloc(40, 64, frames=[frame])
+            return graph.forward(*inputs)
+
+        return compiled
+
+    function = torch.compile(lambda x: x + 1, backend=backend)
+    function(torch.ones(2))
+    memory.entries.clear()
+    history.start()
+    function(torch.ones(2))
+    interval = history.stop()
+    (buffer,) = held(interval)
+    assert interval.problem is None
+    assert (buffer.shape, buffer.dtype, buffer.op) == ((4, 4), "float32", "gelu")
+    assert (buffer.where, buffer.function) == ("cabc.py:2", "graph 0_forward")
+
+
+def test_the_tensors_of_a_tensor_that_holds_others_are_named(history, memory):
+    pair = TwoTensor(torch.ones(3), torch.ones(3))
+    history.start()
+    total = pair + 1
+    calls = len(history._mode._calls)
+    for number, part in enumerate((total.a, total.b)):
+        memory.alloc(part.data_ptr(), 12, str(calls - 2 + number))
+    assert [(one.shape, one.op) for one in held(history.stop())] == [((3,), "add")] * 2

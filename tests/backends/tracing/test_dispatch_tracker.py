@@ -2,6 +2,7 @@ import numpy
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 from pytest_attnmem.backends.cpu import Cpu
@@ -240,3 +241,13 @@ def test_the_known_program_depends_on_no_state_of_the_program():
             assert prime() == ""
     finally:
         torch.set_default_dtype(default)
+
+
+def test_a_tensor_that_holds_others_is_what_it_holds():
+    pair = TwoTensor(torch.ones(3), torch.ones(3))
+    tracker = Tracker()
+    tracker.start()
+    total = pair + 1
+    held = [one for _, one in tracker.stop().held]
+    assert [(one.shape, one.op) for one in held] == [((3,), "add")] * 2
+    assert total.a.tolist() == [2, 2, 2]
