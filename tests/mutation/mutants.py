@@ -64,7 +64,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
         for statement in function.body
         for node in ast.walk(statement)
     ]
-    seen = {id(node.value) for node in inside if _is_strict(node)}
+    seen = {id(node) for above in inside for node in _without_effect(above)}
     alike: Counter[tuple[int, str]] = Counter()
     for node in inside:
         if id(node) in seen or isinstance(node, ast.FunctionDef):
@@ -80,9 +80,12 @@ def mutants(path: Path) -> Iterator[Mutant]:
             yield Mutant(node.lineno, text, ast.fix_missing_locations(changed))
 
 
-def _is_strict(node: ast.AST) -> bool:
-    """Returns True for ``strict=True``, which says of a ``zip`` what holds anyway."""
-    return isinstance(node, ast.keyword) and node.arg == "strict"
+def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the annotation of a variable, and what ``strict`` says of a ``zip``."""
+    if isinstance(node, ast.AnnAssign):
+        yield from ast.walk(node.annotation)
+    elif isinstance(node, ast.keyword) and node.arg == "strict":
+        yield node.value
 
 
 def _same(tree: ast.Module, other: ast.Module, node: ast.AST) -> ast.AST:

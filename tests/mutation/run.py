@@ -42,12 +42,16 @@ MODULES = {
     "formulas/formula": ("tests/formulas/test_formula.py",),
     "formulas/interpolation": (
         "tests/formulas/test_interpolation.py",
+        "tests/formulas/test_multivariate_fit.py",
         "tests/budgets/test_growth_fit.py",
         "tests/budgets/test_world_growth.py",
     ),
     "formulas/multivariate_fit": ("tests/formulas/test_multivariate_fit.py",),
     "formulas/polynomial": ("tests/formulas/test_polynomial.py",),
-    "formulas/syntax_tree": ("tests/formulas/test_formula.py",),
+    "formulas/syntax_tree": (
+        "tests/formulas/test_formula.py",
+        "tests/formulas/test_syntax_tree.py",
+    ),
 }
 #: In the place of the index of the test that failed.
 PASSED = -1
@@ -116,8 +120,8 @@ class Changing:
     ) -> tuple[int | None, list[float]]:
         """Runs the tests in a fork, up to the first that fails.
 
-        Returns its index, ``PASSED`` if none fails, or ``None`` if one ends the process or takes too
-        long; and the seconds of a core that each took.
+        Returns its index, ``PASSED`` if none fails, or ``None`` if one ends the process or takes
+        too long; and the seconds of a core that each took.
         """
         results, writing = os.pipe()
         child = os.fork()
