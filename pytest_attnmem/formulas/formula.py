@@ -81,7 +81,7 @@ class Formula:
         Raises:
             FormulaError: as in value(), or the value is negative.
         """
-        symbols = {**symbols, **named} if named else symbols
+        symbols = {**symbols, **named}
         value = self.value(symbols)
         if value < 0:
             used = {name: symbols[name] for name in sorted(self.symbols)}
@@ -173,7 +173,7 @@ class _Parser:
                 return left
             self._next()
             if operator == "^":
-                right = self._nested(RANKS["^"] - 1)
+                right = self._nested(PREFIX_RANK)
             else:
                 right = self._expression(RANKS[operator])
             left = Binary(operator, left, right)

@@ -107,18 +107,16 @@ def line(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial
     return through(symbol, sizes, exact)
 
 
-def shared(
-    symbol: str, sizes: Sequence[int], values: Sequence[int], most: int = 1
-) -> Polynomial | None:
+def shared(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
     """Returns ``a/symbol + b + c*symbol`` through all points; ``None`` if the sizes show none.
 
-    ``most`` is the highest power. Each value times its size is a polynomial, which ``CONFIRMING``
-    points more than it needs confirm.
+    Each value times its size is a polynomial, which ``CONFIRMING`` points more than it needs
+    confirm.
     """
     whole = [Fraction(value * size) for size, value in zip(sizes, values, strict=True)]
     found = through(symbol, sizes, whole)
     degree = found.degree(symbol)
-    if degree > most + 1 or degree + 1 + CONFIRMING > len(sizes):
+    if degree > 2 or degree + 1 + CONFIRMING > len(sizes):
         return None
     return found * Polynomial({((symbol, -1),): Fraction(1)})
 
@@ -129,7 +127,7 @@ def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int,
     Small sizes may follow another formula: their blocks are not full, or another phase has the
     peak. ``None`` if the largest sizes do not show a form.
     """
-    for start in range(len(sizes) - CONFIRMING):
+    for start in range(len(sizes)):
         found = line(symbol, sizes[start:], values[start:])
         if found is not None:
             return start, found
@@ -137,20 +135,26 @@ def tail(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> tuple[int,
 
 
 def padded(symbol: str, sizes: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    """Returns a line or parabola plus a ceiling through every point; ``None`` if there is none."""
-    for block in PADDINGS:
-        if all(size % block == 0 for size in sizes):
-            continue  # the ceiling is a line at these sizes
-        for degree in (1, 2):
-            if len(sizes) < degree + 2 + CONFIRMING:
-                break  # the sizes determine no such form
-            rows = [
-                [*(size**power for power in range(degree + 1)), -(-size // block)] for size in sizes
-            ]
-            factors = solution(rows, values)
-            if factors is not None and determined(rows):
-                powers = [Polynomial.atom(symbol).power(power) for power in range(degree + 1)]
-                return weighted([*powers, Polynomial.atom(f"ceil({symbol}/{block})")], factors)
+    """Returns a line or parabola plus a ceiling through every point.
+
+    ``None`` if there is none, or one for each of several blocks: at 10, 20, 30, 70, 80 and 90,
+    lengths padded to 32 and to 64 step at the same place.
+    """
+    forms = {_padded_to(block, symbol, sizes, values) for block in PADDINGS} - {None}
+    return forms.pop() if len(forms) == 1 else None
+
+
+def _padded_to(
+    block: int, symbol: str, sizes: Sequence[int], values: Sequence[int]
+) -> Polynomial | None:
+    for degree in (1, 2):
+        rows = [
+            [*(size**power for power in range(degree + 1)), -(-size // block)] for size in sizes
+        ]
+        factors = solution(rows, values) if rows else None
+        if factors is not None and determined(rows):
+            powers = [Polynomial.atom(symbol).power(power) for power in range(degree + 1)]
+            return weighted([*powers, Polynomial.atom(f"ceil({symbol}/{block})")], factors)
     return None
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import islice, product
 from random import Random
 
-from .interpolation import CONFIRMING, combination, line
+from .interpolation import combination, line
 from .polynomial import Monomial, Polynomial
 
 #: The number of points off the axes for each symbol.
@@ -81,10 +81,10 @@ def _apart(point: Point, base: Point) -> int:
 
 
 def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
-    """Returns the polynomial through every point; ``None`` if the points do not confirm one.
+    """Returns the polynomial through every point; ``None`` if the points do not show just one.
 
-    Each axis has a polynomial of its own. The products of their monomials are the basis, and all
-    points together give the coefficients.
+    Each axis has a polynomial of its own, which its points confirm. The products of their monomials
+    are the basis, and all points together give the coefficients.
     """
     parts: list[list[Monomial]] = []
     for symbol, axis, place in zip(where.symbols, where.axes, range(len(where.axes)), strict=True):
@@ -97,6 +97,4 @@ def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
         for parts in product(*parts)
     ]
     points = where.points
-    if len(basis) + (CONFIRMING if len(points) > 1 else 0) > len(points):
-        return None
     return combination(basis, [where.named(p) for p in points], [values[p] for p in points])

@@ -193,7 +193,7 @@ def degree(node: Node, symbol: str) -> Fraction:
             free = symbols(exponent)
             if symbol in free or (free and below[0]):
                 raise ArithmeticError(f"{excerpt(render(node))} has an exponent that varies")
-            return below[0] * evaluate(exponent, {}) if below[0] else below[0]
+            return below[0] and below[0] * evaluate(exponent, {})
         case Call("min"):
             return min(below)
         case Number() | Call("log2"):

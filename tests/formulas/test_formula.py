@@ -102,6 +102,8 @@ values = st.fixed_dictionaries({name: st.integers(0, 5000) for name in NAMES})
         ("0^0.5", 0),
         ("min(3, 1, 2)", 1),
         ("max(3, N)", 5),
+        ("min(N + 2, N - 1, 2*N + 3)", 4),
+        ("max(1 - N, 2 - N)", -3),
         ("ceil(7/2) + ceil(-7/2)", 1),
         ("ceil(N/64)*64", 64),
         ("log2(1024)", 10),
@@ -226,6 +228,7 @@ def test_number_is_bounded(number: str, reason: str) -> None:
         "(" * 51 + "1" + ")" * 51,
         "(" * 2000,
         "ceil(" * 400,
+        "(1)*" * 9 + "(" * 51 + "1" + ")" * 51,
     ],
 )
 def test_depth_is_bounded(text: str) -> None:
@@ -241,6 +244,7 @@ def test_depth_just_within_the_bound() -> None:
     assert evaluate("-" * 50 + "1") == 1
     assert evaluate("(" * 50 + "1" + ")" * 50) == 1
     assert evaluate("^".join("1" * 51)) == 1
+    assert evaluate("+".join(["(1)"] * 51)) == 51
 
 
 @pytest.mark.parametrize(
@@ -295,6 +299,8 @@ def test_evaluate_rounds_down_and_refuses_negative() -> None:
     assert parse_formula("N/2").evaluate({"N": 3}) == 1
     assert parse_formula("x").evaluate({"x": Fraction(7, 2)}) == 3
     assert parse_formula("-0").evaluate({}) == 0
+    assert parse_formula("N*d").evaluate(N=3, d=4) == 12
+    assert parse_formula("N*d").evaluate({"N": 2, "d": 4}, N=3) == 12
     assert refusal("N - 5", N=3) == (
         'formula "N - 5" is negative with N=3: -2 bytes; a size cannot be, '
         "so change the formula, as with max(0, ...)"

@@ -1,13 +1,23 @@
 """Exact fits through points, and the number of points that must confirm them."""
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.formulas.interpolation import confirmed, differences, over_grid, padded
+from pytest_attnmem.formulas.interpolation import (
+    confirmed,
+    differences,
+    line,
+    over_grid,
+    padded,
+    shared,
+    solution,
+    tail,
+)
 from pytest_attnmem.formulas.polynomial import Polynomial, expand
 
 COEFFICIENTS = st.integers(-(10**9), 10**9)
@@ -81,3 +91,87 @@ def test_what_is_no_padded_line_is_not_taken_for_one(values):
 def test_points_that_are_too_few_or_say_nothing_of_a_block_find_none():
     assert padded("N", [130, 257, 391], [1, 2, 3]) is None
     assert padded("N", [256, 512, 768, 1024, 1280], [1, 5, 2, 8, 3]) is None
+
+
+def test_each_symbol_needs_points_of_its_own_that_confirm():
+    four, three = (1, 2, 3, 4), (1, 2, 3)
+    assert confirmed(expand("N*d"), {"N": four, "d": four})
+    assert not confirmed(expand("N*d"), {"N": four, "d": three})
+    assert not confirmed(expand("N*d"), {"N": three, "d": four})
+
+
+def test_a_line_has_two_sizes_more_than_it_needs():
+    assert line("N", (5, 6, 7), (3, 3, 3)) == expand("3")
+    assert line("N", (5, 6), (3, 3)) is None
+    assert line("N", (5, 6, 7, 8), (15, 18, 21, 24)) == expand("3*N")
+    assert line("N", (5, 6, 7), (15, 18, 21)) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values", "form"),
+    [
+        ((1, 2, 3, 4, 6), [12 // w + 5 + 7 * w for w in (1, 2, 3, 4, 6)], "7*W + 5 + 12/W"),
+        ((1, 2, 3, 4), [12 // w + 5 + 7 * w for w in (1, 2, 3, 4)], None),
+        ((1, 2, 3, 4), [12 // w + 5 for w in (1, 2, 3, 4)], "5 + 12/W"),
+        ((1, 2, 3), [12 // w + 5 for w in (1, 2, 3)], None),
+        ((1, 2, 3), [12 // w for w in (1, 2, 3)], "12/W"),
+        ((1, 2), [12, 6], None),
+        ((1, 2, 3, 4, 5, 6, 7), [w * w for w in (1, 2, 3, 4, 5, 6, 7)], None),
+    ],
+)
+def test_the_share_of_a_rank_has_two_worlds_more_than_it_needs(sizes, values, form):
+    found = shared("W", sizes, values)
+    assert (None if found is None else str(found)) == form
+
+
+def test_the_sizes_of_the_tail_are_the_most_that_show_a_form():
+    sizes = (1, 2, 3, 4, 5, 6)
+    assert tail("N", sizes, (9, 9, 3, 4, 5, 6)) == (2, expand("N"))
+    assert tail("N", sizes, (9, 1, 7, 5, 5, 5)) == (3, expand("5"))
+    assert tail("N", sizes, (9, 1, 7, 2, 5, 5)) is None
+    assert tail("N", (), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ((300, 400, 500, 600, 700, 760), True),
+        ((300, 400, 500, 510, 600, 700), False),
+        ((300, 400, 600, 650, 700, 760), False),
+        ((300, 350, 400, 450, 500, 600), False),
+    ],
+)
+def test_a_step_needs_three_sizes_on_each_side(sizes, found):
+    values = [4 * n + 100 * math.ceil(n / 256) for n in sizes]
+    assert padded("N", sizes, values) == (expand("4*N + 100*ceil(N/256)") if found else None)
+
+
+def test_sizes_that_do_not_tell_two_blocks_apart_show_no_form():
+    sizes = (10, 20, 30, 70, 80, 90)
+    assert [math.ceil(n / 64) for n in sizes] == [1, 1, 1, 2, 2, 2]
+    assert [math.ceil(n / 32) for n in sizes] == [1, 1, 1, 3, 3, 3]
+    values = [4 * n + 100 * math.ceil(n / 64) for n in sizes]
+    assert padded("N", sizes, values) is None
+    # At 100, the two differ.
+    assert padded("N", (*sizes, 100), [*values, 600]) == expand("4*N + 100*ceil(N/64)")
+    assert padded("N", (*sizes, 100), [*values, 650]) == expand("4*N + 50*ceil(N/32) + 50")
+    assert padded("N", (*sizes, 100), [*values, 601]) is None
+
+
+def test_five_sizes_are_enough_for_a_padded_line_and_six_for_a_square():
+    sizes = (3, 9, 20, 33, 50, 83)
+    values = [7 + 2 * n + 5 * math.ceil(n / 8) for n in sizes]
+    assert padded("N", sizes[:5], values[:5]) == expand("7 + 2*N + 5*ceil(N/8)")
+    assert padded("N", sizes[:4], values[:4]) is None
+    values = [n * n + 5 * math.ceil(n / 8) for n in sizes]
+    assert padded("N", sizes, values) == expand("N^2 + 5*ceil(N/8)")
+    assert padded("N", sizes[:5], values[:5]) is None
+
+
+def test_factors_of_columns_are_found_among_fractions():
+    half, third = Fraction(1, 2), Fraction(1, 3)
+    rows = [[half, third], [1, third], [0, 0]]
+    assert solution(rows, [5, 8, 0]) == [6, 6]
+    assert solution(rows, [5, 8, 1]) is None
+    assert solution([[1, half], [2, 1]], [3, 6]) is None
+    assert solution([[0, 2], [third, 1]], [4, 3]) == [3, 2]

@@ -59,12 +59,26 @@ def test_the_largest_are_as_large_as_all(polynomials, values):
         ("N//2*B", "B*N//2"),
         ("ceil(5/2)*N", "3*N"),
         ("tokens + N*zeta", "N*zeta + tokens"),
+        ("tokens*alpha^2*M*N", "N*M*alpha^2*tokens"),
+        ("N^0 + B^2^0", "B + 1"),
+        ("d/3 - B/2 + N/2", "-B/2 + N/2 + d/3"),
+        ("N/2 + d/3", "N/2 + d/3"),
     ],
 )
 def test_formulas_are_expanded(text, written):
     expanded = expand(text)
     assert str(expanded) == written
-    values = {"B": 3, "H": 4, "N": 70, "M": 20, "d": 5, "itemsize": 2, "tokens": 9, "zeta": 6}
+    values = {
+        "B": 3,
+        "H": 4,
+        "N": 70,
+        "M": 20,
+        "d": 5,
+        "itemsize": 2,
+        "tokens": 9,
+        "zeta": 6,
+        "alpha": 7,
+    }
     assert expanded.value(values) == parse_formula(text).value(values)
 
 
@@ -97,6 +111,7 @@ def test_degrees_count_what_is_inside_a_ceiling(text, symbol, degree):
         (["N^2", "2*N - 1"], ["N^2"]),
         (["N^2", "N"], ["N^2"]),
         (["B*N", "N", "B"], ["B*N"]),
+        (["N/2", "N"], ["N"]),
     ],
 )
 def test_what_is_bounded_by_another_is_left_out(texts, kept):
@@ -106,3 +121,12 @@ def test_what_is_bounded_by_another_is_left_out(texts, kept):
 def test_a_coefficient_of_nothing_is_no_term():
     assert Polynomial({(("N", 1),): Fraction(0)}) == Polynomial({})
     assert Polynomial({}).degree("N") == 0
+
+
+def test_each_atom_is_shifted_by_one_or_by_what_is_given():
+    some = expand("5*B^3*N + 3*d + 7")
+    assert some.shifted() == expand("5*(B + 1)^3*(N + 1) + 3*(d + 1) + 7")
+    assert some.shifted({"B": 4, "N": 3}) == expand("5*(B + 4)^3*(N + 3) + 3*(d + 1) + 7")
+    assert some.shifted({"B": 4}, otherwise=0) == expand("5*(B + 4)^3*N + 3*d + 7")
+    assert some.shifted({"B": Fraction(1, 2)}, 2) == expand("5*(B + 1/2)^3*(N + 2) + 3*(d + 2) + 7")
+    assert expand("ceil(N/8)^2").shifted({"N": 4}, 3) == expand("(ceil(N/8) + 1)^2")

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -63,7 +64,8 @@ def mutants(path: Path) -> Iterator[Mutant]:
         for statement in function.body
         for node in ast.walk(statement)
     ]
-    seen: set[int] = set()
+    seen = {id(node) for above in inside for node in _without_effect(above)}
+    alike: Counter[tuple[int, str]] = Counter()
     for node in inside:
         if id(node) in seen or isinstance(node, ast.FunctionDef):
             continue
@@ -72,7 +74,18 @@ def mutants(path: Path) -> Iterator[Mutant]:
             changed = copy.deepcopy(tree)
             target = _same(tree, changed, node)
             [*_changes(target)][number][1](target)
-            yield Mutant(node.lineno, change[0], ast.fix_missing_locations(changed))
+            alike[node.lineno, change[0]] += 1
+            nth = alike[node.lineno, change[0]]
+            text = change[0] if nth == 1 else f"{change[0]} (number {nth})"
+            yield Mutant(node.lineno, text, ast.fix_missing_locations(changed))
+
+
+def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the annotation of a variable, and what ``strict`` says of a ``zip``."""
+    if isinstance(node, ast.AnnAssign):
+        yield from ast.walk(node.annotation)
+    elif isinstance(node, ast.keyword) and node.arg == "strict":
+        yield node.value
 
 
 def _same(tree: ast.Module, other: ast.Module, node: ast.AST) -> ast.AST:
