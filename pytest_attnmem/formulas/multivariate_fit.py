@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import islice, product
 from random import Random
 
-from .interpolation import combination, line
+from .interpolation import CONFIRMING, combination, line
 from .polynomial import Monomial, Polynomial
 
 #: The number of points off the axes for each symbol.
