@@ -67,6 +67,32 @@ def test_the_highest_powers_of_symbols_may_be_allowed_together(text, together):
     assert parse_contract(text).allows_all(["N", "d"]) is together
 
 
+@pytest.mark.parametrize(
+    ("text", "symbols", "divided"),
+    [
+        ("O(B*N + N*d + B*d)", ("B", "N"), False),
+        ("O(B*N + N*d + B*d)", ("B", "N", "d"), True),
+        ("O(B + N + d)", ("B", "N"), True),
+        ("O(B + N + d)", ("B", "N", "d"), False),  # each two of them show it
+        ("O(B*N + d)", ("B", "N", "d"), False),  # B and d show it
+        ("O(N^2 + N*d)", ("N", "d"), True),  # N^2*d
+        ("O(N*d)", ("N", "d"), False),
+        ("O(N)", ("N",), False),
+    ],
+)
+def test_a_product_may_be_one_that_only_a_grid_of_all_its_symbols_shows(text, symbols, divided):
+    assert parse_contract(text).divides(symbols) is divided
+
+
+def test_a_symbol_that_may_neither_grow_nor_shrink_is_judged_even_if_it_is_not_varied():
+    contract = parse_contract("O(1/W + 1)")
+    assert contract.broken_by(expand("4*W + 8"), ()) == ((("W", 1),),)
+
+
+def test_a_coefficient_may_be_a_fraction():
+    assert parse_contract("O(N/2)").allowed == ((("N", 1),),)
+
+
 def test_a_constant_contract_names_no_symbol():
     for text in ("O(1)", "O(4)", "O(N^0)"):
         contract = parse_contract(text)

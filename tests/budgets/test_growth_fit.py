@@ -1,6 +1,8 @@
 """Growth: measured points, judged by a contract."""
 
 import math
+from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -10,8 +12,11 @@ from hypothesis import strategies as st
 from pytest_attnmem.budgets.growth_contract import parse_contract
 from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.growth_judgement import Answer
-from pytest_attnmem.budgets.growth_points import grid
+from pytest_attnmem.budgets.growth_points import grid, grow
 from pytest_attnmem.errors import BudgetError, BudgetExceeded
+from pytest_attnmem.measurement.below_peak import Beneath, PartBelowPeak
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.units import shown
 
 ROUND = (256, 512, 768, 1024, 2048)
 ODD = (130, 257, 391, 500, 645, 777, 1000)
@@ -166,3 +171,160 @@ def test_sizes_that_say_nothing_are_refused(sizes, message):
         grid(sizes)
     assert str(error.value) == message
     assert grid({"N": [4, 2, 8, 16, 2]}) == {"N": (2, 4, 8, 16)}
+
+
+def test_padding_has_a_formula_along_one_symbol():
+    def padded(N):
+        return 4 * N + 64 * math.ceil(N / 32)
+
+    assert str(grown(padded, N=ODD).formula) == "4*N + 64*ceil(N/32)"
+    both = grown(lambda N, d: padded(N) * d, N=ODD, d=(1, 2, 3, 4))
+    assert both.polynomial is None
+
+
+def test_several_symbols_are_listed_point_by_point():
+    growth = grown(lambda N, d: N**3 + d, N=(1, 2, 3, 4), d=(1, 2, 3))
+    assert growth.polynomial is None
+    assert str(growth).splitlines()[:2] == ["  N=1 d=1   2 B", "  N=1 d=2   3 B"]
+
+
+def with_beneath(peak, *values):
+    """Returns a growth over ROUND whose parts beneath the peak have these values."""
+    parts = tuple(
+        PartBelowPeak(Held(9, (9,), "float32", "mul", "a.py:1"), tuple(map(value, ROUND)))
+        for value in values
+    )
+    return replace(grown(peak), beneath=Beneath({"N": ROUND}, parts))
+
+
+def test_a_tensor_beneath_the_peak_counts_unless_the_peak_breaks_the_contract():
+    contract = parse_contract("O(N)")
+
+    def judged(*growth):
+        return with_beneath(*growth).judge(contract)
+
+    found = judged(lambda N: 8 * N * N, lambda N: 4 * N)
+    assert (found.answer, found.reason) == (Answer.BROKEN, "peak grows as 8*N^2")
+    found = judged(lambda N: 8 * N, lambda N: 4 * N)
+    assert (found.answer, found.reason, found.held) == (Answer.KEPT, "peak grows as 8*N", None)
+    found = judged(lambda N: 8 * N, lambda N: 4 * N * N)
+    reason = "mul at a.py:1, beneath the peak, grows as 4*N^2"
+    assert (found.answer, found.reason) == (Answer.BROKEN, reason)
+    # The parts may show what the peak does not.
+    found = judged(lambda N: 4 * N + (N * 37 % 1000), lambda N: 4 * N * N)
+    assert (found.answer, found.reason) == (Answer.BROKEN, "mul at a.py:1 grows as 4*N^2")
+    found = judged(lambda N: 4 * N + (N * 37 % 1000), lambda N: 4 * N)
+    assert found.answer is Answer.KEPT
+    assert found.reason.startswith("sizes cannot tell how peak grows with N: ")
+
+
+@pytest.mark.parametrize(
+    ("growth", "contract", "note"),
+    [
+        (grown(lambda N: 8), "O(N)", "the peak does not depend on N from 256 to 2048"),
+        (
+            grown(lambda N: 8 if N > 256 else 9),
+            "O(N)",
+            "the peak does not depend on N from 512 to 2048",
+        ),
+        (grown(lambda N: 8), "O(d)", ""),
+        (grown(lambda N: 8 * N), "O(N)", ""),
+        (grown(lambda N: 8 if N < 800 else 9), "O(N)", ""),
+        (grown(lambda N, d: 8, N=ROUND, d=(1, 2, 3)), "O(N*d)", ""),
+        (
+            with_beneath(lambda N: 8, lambda N: 4 * N),
+            "O(N)",
+            "the peak does not depend on N from 256 to 2048; beneath it mul at a.py:1 grows as 4*N",
+        ),
+        (
+            with_beneath(lambda N: 8, lambda N: 4),
+            "O(N)",
+            "the peak does not depend on N from 256 to 2048",
+        ),
+        (replace(grown(lambda N: 8 * N), first_run="it was more"), "O(N)", "it was more"),
+    ],
+)
+def test_a_peak_that_does_not_depend_on_its_symbol_is_noted(growth, contract, note):
+    assert growth.judge(parse_contract(contract)).note == note
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_is_beneath_a_peak_is_traced_once_if_it_is_not_known(seen, known):
+    asked = []
+
+    def trace(N):
+        asked.append(N)
+        return seen  # it has no timeline
+
+    growth = with_beneath(lambda N: 8 * N) if known else grown(lambda N: 8 * N)
+    growth = replace(growth, traces={(n,): partial(trace, n) for n in ROUND})
+    growth.assert_within("O(N)")
+    assert asked == ([] if known else [*ROUND])
+
+
+def test_a_function_that_does_not_run_again_is_judged_by_its_peaks():
+    def trace():
+        raise RuntimeError("once")
+
+    growth = replace(grown(lambda N: 8 * N), traces={(n,): trace for n in ROUND})
+    growth.assert_within("O(N)")
+
+
+def test_a_function_runs_at_each_point_and_twice_at_the_first(seen):
+    ran, cached = [], []
+
+    def fn(N, d):
+        ran.append((N, d))
+        return N * d
+
+    def measure(call):
+        return replace(seen, peak_bytes=call() + (0 if cached else 100))
+
+    cached.append(True)
+    sizes = {"N": (4, 8, 16, 12), "d": (1, 2, 3, 4)}
+    growth = grow(measure, fn, sizes, "peak")
+    points = [*product((4, 8, 12, 16), (1, 2, 3, 4))]
+    assert ran == [points[0], *points]
+    assert growth == Growth(
+        {"N": (4, 8, 12, 16), "d": (1, 2, 3, 4)}, {at: at[0] * at[1] for at in points}
+    )
+    assert growth.largest == replace(seen, peak_bytes=64)
+    assert growth.traces == {}
+    traced = grow(measure, fn, sizes, "peak", trace=lambda call: call())
+    assert {at: trace() for at, trace in traced.traces.items()} == growth.peaks
+
+
+@pytest.mark.parametrize(
+    ("first", "text"),
+    [
+        (14, "peak at N=4 was 10 B more in the first run than in the second"),
+        (1, "peak at N=4 was 3 B less in the first run than in the second"),
+        (4, ""),
+    ],
+)
+def test_a_first_run_of_other_bytes_is_told(seen, first, text):
+    found = [first]
+
+    def measure(call):
+        nbytes = call()
+        return replace(seen, peak_bytes=found.pop() if found else nbytes)
+
+    growth = grow(measure, lambda N: N, {"N": (4, 8, 12, 16)}, "peak")
+    counts = ", which counts: gradients or a cache, most likely"
+    assert growth.first_run == (text + counts if text else "")
+    assert growth.peaks == {(n,): n for n in (4, 8, 12, 16)}
+
+
+def test_what_a_function_raises_is_told_with_its_sizes(seen):
+    def fails(N):
+        raise ValueError("no " * 200)
+
+    with pytest.raises(BudgetError) as error:
+        grow(lambda call: call(), fails, {"N": (4, 8, 12, 16)}, "peak")
+    told = shown(ValueError("no " * 200), 160)
+    assert str(error.value) == (
+        f"growth: the function raised {told} at N=4; vary over sizes that it takes"
+    )
+    with pytest.raises(BudgetError) as error:
+        grow(lambda call: seen, lambda N: N, {"N": (4, 8, 12, 16)}, "reserved")
+    assert str(error.value) == "growth: at N=4 reserved is not measured on cpu"

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.budget import Budget, BudgetSpec
 from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
 from pytest_attnmem.budgets.growth_fit import GrowthFindings
 from pytest_attnmem.budgets.growth_judgement import Answer, Judgement
+from pytest_attnmem.budgets.limit import Limit
 from pytest_attnmem.budgets.tolerance import Tolerance
-from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
+from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, judge_unfinished, not_enforced
+from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.measurement.measurement import METRICS, Measurement
+from pytest_attnmem.symbols.attention_shape import AttentionShape
 
 MIB = 1024**2
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
@@ -76,6 +79,64 @@ def test_what_an_import_pinned_may_be_retained_or_not(
             "the first use of torch.fx was in it, and imports keep tensors alive; measure a second"
             " run: warmup=1"
         )
+
+
+@pytest.mark.parametrize(
+    ("limit", "exact", "outcome"),
+    [
+        (155, False, OVER),
+        (156, False, NOT_ENFORCED),  # 256 bytes, the least that may be retained, are allowed
+        (923, False, NOT_ENFORCED),
+        (924, False, WITHIN),
+        (355, True, NOT_ENFORCED),
+        (1100, True, NOT_ENFORCED),
+        (1124, True, NOT_ENFORCED),
+        (1125, True, OVER),
+    ],
+)
+def test_what_an_import_pinned_is_held_to_a_limit_with_its_tolerance(
+    seen: Measurement, limit: int, exact: bool, outcome: Outcome
+) -> None:
+    pinned = replace(seen, retained_bytes=1024, imported="torch.fx", pinned_bytes=768)
+    tolerance = Tolerance(nbytes=100)
+    budget = Budget(limit, metric="retained", tolerance=tolerance, exact=exact)
+    assert judge(pinned, budget).outcome is outcome
+
+
+def test_a_second_run_is_told_where_the_first_imported(seen: Measurement) -> None:
+    second = replace(seen, imported="torch.fx")
+    remark = "in a second run; the first imported torch.fx"
+    assert judge(second, Budget(2048, metric="retained")) == Verdict(
+        WITHIN, remark, second, Budget(2048, metric="retained")
+    )
+    assert judge(second, Budget(2048)).reason == ""
+    assert judge(seen, Budget(2048, metric="retained")).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "metric", "exact", "outcome", "reason"),
+    [
+        (100, "peak", False, OVER, "peak 1.0 KiB exceeds budget 100 B (10.2x) on cpu"),
+        (2048, "peak", False, NOT_ENFORCED, "it raised"),
+        (2048, "peak", True, NOT_ENFORCED, "it raised"),  # its end may need more
+        (1024, "peak", True, NOT_ENFORCED, "it raised"),
+        (100, "retained", False, NOT_ENFORCED, "it raised"),
+    ],
+)
+def test_a_body_that_did_not_end_is_over_or_not_enforced(
+    seen: Measurement, limit: int, metric: str, exact: bool, outcome: Outcome, reason: str
+) -> None:
+    spec = BudgetSpec({"default": Limit(limit, "a limit")}, metric=metric, exact=exact)
+    verdict = judge_unfinished(seen, spec, AttentionShape({}), "it raised")
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    assert verdict.budget is not None
+    assert (verdict.budget.text, verdict.budget.metric) == ("a limit", metric)
+
+
+def test_a_body_that_did_not_end_may_have_a_limit_without_a_value(seen: Measurement) -> None:
+    spec = BudgetSpec({"default": Limit(parse_formula("N"), "N")})
+    verdict = judge_unfinished(seen, spec, AttentionShape({}), "it raised")
+    assert verdict == Verdict(NOT_ENFORCED, "it raised", seen, Budget(None, "N"))
 
 
 def test_a_contract_is_not_held_to_what_an_import_pinned(seen: Measurement) -> None:
