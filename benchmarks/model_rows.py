@@ -53,7 +53,8 @@ def row(path: Path, recipe: str, backend: str) -> dict[str, Any]:
         return {"reason": str(error)}
     measured = found.measurement
     if not found.fits:
-        return {"parameters": found.parameters, "reason": f"does not fit: {measured.out_of_memory}"}
+        reason = f"does not fit: {measured.out_of_memory}"
+        return {"parameters": found.parameters, "sizes": dict(found.sizes), "reason": reason}
     return {
         "peak_bytes": found.peak_bytes,
         "reserved_bytes": measured.reserved_bytes,

@@ -62,7 +62,10 @@ def row(name: str, null: dict[str, Any], simulated: dict[str, Any]) -> str:
 
 
 def configs() -> None:
-    """Replaces the table of public configs; ``-`` where the simulation gave no number."""
+    """Replaces the table of public configs; ``-`` where the simulation gave no number.
+
+    Where neither gave one, both give the reason before its first colon: ``does not fit``.
+    """
     null, simulated = (
         json.loads((RESULTS / f"models.{name}.json").read_text("utf-8"))
         for name in ("null", "simulated")
@@ -71,12 +74,18 @@ def configs() -> None:
     rows.append("|" + "---|" * 7)
     for key, found in null.items():
         name, recipe = key.split(", ")
-        peak, sizes = found["peak_bytes"], found["sizes"]
+        sizes = found["sizes"]
         at = ", ".join(str(sizes[symbol]) for symbol in "BN" if symbol in sizes)
+        cells = [f"`{name}`", f"{found['parameters']:,}", at, recipe]
         other = simulated.get(key)
-        apart = f"{other['peak_bytes'] - peak:,} B" if other else "-"
-        cells = (f"`{name}`", f"{found['parameters']:,}", at, recipe, f"{peak:,}")
-        rows.append("| " + " | ".join((*cells, f"{peak / _GIB:.2f}", apart)) + " |")
+        if "reason" in found:
+            reasons = [one["reason"].partition(":")[0] for one in (found, other or found)]
+            cells += [reasons[0], "", reasons[1]]
+        else:
+            peak = found["peak_bytes"]
+            apart = f"{other['peak_bytes'] - peak:,} B" if other else "-"
+            cells += [f"{peak:,}", f"{peak / _GIB:.2f}", apart]
+        rows.append("| " + " | ".join(cells) + " |")
     _write("<!-- configs begin -->", rows, "<!-- configs end -->")
 
 

@@ -29,6 +29,7 @@ SETS = {
     "operators-norms": "norm_calls",
     "operators-layouts": "layout_calls",
     "operators-others": "other_calls",
+    "operators-grouped": "grouped_calls",
     "operators-held-out": "random_calls",
 }
 
@@ -58,7 +59,7 @@ def write(name, of, traces):
 def recorded_on(device, calls):
     paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
     env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
-    code = f"import record_operators; record_operators.record({calls!r})"
+    code = f"import record_operators; record_operators.record({calls!r}, {device!r})"
     done = subprocess.run([sys.executable, "-c", code], env=env, stdout=-1, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -77,12 +78,18 @@ def merged(*every):
     return {**every[0], "traces": traces}
 
 
-def record(calls):
-    """Prints a line for each call of a set, in a process of its own under the null runtime."""
+def record(calls, device):
+    """Prints a line for each call of a set, in a process of its own under the null runtime.
+
+    A call may name the devices that it is recorded on.
+    """
     import importlib
 
     warm()
     for row in importlib.import_module(calls).calls():
+        if device not in row.pop("on", DEVICES):
+            print(json.dumps(row), flush=True)
+            continue
         try:
             print(json.dumps({**row, "trace": traced(row)}), flush=True)
         except (RuntimeError, NotImplementedError) as error:

@@ -1,7 +1,7 @@
 """``_grouped_mm`` on CUDA (aten/src/ATen/native/cuda/GroupedBlas.cpp and GroupedMMUtils.h).
 
-From compute capability 9.0 on, bfloat16 has one kernel for all groups. Everything else is a loop of
-products over groups, whose ends the host reads.
+Hopper and Blackwell have one kernel for all groups of bfloat16, whose rule is in ``scratch``.
+Everything else is a loop of products over groups, whose ends the host reads.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import torch
 
-#: The major compute capabilities with a kernel for bfloat16.
-_WITH_KERNEL: Final = (9, 10)
+from .scratch.grouped import has_kernel
+
 #: The bytes that a row of the output is a multiple of.
 _ALIGNMENT: Final = 16
 
@@ -23,8 +23,7 @@ def grouped_mm(
 
     ``offs`` [G] are the ends of the groups along the dimension that one of the tensors lacks.
     """
-    halves = self.dtype == mat2.dtype == torch.bfloat16 == (out_dtype or torch.bfloat16)
-    if halves and torch.cuda.get_device_capability()[0] in _WITH_KERNEL:
+    if has_kernel(self, mat2, out_dtype, torch.cuda.get_device_capability()[0]):
         return NotImplemented
     out = _output(self, mat2, offs, out_dtype or self.dtype)
     if self.dim() == mat2.dim() == 3:

@@ -72,6 +72,9 @@ _TENSORS: Final = 8
 #: the dispatcher.
 LIFT = torch.ops.aten.lift_fresh.default
 
+_INDEX_PUT: Final = torch.ops.aten.index_put.default
+_INDEX_PUT_IN_PLACE: Final = torch.ops.aten._index_put_impl_.default
+
 
 class TrackingMode(TorchDispatchMode):
     """Follows allocations and frees of storages, and their growth.
@@ -120,6 +123,8 @@ class TrackingMode(TorchDispatchMode):
         self._origins.note(sys._getframe(1))
         given = [*_plain((args, kwargs))]
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
+        if func is _INDEX_PUT and _is_gradient_of_index():
+            func, args = _INDEX_PUT_IN_PLACE, (*args, True)  # unsafe=True, as autograd passes it
         out = func(*args, **(kwargs or {}))
         made = [*_plain((out,))]
         with self._lock:
@@ -201,6 +206,16 @@ def name_of(func: Any) -> str:
     """Returns the name of an operator, as a report shows it."""
     name: str = getattr(func, "overloadpacket", func).__name__
     return name.strip("_")
+
+
+def _is_gradient_of_index() -> bool:
+    """Returns True while autograd computes the gradient of ``x[index]``, in zeros that it made.
+
+    It puts values into them in place, but into a copy under a dispatch mode
+    (``index_backward`` in torch/csrc/autograd/FunctionsManual.cpp).
+    """
+    node: Any = torch._C._current_autograd_node()
+    return node is not None and node.name() == "IndexBackward0" and not torch.is_grad_enabled()
 
 
 def prime() -> str:

@@ -1118,3 +1118,24 @@ PROGRAMS["autocast_inference"] = partial(cast_in, torch.inference_mode, torch.in
 PROGRAMS["autocast_trained_between"] = partial(
     cast_in, torch.inference_mode, torch.no_grad, torch.enable_grad, torch.inference_mode
 )
+
+
+def experts(*counts):
+    """A layer of experts: tokens sorted by expert, two products of groups, and their gradients.
+
+    A device without a kernel for all groups reads their ends, which have no values here.
+    """
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
+        raise RuntimeError("not recorded")
+    count, tokens = len(counts), sum(counts)
+    up, down = made(count, 64, 256, dtype=HALF), made(count, 128, 64, dtype=HALF)
+    x, order = made(tokens, 64, dtype=HALF), torch.arange(tokens, device="cuda").flip(0)
+    ends = torch.tensor(counts, device="cuda").cumsum(0, dtype=torch.int32)
+    gate, value = F.grouped_mm(x[order], up, offs=ends).chunk(2, -1)
+    y = F.grouped_mm(F.silu(gate) * value, down, offs=ends)
+    (y[order] * 2).sum().backward()
+
+
+HALF = torch.bfloat16
+PROGRAMS["experts"] = partial(experts, 100, 0, 28, 900, 4, 0, 300, 16)
+PROGRAMS["experts_large"] = partial(experts, 1000, 1200)

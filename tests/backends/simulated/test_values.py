@@ -106,16 +106,22 @@ def test_compiled_code_is_not_simulated(run):
 
 
 @pytest.mark.parametrize(
-    ("rows", "weights"), [((6, 8), (2, 8, 4)), ((4, 6), (6, 8)), ((2, 4, 8), (8, 6))]
+    ("rows", "weights", "dtype", "profile"),
+    [
+        ((6, 8), (2, 8, 4), torch.float32, "A100-80GB"),
+        ((4, 6), (6, 8), torch.float32, "A100-80GB"),
+        ((2, 4, 8), (8, 6), torch.float32, "A100-80GB"),
+        ((6, 8), (2, 8, 16), torch.bfloat16, "H100"),  # in one kernel, which has a rule
+    ],
 )
-def test_grouped_products_have_the_values_of_the_cpu(backends, rows, weights):
+def test_grouped_products_have_the_values_of_the_cpu(backends, rows, weights, dtype, profile):
     def program(device):
-        a = torch.arange(float(math.prod(rows))).view(rows).to(device).requires_grad_()
-        b = torch.arange(float(math.prod(weights))).view(weights).to(device)
+        a = torch.arange(float(math.prod(rows))).view(rows).to(device, dtype).requires_grad_()
+        b = torch.arange(float(math.prod(weights))).view(weights).to(device, dtype)
         ends = torch.tensor([2, 6], dtype=torch.int32).to(device)
         return torch._grouped_mm(a, b, offs=ends)
 
-    with backends().world():
+    with backends(profile).world():
         found = program("cuda").tolist()
     assert found == program("cpu").tolist()
 

@@ -56,6 +56,18 @@ def test_tensors_alive_at_the_peak_are_held_and_freed_ones_are_not():
     assert [tensor.shape for tensor in held(interval)] == [(150,), (50,)]
 
 
+def test_the_gradient_of_an_index_is_put_into_zeros_in_place():
+    """As without a dispatch mode, under which autograd would put it into a copy."""
+    x, rows = torch.ones(50, 8, requires_grad=True), torch.arange(40)
+
+    def body():
+        return x[rows].mul(2).sum().backward()
+
+    tensors = held(tracked(body))
+    x.grad = None
+    assert sum(tensor.nbytes for tensor in tensors if tensor.shape == (50, 8)) == 50 * 8 * 4
+
+
 def test_a_second_interval_remembers_what_the_first_made():
     tracker = Tracker()
     tracker.start()

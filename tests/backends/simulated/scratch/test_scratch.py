@@ -16,6 +16,7 @@ from .plans import plans
 #: gave a wrong plan: the gradient of a bias whose weight is frozen, with more than 65 536 rows.
 UNKNOWN = {
     "operators": 3,
+    "operators-grouped": 0,
     "operators-held-out": 1,
     "operators-layers": 0,
     "operators-layouts": 22,
