@@ -52,7 +52,7 @@ class RankHooks:
 
     @contextmanager
     def _as_rank(self, test: str, rank: int, world: int) -> Iterator[None]:
-        from ..backends.null.lone_rank import be_alone, leave_groups
+        from ..backends.ranks.lone_rank import be_alone, leave_groups
 
         if test not in self._folders:
             self._folders[test] = TemporaryDirectory(prefix="attnmem-ranks-")
@@ -79,7 +79,7 @@ def in_world(item: pytest.Item, world: int) -> Iterator[None]:
     Raises:
         BudgetError: fixtures made the process groups, and are made once.
     """
-    from ..backends.null.lone_rank import be_alone
+    from ..backends.ranks.lone_rank import be_alone
 
     body = vars(item).get("runtest")
     if isinstance(body, _BodyOfRank) and body.has_groups_of_fixtures:
@@ -127,8 +127,8 @@ class _BodyOfRank:
         return bool(self._theirs)
 
     def __call__(self) -> None:
-        from ..backends.null.lone_rank import has_groups, leave_groups
-        from ..backends.null.mesh_sizes import forget_meshes
+        from ..backends.ranks.lone_rank import has_groups, leave_groups
+        from ..backends.ranks.mesh_sizes import forget_meshes
 
         if self._theirs is None:
             self._theirs = has_groups()

@@ -44,7 +44,7 @@ def meshes(item: pytest.Item) -> Source:
     """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
     if world_of(item) is None or not active():
         return Source("the device mesh", {})
-    from ..backends.null.mesh_sizes import mesh_sizes
+    from ..backends.ranks.mesh_sizes import mesh_sizes
 
     return Source("the device mesh", mesh_sizes())
 

@@ -18,8 +18,8 @@ from torch._C._distributed_c10d import Store
 
 from ...errors import UnknownValue
 from ..import_watch import after_import
+from ..null.noting import noting
 from .mesh_sizes import watch_meshes
-from .noting import noting
 
 #: The variables of torchrun's that say which rank a process is, of how many.
 RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
