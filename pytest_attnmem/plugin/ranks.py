@@ -16,6 +16,7 @@ from ..nulldevice.launch import active
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
 from ..symbols.names import WORLD
 from .options import MARKER
+from .simulated_session import NAME as SIMULATED_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -44,7 +45,7 @@ class RankHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Gives a test its rank for its fixtures, its body and its runs at other sizes."""
         params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if _world(item) is None or RANK not in params or not active():
+        if _world(item) is None or RANK not in params or not has_ranks(item.config):
             return (yield)
         vars(item)["runtest"] = _BodyOfRank(item.runtest)
         with self._as_rank(item.nodeid.partition("[")[0], params[RANK], params[WORLD]):
@@ -142,14 +143,19 @@ def check_ranks(item: pytest.Item) -> None:
     """Fails a test whose ranks cannot run.
 
     Raises:
-        BackendUnavailable: the session does not run on the null device.
+        BackendUnavailable: the session runs neither on the null device nor on a simulated one.
     """
     world = _world(item)
-    if world is not None and not active():
+    if world is not None and not has_ranks(item.config):
         raise BackendUnavailable(
-            f"{MARKER}: ranks={world} needs the null device: start with"
-            " pytest --attnmem-backend null:H100"
+            f"{MARKER}: ranks={world} needs the null device, or a simulated one: start with"
+            " pytest --attnmem-backend null:H100, or simulated:H100"
         )
+
+
+def has_ranks(config: pytest.Config) -> bool:
+    """Returns True for a session on a device whose collectives need no other process."""
+    return active() or config.pluginmanager.has_plugin(SIMULATED_SESSION)
 
 
 def world_of(item: pytest.Item) -> int | None:

@@ -10,11 +10,10 @@ from ..budgets.growth_judgement import Answer
 from ..budgets.world_growth import FACTORS, WorldGrowth
 from ..errors import BudgetError
 from ..measurement.measurement import Measurement
-from ..nulldevice.launch import active
 from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .growth_runs import GrowthRuns, Run
-from .ranks import in_world, world_of
+from .ranks import has_ranks, in_world, world_of
 from .size_sweep import SizeSweep
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def names_world(item: pytest.Item, contract: Contract) -> bool:
 
 def meshes(item: pytest.Item) -> Source:
     """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
-    if world_of(item) is None or not active():
+    if world_of(item) is None or not has_ranks(item.config):
         return Source("the device mesh", {})
     from ..backends.ranks.mesh_sizes import mesh_sizes
 

@@ -67,6 +67,9 @@ class Observer(Protocol):
     def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
         """Returns the values of a tensor that the program reads by ``call``, on the host."""
 
+    def assumed(self, assumption: str) -> None:
+        """Records that the program reads a value that rests on an assumption."""
+
     def address(self, tensor: torch.Tensor) -> int:
         """Returns the address of a tensor's first element."""
 
