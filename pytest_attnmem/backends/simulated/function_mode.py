@@ -20,7 +20,7 @@ from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
-from .wrapped_tensors import is_wrapper, with_own_tensors
+from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
@@ -88,6 +88,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 if func in (torch.Tensor.to, torch.Tensor.cuda):
                     self._name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)
+                if casts_apart(args):
+                    self.mark_unknown("autocast of a DTensor")
                 break
         fake_mode = self._fake_mode
         before, self.current_call = self.current_call, func

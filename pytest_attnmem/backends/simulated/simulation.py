@@ -56,7 +56,7 @@ class Simulation:
         self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
         self._errors = ProgramErrors()
-        self.assumed = self._errors.assumed
+        self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
         self._fake_mode = SimulatedFakeMode(
             self, {**self._composite_ops.replacements(), **self._collectives.replacements()}

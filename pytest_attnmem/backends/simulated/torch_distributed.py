@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from io import BytesIO
 from types import ModuleType
@@ -21,7 +21,9 @@ from torch import distributed as dist
 from ..import_watch import after_import
 from ..ranks.fake_group import fake_in_place_of
 from .fake_mode import SimulatedFakeMode
+from .fake_tensor import SimulatedTensor
 from .patched import Patches
+from .program_errors import at
 
 _NCCL: Final = "nccl"
 _NCCL_VERSION: Final = (2, 29, 7)  # that of PyTorch 2.13 for CUDA
@@ -38,6 +40,11 @@ _ASKING: Final = (
     "torch.distributed.tensor._redistribute",
     _PROPAGATION,
 )
+#: Modules of PyTorch whose code reads the memory of parameters, or needs a device in C++.
+_READING: Final = (
+    ("torch.nn.parallel.distributed", "DistributedDataParallel"),
+    ("torch.distributed.fsdp.fully_sharded_data_parallel", "FullyShardedDataParallel"),
+)
 _mode = torch._C._get_dispatch_mode
 _FAKE_KEY: Final = torch._C._TorchDispatchModeKey.FAKE
 
@@ -45,6 +52,8 @@ _FAKE_KEY: Final = torch._C._TorchDispatchModeKey.FAKE
 def follow() -> None:
     """Has PyTorch run simulated programs as on a device, as soon as they import its modules."""
     after_import(_C10D, _without_nccl)
+    for name, wrapper in _READING:
+        after_import(name, partial(_refuse, wrapper))
     for name in _ASKING:
         after_import(name, _not_tracing)
     after_import(_PROPAGATION, _propagate_apart)
@@ -99,6 +108,28 @@ def _without_nccl(module: ModuleType) -> None:
     if not hasattr(module, _KEPT):
         setattr(module, _KEPT, True)
         fake_in_place_of(_NCCL, module, lambda: getattr(module, _SHOWN, False))
+
+
+def _refuse(name: str, module: ModuleType) -> None:
+    """Has a wrapper of modules say that it cannot be simulated."""
+    wrapper: Any = getattr(module, name)
+    original = wrapper.__init__
+    if hasattr(original, _KEPT):
+        return
+
+    @wraps(original)
+    def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        for parameter in module.parameters():
+            if type(parameter) is SimulatedTensor:
+                observer = vars(parameter)["fake_mode"].observer
+                raise observer.refused(
+                    f"{name} is not simulated{at()}; use fully_shard, or run with"
+                    " --attnmem-backend null:H100"
+                )
+        original(self, module, *args, **kwargs)
+
+    setattr(__init__, _KEPT, True)
+    wrapper.__init__ = __init__
 
 
 def _not_tracing(module: ModuleType) -> None:

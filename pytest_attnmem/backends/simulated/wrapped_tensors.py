@@ -34,6 +34,18 @@ def is_wrapper(value: Any) -> bool:
     return hasattr(value, _FLATTEN)
 
 
+def wraps(value: Any) -> bool:
+    """Returns True for a tensor that wraps others, or a list with one."""
+    if isinstance(value, (list, tuple)):
+        return any(map(wraps, value))
+    return is_wrapper(value)
+
+
+def casts_apart(args: tuple[Any, ...]) -> bool:
+    """Returns True for arguments that autocast may cast, and whose wrappers have no key of it."""
+    return torch.is_autocast_enabled("cuda") and any(map(wraps, args))
+
+
 def with_own_tensors(wrapper: Any, mode: SimulatedFakeMode) -> Any:
     """Returns a tensor that wraps others, which must be simulated.
 
@@ -45,8 +57,8 @@ def with_own_tensors(wrapper: Any, mode: SimulatedFakeMode) -> Any:
             with_own_tensors(inner, mode)
         elif isinstance(inner, torch.Tensor) and getattr(inner, "fake_mode", None) is not mode:
             raise CannotSimulate(
-                f"a {type(wrapper).__name__} {list(wrapper.shape)} from outside the window"
-                " cannot be simulated; make it inside"
+                f"a {type(wrapper).__name__} {list(wrapper.shape)} of a tensor on 'meta', or"
+                " from outside the window, cannot be simulated; make it inside, on 'cuda'"
             )
     return wrapper
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
-from .wrapped_tensors import is_wrapper
+from .wrapped_tensors import wraps
 
 _aten = torch.ops.aten
 
@@ -44,17 +44,11 @@ def for_wrappers(
 
 def _chosen(op: Any, replacement: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        if any(map(_wraps, args)):
+        if any(map(wraps, args)):
             return replacement(*args, **kwargs)
         return in_cpp(op, *args, **kwargs)
 
     return run
-
-
-def _wraps(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_wraps, value))
-    return is_wrapper(value)
 
 
 def _is_composite(op: Any) -> bool:
