@@ -17,6 +17,7 @@ from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
 from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .options import MARKER
+from .simulated_session import NAME as SIMULATED_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -45,7 +46,7 @@ class RankHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Gives a test its rank for its fixtures, its body and its runs at other sizes."""
         params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if _world(item) is None or RANK not in params or not active():
+        if _world(item) is None or RANK not in params or not has_ranks(item.config):
             return (yield)
         vars(item)["runtest"] = _BodyOfRank(item.runtest)
         with self._as_rank(item.nodeid.partition("[")[0], params[RANK], params[WORLD]):
@@ -53,7 +54,7 @@ class RankHooks:
 
     @contextmanager
     def _as_rank(self, test: str, rank: int, world: int) -> Iterator[None]:
-        from ..backends.null.lone_rank import be_alone, leave_groups
+        from ..backends.ranks.lone_rank import be_alone, leave_groups
 
         if test not in self._folders:
             self._folders[test] = TemporaryDirectory(prefix="attnmem-ranks-")
@@ -80,7 +81,7 @@ def in_world(item: pytest.Item, world: int) -> Iterator[None]:
     Raises:
         BudgetError: fixtures made the process groups, and are made once.
     """
-    from ..backends.null.lone_rank import be_alone
+    from ..backends.ranks.lone_rank import be_alone
 
     body = vars(item).get("runtest")
     if isinstance(body, _BodyOfRank) and body.has_groups_of_fixtures:
@@ -128,8 +129,8 @@ class _BodyOfRank:
         return bool(self._theirs)
 
     def __call__(self) -> None:
-        from ..backends.null.lone_rank import has_groups, leave_groups
-        from ..backends.null.mesh_sizes import forget_meshes
+        from ..backends.ranks.lone_rank import has_groups, leave_groups
+        from ..backends.ranks.mesh_sizes import forget_meshes
 
         if self._theirs is None:
             self._theirs = has_groups()
@@ -143,14 +144,19 @@ def check_ranks(item: pytest.Item) -> None:
     """Fails a test whose ranks cannot run.
 
     Raises:
-        BackendUnavailable: the session does not run on the null device.
+        BackendUnavailable: the session runs neither on the null device nor on a simulated one.
     """
     world = _world(item)
-    if world is not None and not active():
+    if world is not None and not has_ranks(item.config):
         raise BackendUnavailable(
-            f"{MARKER}: ranks={world} needs the null device: start with"
-            " pytest --attnmem-backend null:H100"
+            f"{MARKER}: ranks={world} needs the null device, or a simulated one: start with"
+            " pytest --attnmem-backend null:H100, or simulated:H100"
         )
+
+
+def has_ranks(config: pytest.Config) -> bool:
+    """Returns True for a session on a device whose collectives need no other process."""
+    return active() or config.pluginmanager.has_plugin(SIMULATED_SESSION)
 
 
 def world_of(item: pytest.Item) -> int | None:
@@ -161,9 +167,9 @@ def world_of(item: pytest.Item) -> int | None:
 
 def meshes(item: pytest.Item) -> Source:
     """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
-    if world_of(item) is None or not active():
+    if world_of(item) is None or not has_ranks(item.config):
         return Source("the device mesh", {})
-    from ..backends.null.mesh_sizes import mesh_sizes
+    from ..backends.ranks.mesh_sizes import mesh_sizes
 
     return Source("the device mesh", mesh_sizes())
 

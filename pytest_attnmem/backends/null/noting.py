@@ -168,14 +168,17 @@ class Noting:
 
     def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
         """Notes what a collective of a process group wrote."""
-        if self._collectives is None:
-            from .collectives import Collectives  # a torch may lack torch.distributed
+        from .collectives import release  # a torch may lack torch.distributed
 
-            self._collectives = Collectives(self.tape, self.reads.assume)
+        if self._collectives is None:
+            from ..ranks.collective_values import CollectiveValues
+
+            self._collectives = CollectiveValues(self.tape, self.reads.assume)
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             self.storages.drop_freed()
-            self._collectives.note(func, args)
-            self._collectives.release(out)
+            with torch._C._AutoDispatchBelowAutograd():
+                self._collectives.note(func, args)
+            release(out)
 
     def _is_made_of_others(self, func: Any) -> bool:
         """Returns True if the operators that it calls come here by themselves.

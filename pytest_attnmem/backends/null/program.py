@@ -75,8 +75,8 @@ def peaks() -> dict[str, Any]:
 def _as_rank() -> None:
     """Makes this process a rank of many, if it was started as one."""
     if LONE in os.environ:
+        from ..ranks.lone_rank import be_alone  # a torch may lack torch.distributed
         from .held_at_peak import record
-        from .lone_rank import be_alone  # a torch may lack torch.distributed
 
         be_alone(os.environ)
         record()

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import torch
@@ -14,18 +13,11 @@ import torch
 from ...errors import UnknownValue
 from ...nulldevice.contents import answered, unanswered_reads
 from ...values.tape import Tape
+from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
 from .sizes import SIZES
 
 _aten = torch.ops.aten
-
-#: The modules that compare models, buckets and shapes between ranks.
-_CHECKING = (
-    "torch.nn.parallel.",
-    "torch.distributed.utils",
-    "torch.distributed.fsdp.",
-    "torch.distributed.tensor.",
-)
 
 
 class Reads:
@@ -133,16 +125,6 @@ class Reads:
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
-
-
-def checks_agreement(frame: FrameType | None) -> bool:
-    """Returns True if PyTorch's own code reads, to check that the ranks hold the same model."""
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__", ""))
-        if not name.startswith(("pytest_attnmem.", "torch._ops")):
-            return name.startswith(_CHECKING)
-        frame = frame.f_back
-    return False
 
 
 def _refuse(func: Any) -> None:

@@ -24,6 +24,7 @@ from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .fast_encoder import encoder_layer, multi_head_attention
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .shape_rules import SHAPES
+from .wrapper_composites import for_wrappers
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -101,9 +102,8 @@ class CompositeOps:
             _aten.batch_norm.default: self._batch_norm,
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
+            **{op: self._in_place(op, avoided) for op, avoided in _AVOIDED_OPS},
         }
-        for op, avoided in _AVOIDED_OPS:
-            table[op] = self._in_place(op, avoided)
         for op in _CUDNN_OPS:
             table[op] = self._unknown(op, partial(in_cpp, op))
         for op, run, outputs in _ENCODERS:
@@ -118,6 +118,8 @@ class CompositeOps:
             library.impl("renorm", self._renorm, "AutogradCUDA")
             for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
+            for op, replacement in for_wrappers(self.replacements()).items():
+                library.impl(op.name().removeprefix("aten::"), replacement, "AutogradMeta")
             for op, shape in SHAPES.items():
                 library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:

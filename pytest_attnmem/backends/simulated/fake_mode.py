@@ -37,8 +37,9 @@ from .fake_tensor import (
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
-from .op_kinds import is_for_host
+from .own_fakes import as_fakes, is_own, lacks_device
 from .values import Values
+from .wrapped_tensors import WrapperCalls, is_wrapper
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
@@ -80,8 +81,20 @@ class SimulatedFakeMode(FakeTensorMode):
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker)
-        self.values = Values(maker.make)
+        self.values = Values(maker.make, observer.assumed)
         self._autograd_calls = AutogradCalls()
+        self.wrapper_calls = WrapperCalls()
+        self._is_observed = True
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """Runs operators of the body without memory and values: the program does not run them."""
+        before, self._is_observed = self._is_observed, False
+        try:
+            with torch._C.DisableTorchFunction(), self:
+                yield
+        finally:
+            self._is_observed = before
 
     @property
     def avoid_device_init(self) -> bool:
@@ -91,6 +104,9 @@ class SimulatedFakeMode(FakeTensorMode):
     def _dispatched(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        for kind in types:
+            if kind is not SimulatedTensor and is_wrapper(kind):
+                return self.wrapper_calls.run(self, func, args, kwargs)
         if func is DEVICE_OF:
             return seen_by_cpp(args[0])
         if kwargs:
@@ -110,7 +126,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if (
             (facts.factory or facts.lift)
             and not (self.factory_depth or self.device_named)
-            and _lacks_device(facts, args, kwargs)
+            and lacks_device(facts, args, kwargs)
         ):
             return self._put_on_device(facts, types, args, kwargs)
         if facts.composite is not None:  # composites reach the mode in inference mode
@@ -133,7 +149,8 @@ class SimulatedFakeMode(FakeTensorMode):
         cached = None if key is None else self.op_cache.find(key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
-        noted = None if facts.view else self.values.tape.begin(func, args, kwargs)
+        silent = facts.view or not self._is_observed
+        noted = None if silent else self.values.tape.begin(func, args, kwargs)
         out = self._direct_ops.run(func, args, kwargs)
         if out is NotImplemented:
             out = self._run_in_general(func, types, args, kwargs)
@@ -149,7 +166,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any], cached: CachedOp
     ) -> Any:
         """Runs an operator whose call is cached."""
-        if facts.view:
+        if facts.view or not self._is_observed:
             out = self.op_cache.replay(cached, args)
         else:
             tape = self.values.tape
@@ -167,6 +184,8 @@ class SimulatedFakeMode(FakeTensorMode):
         cached: CachedOp | None,
     ) -> Any:
         """Reports an operator that ran; returns its outputs."""
+        if not self._is_observed:
+            return out
         if torch._C._current_graph_task_id() != -1:
             self._autograd_calls.note(out)
         op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
@@ -181,10 +200,11 @@ class SimulatedFakeMode(FakeTensorMode):
         """Returns the operator that a device runs, and its arguments as fakes of this mode."""
         if not facts.lift:
             for arg in args:
-                if not self._is_own(arg):
-                    args = tuple(map(self._as_fake, args))
+                if not is_own(self, arg):
+                    args = as_fakes(self, args)
                     break
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
+        in_backward = in_backward and not self.wrapper_calls.running
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
             func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
             facts = self.known_ops.of(func)
@@ -251,22 +271,6 @@ class SimulatedFakeMode(FakeTensorMode):
         on_device = tensor.__dict__.get("_fake_device") is IMPLICIT_CUDA
         return on_device and not self.function_depth and torch._C._current_graph_task_id() == -1
 
-    def _is_own(self, arg: Any) -> bool:
-        if isinstance(arg, torch.Tensor):
-            if type(arg) is SimulatedTensor:
-                return arg.__dict__["fake_mode"] is self
-            return getattr(arg, "fake_mode", None) is self
-        if isinstance(arg, (list, tuple)):
-            return all(map(self._is_own, arg))
-        return True
-
-    def _as_fake(self, arg: Any) -> Any:
-        if isinstance(arg, torch.Tensor):
-            return arg if self._is_own(arg) else self.observer.to_fake(arg)
-        if isinstance(arg, (list, tuple)):
-            return type(arg)(map(self._as_fake, arg))
-        return arg
-
     def warm_up(self) -> None:
         """Runs a small program once, so that later programs find imports and caches ready.
 
@@ -290,10 +294,3 @@ class SimulatedFakeMode(FakeTensorMode):
 
 #: Set from outside: FakeTensorMode would otherwise wrap the method for the compiler.
 SimulatedFakeMode.__torch_dispatch__ = SimulatedFakeMode._dispatched  # type: ignore[assignment,method-assign]
-
-
-def _lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Returns True if C++ code makes a tensor, not a single number, without a device."""
-    if facts.factory:
-        return not is_for_host(args, kwargs)
-    return facts.lift and bool(args[0].dim())

@@ -14,11 +14,13 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
+from .call_arguments import device, is_index, is_number, names_meta
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
+from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
@@ -29,11 +31,8 @@ _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
 _READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
-#: Factories that put a single number on the host, as in a program for CUDA.
-_FROM_A_NUMBER = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
-_FROM_A_SIZE = frozenset(
-    {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
-)
+#: Functions that move a tensor, or what it wraps.
+_MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -66,7 +65,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: lambda tensor: tensor.get_device(),
-            torch.device: _device,
+            torch.device: device,
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 
@@ -83,17 +82,21 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     with no_dispatch():
                         return func(*args, **(kwargs or {}))
                 if getattr(func, "__name__", "") in ("__get__", "__set__"):
+                    if is_wrapper(args[0]):
+                        return func(*args)
                     return self._attribute(func, args)
                 if func in (torch.Tensor.to, torch.Tensor.cuda):
                     self._name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)
+                if casts_apart(args):
+                    self.mark_unknown("autocast of a DTensor")
                 break
         fake_mode = self._fake_mode
         before, self.current_call = self.current_call, func
         fake_mode.function_depth += 1
         try:
             special = self._special.get(func)
-            if special is not None:
+            if special is not None and not (args and is_wrapper(args[0]) and func not in _MOVES):
                 return special(*args, **(kwargs or {}))
             if func in self._factories:
                 return self._run_factory(func, args, kwargs or {})
@@ -102,7 +105,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     if isinstance(arg, torch.Tensor) and type(arg) is not SimulatedTensor:
                         kwargs = {key: self._to_fake(value) for key, value in kwargs.items()}
                         break
-                if _names_meta(kwargs.get("device")):
+                if names_meta(kwargs.get("device")):
                     return as_on_meta(func, args, kwargs)
                 if kwargs.get("device") is not None:
                     kwargs = {**kwargs, "device": self.device(kwargs["device"])}
@@ -165,8 +168,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _to_fake(self, arg: Any) -> Any:
         if isinstance(arg, torch.Tensor):
-            if getattr(arg, "fake_mode", None) is self._fake_mode or _is_wrapped(arg):
+            if self._is_own(arg) or _is_wrapped(arg):
                 return arg
+            if is_wrapper(arg):
+                return with_own_tensors(arg, self._fake_mode)
             if is_meta(arg):
                 return self._converter.to_host_fake(arg)
             return self._converter.to_fake(arg)
@@ -175,6 +180,9 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 if isinstance(item, (torch.Tensor, list, tuple)):
                     return type(arg)([self._to_fake(item) for item in arg])
         return arg
+
+    def _is_own(self, tensor: torch.Tensor) -> bool:
+        return getattr(tensor, "fake_mode", None) is self._fake_mode
 
     def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
@@ -189,7 +197,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             with no_dispatch():  # memory of the host, as of a file
                 made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))
             return made if given is None else self._move(made, self.device(given))
-        if _names_meta(given):
+        if names_meta(given):
             with no_dispatch():
                 return func(*args, **{**kwargs, "device": META})
         pinned = kwargs.get("pin_memory")
@@ -197,7 +205,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs = {**kwargs, "pin_memory": False}
         if given is not None:
             device = self.device(given)
-        elif fake_mode.device_named or pinned or _is_number(func, args, kwargs):
+        elif fake_mode.device_named or pinned or is_number(func, args, kwargs):
             device = CPU
         else:
             device, fake_mode.used_implicit_device = IMPLICIT_CUDA, True
@@ -214,7 +222,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         """Runs ``Tensor.to`` for every form of its arguments."""
         if is_meta(tensor):
             leaves_meta(torch.Tensor.to, (tensor, *args), kwargs)
-        elif _names_meta(kwargs.get("device", args[0] if args else None)):
+        elif names_meta(kwargs.get("device", args[0] if args else None)):
             return on_meta(tensor, kwargs.get("dtype"))
         device = kwargs.pop("device", None)
         rest = list(args)
@@ -245,10 +253,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
     def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
         """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
         if type(tensor) is SimulatedTensor and tensor.device.type == "cuda":
-            if _is_index(index):
+            if is_index(index):
                 index = self._index_tensor(index)
-            elif type(index) is tuple and any(map(_is_index, index)):
-                index = tuple(self._index_tensor(i) if _is_index(i) else i for i in index)
+            elif type(index) is tuple and any(map(is_index, index)):
+                index = tuple(self._index_tensor(i) if is_index(i) else i for i in index)
             if value and isinstance(value[0], (int, float, complex)):
                 if fill(tensor, index, value[0]):
                     return None
@@ -268,25 +276,3 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         return _TO(tensor, device=device, **kwargs)
-
-
-def _device(*args: Any, **kwargs: Any) -> torch.device:
-    """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
-    if len(args) == 1 and not kwargs and type(args[0]) is int:
-        return torch.device("cuda", args[0])
-    return torch.device(*args, **kwargs)
-
-
-def _names_meta(device: Any) -> bool:
-    return isinstance(device, (str, torch.device)) and torch.device(device).type == "meta"
-
-
-def _is_index(index: Any) -> bool:
-    return type(index) is list and bool(index) and all(type(item) is int for item in index)
-
-
-def _is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    first = args[0] if args else kwargs.get("data", kwargs.get("size"))
-    if func in _FROM_A_NUMBER:
-        return isinstance(first, (int, float, complex))
-    return func in _FROM_A_SIZE and isinstance(first, (tuple, list)) and len(first) == 0

@@ -15,6 +15,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
 from .fake_tensor import META, SimulatedTensor
+from .wrapped_tensors import is_wrapper
 
 
 def is_meta(value: Any) -> bool:
@@ -22,6 +23,7 @@ def is_meta(value: Any) -> bool:
     return (
         isinstance(value, torch.Tensor)
         and type(value) is not SimulatedTensor
+        and not is_wrapper(value)
         and value.device == META
         and not is_functorch_wrapped_tensor(value)  # its C++ code sees the device of its tensor
     )

@@ -67,6 +67,12 @@ class Observer(Protocol):
     def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
         """Returns the values of a tensor that the program reads by ``call``, on the host."""
 
+    def refused(self, text: str) -> CannotSimulate:
+        """Returns the error for what no simulation can run, which is why nothing is enforced."""
+
+    def assumed(self, assumption: str) -> None:
+        """Records that the program reads a value that rests on an assumption."""
+
     def address(self, tensor: torch.Tensor) -> int:
         """Returns the address of a tensor's first element."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
-from .op_kinds import in_cpp, is_composite, is_factory
+from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
 
 _aten = torch.ops.aten
 
@@ -27,6 +27,8 @@ _BACKWARD_OPS: Final = frozenset(
 )
 
 
+#: The namespace of ``fully_shard``, whose operators are Python code.
+_SHARDING: Final = "fsdp"
 _CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
 
 
@@ -46,6 +48,8 @@ class OpFacts:
         """The function that runs it in terms of other operators; None if it is not composite."""
         if self.composite is None and is_composite(func):
             self.composite = partial(in_cpp, func)
+        elif getattr(func, "namespace", "") == _SHARDING:
+            self.composite = partial(on_cuda, func)
         self.factory = is_factory(func)
         self.lift = func in torch._subclasses.FakeTensorMode.lift_fns
         self.view = bool(getattr(func, "is_view", False)) and not self.lift

@@ -46,6 +46,11 @@ def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
     return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
+def on_cuda(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs the Python code that is an operator's kernel on CUDA."""
+    return op._op_dk(torch._C.DispatchKey.CUDA, *args, **kwargs)
+
+
 def in_autograd(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Runs PyTorch's own code of autograd."""
     return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)

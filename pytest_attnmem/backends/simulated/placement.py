@@ -7,9 +7,11 @@ PyTorch, and a run that put some on the device starts again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...errors import StartAgain
+from ...errors import MixedDevices, StartAgain
+from .fake_tensor import DEVICE
+from .program_errors import at
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -70,6 +72,19 @@ class Placement:
             self.start_again(f"'cuda' is named{where}, after tensors were made without a device")
         else:
             self._named = self._fake_mode.device_named = True
+
+    def mixed(self, func: Any) -> MixedDevices:
+        """Returns PyTorch's error for an operator with tensors of the host and of the device.
+
+        Raises:
+            StartAgain: the one on the device was made without a device, and belongs on the host.
+        """
+        if self.inside and self.may_start_again:
+            self.start_again(f"a tensor made without a device met one of the CPU{at()}")
+        return MixedDevices(
+            "Expected all tensors to be on the same device, but found at least two devices,"
+            f" {DEVICE} and cpu! ({func}{at()})"
+        )
 
     def start_again(self, found: str) -> NoReturn:
         """Has the program run again, with tensors without a named device on the host.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ...errors import CannotSimulate
+from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
 from .fake_tensor import PRINTING
 
@@ -28,6 +30,14 @@ class ProgramErrors:
         """Keeps an error and returns it."""
         self._texts.append(text)
         return CannotSimulate(text)
+
+    def assumed(self, assumption: str) -> None:
+        """Records that the program reads a value that rests on an assumption.
+
+        PyTorch's own checks that ranks agree pass by design.
+        """
+        if not checks_agreement(sys._getframe(1)):
+            self._texts.append(f"a value was read{at()}: {assumption}")
 
     def unknown_values(self, call: str, function: Any, why: str) -> CannotSimulate:
         """Returns the error for ``call``, or ``function``, which reads values that nobody knows."""

@@ -13,19 +13,19 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate, MixedDevices, UnknownValue
+from ...errors import CannotSimulate, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ..tracing.tensor_origin import Origins
-from . import saving
+from . import saving, torch_distributed
 from .autocast import Autocast
 from .blas_settings import BlasSettings
+from .collectives import Collectives
 from .composite_ops import CompositeOps
 from .cudnn_plans import CudnnPlans
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
-from .fake_tensor import DEVICE
 from .function_mode import SimulatedFunctionMode
 from .memory_addresses import MemoryAddresses
 from .observer import DispatchedOp
@@ -41,6 +41,7 @@ from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
+from .wrapped_tensors import show_devices
 
 
 class Simulation:
@@ -54,7 +55,13 @@ class Simulation:
         self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
         self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
         self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
-        self._fake_mode = SimulatedFakeMode(self, self._composite_ops.replacements())
+        self._errors = ProgramErrors()
+        self.assumed, self.refused = self._errors.assumed, self._errors.record
+        self._collectives = Collectives(self.assumed)
+        self._fake_mode = SimulatedFakeMode(
+            self, {**self._composite_ops.replacements(), **self._collectives.replacements()}
+        )
+        self._collectives.fake_mode = self._fake_mode
         self.values = self._fake_mode.values
         self._composite_ops.fake_mode = self._fake_mode
         self._converter = FakeConverter(
@@ -69,8 +76,8 @@ class Simulation:
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
-        self._errors = ProgramErrors()
         self.placement = Placement(self._fake_mode, self._errors.record)
+        self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated()
         self._threads = ProgramThreads(self._fake_mode, self._function_mode)
         self._storages.in_other_thread = self._threads.is_own
@@ -78,6 +85,8 @@ class Simulation:
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
                 self._fake_mode.warm_up()
+        torch_distributed.follow()
+        show_devices()
         self.restart()
 
     def outside(self) -> Outside:
@@ -140,6 +149,7 @@ class Simulation:
             **self._addresses.patches(),
             **saving.patches(),
             **self.values.patches(),
+            **torch_distributed.patches(),
         }
 
     def prime(self) -> int:
@@ -158,6 +168,7 @@ class Simulation:
         self.device.workspaces = self._workspaces()
         self.device.restart(unlimited)
         self._storages.restart()
+        self._collectives.restart()
         self._converter.clear()
 
     def keep(self) -> None:
@@ -268,19 +279,6 @@ class Simulation:
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
         return self._errors.unknown_values(call, self._function_mode.current_call, why)
-
-    def mixed_devices_error(self, func: Any) -> Exception:
-        """Returns PyTorch's error for an operator that got tensors of the host and of the device.
-
-        Raises:
-            StartAgain: the one on the device was made without a device, and belongs on the host.
-        """
-        if self._depth and self.placement.may_start_again:
-            self.placement.start_again(f"a tensor made without a device met one of the CPU{at()}")
-        return MixedDevices(
-            "Expected all tensors to be on the same device, but found at least two devices,"
-            f" {DEVICE} and cpu! ({func}{at()})"
-        )
 
     def _write_to_host(self, op: DispatchedOp) -> None:
         """Writes what an operator outside windows wrote into a tensor of the host.

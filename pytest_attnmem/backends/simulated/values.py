@@ -89,10 +89,16 @@ class SimulatedStorages:
 class Values:
     """The tape of one simulation, and the answers to reads."""
 
-    def __init__(self, make: Callable[[torch.Tensor, torch.device], Any]) -> None:
+    def __init__(
+        self,
+        make: Callable[[torch.Tensor, torch.device], Any],
+        assumed: Callable[[str], None],
+    ) -> None:
         self.storages = SimulatedStorages()
         self.tape = Tape(self.storages, parse_values_limit(VALUES_LIMIT))
         self._make = make
+        self._assumed = assumed
+        """Called with the assumption that a value rests on which the program reads."""
 
     def adopt(self, fake: torch.Tensor, real: torch.Tensor) -> None:
         """Gives a fake the values of the real tensor that it stands for."""
@@ -121,9 +127,14 @@ class Values:
         limit, replay.limit = replay.limit, min(replay.limit, at_most or replay.limit)
         try:
             with torch._C.DisableTorchFunction(), no_dispatch():
-                return self.tape.value(tensor)
+                return self._value(tensor)
         finally:
             replay.limit = limit
+
+    def _value(self, tensor: torch.Tensor) -> torch.Tensor:
+        if assumption := self.tape.assumption(tensor):
+            self._assumed(assumption)
+        return self.tape.value(tensor)
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the replacements for the state of the host's generator, by owner and name."""
@@ -182,7 +193,7 @@ class Values:
         """
         device = next(leaf._fake_device for leaf in leaves(args) if type(leaf) is SimulatedTensor)
         with torch._C.DisableTorchFunction(), no_dispatch():
-            known = tree_map_only(SimulatedTensor, self.tape.value, args)
+            known = tree_map_only(SimulatedTensor, self._value, args)
             try:
                 computed = compute(func, known, kwargs)
             except CannotCompute as error:

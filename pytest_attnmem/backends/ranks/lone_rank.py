@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -19,15 +18,15 @@ from torch._C._distributed_c10d import Store
 from ...errors import UnknownValue
 from ...nulldevice.splits import splitting
 from ..import_watch import after_import
+from ..null.noting import noting
+from .fake_group import fake_in_place_of
 from .mesh_sizes import watch_meshes
-from .noting import noting
 
 #: The variables of torchrun's that say which rank a process is, of how many.
 RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
 
 _KEPT = "_attnmem_lone_rank"
 _HOST = "gloo"
-_FAKE = "fake"
 #: The key of a communicator's identity: the backend of the device asks for it, and nobody else.
 _IDENTITY = "/cuda//"
 _NO_IDENTITY = bytes(128)  # ncclUniqueId; the null device's NCCL does not look at it
@@ -137,10 +136,7 @@ def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
     c10d.rendezvous = rendezvous
     c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
     setattr(c10d, _KEPT, True)
-    if hasattr(c10d, "_create_gloo_process_group"):
-        c10d.Backend._plugins[_HOST.upper()] = c10d.Backend._BackendPlugin(_fake_group, True)
-    else:  # before 2.14, PyTorch makes Gloo's groups without its table of backends
-        _configure(c10d.BackendConfig)
+    fake_in_place_of(_HOST, module)
 
 
 def _told(split_group: Any) -> Any:
@@ -154,27 +150,6 @@ def _told(split_group: Any) -> Any:
             return split_group(self, ranks, *args, **kwargs)
 
     return told
-
-
-def _fake_group(options: Any, _: object) -> Any:
-    group: Any = torch._C._distributed_c10d.FakeProcessGroup
-    return group._create_internal(options.group_rank, options.group_size, group.Options())
-
-
-def _configure(config: Any) -> None:
-    """Makes a configuration take the fake backend in the place of Gloo."""
-    configure = config.__init__
-
-    def configured(self: Any, backend: Any) -> None:
-        configure(self, backend)
-        backends = self.device_backend_map
-        if _HOST in backends.values():
-            import_module("torch.testing._internal.distributed.fake_pg")  # registers it
-            self.device_backend_map = {
-                device: _FAKE if name == _HOST else name for device, name in backends.items()
-            }
-
-    config.__init__ = configured
 
 
 def _vote_alone(module: ModuleType) -> None:

@@ -1,0 +1,38 @@
+"""What the arguments of a program's call say: a device, an index, a single number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+#: Factories that put a single number on the host, as in a program for CUDA.
+_FROM_A_NUMBER = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
+_FROM_A_SIZE = frozenset(
+    {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+)
+
+
+def device(*args: Any, **kwargs: Any) -> torch.device:
+    """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
+    if len(args) == 1 and not kwargs and type(args[0]) is int:
+        return torch.device("cuda", args[0])
+    return torch.device(*args, **kwargs)
+
+
+def names_meta(device: Any) -> bool:
+    """Returns True for the device ``meta``, or its name."""
+    return isinstance(device, (str, torch.device)) and torch.device(device).type == "meta"
+
+
+def is_index(index: Any) -> bool:
+    """Returns True for a list of whole numbers."""
+    return type(index) is list and bool(index) and all(type(item) is int for item in index)
+
+
+def is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Returns True if a factory makes a single number."""
+    first = args[0] if args else kwargs.get("data", kwargs.get("size"))
+    if func in _FROM_A_NUMBER:
+        return isinstance(first, (int, float, complex))
+    return func in _FROM_A_SIZE and isinstance(first, (tuple, list)) and len(first) == 0

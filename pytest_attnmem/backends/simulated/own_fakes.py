@@ -1,0 +1,46 @@
+"""The arguments of an operator as fakes of one mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .fake_tensor import SimulatedTensor
+from .op_facts import OpFacts
+from .op_kinds import is_for_host
+
+if TYPE_CHECKING:
+    from .fake_mode import SimulatedFakeMode
+
+
+def is_own(mode: SimulatedFakeMode, arg: Any) -> bool:
+    """Returns True if each tensor in an argument is a fake of that mode."""
+    if isinstance(arg, torch.Tensor):
+        if type(arg) is SimulatedTensor:
+            return arg.__dict__["fake_mode"] is mode
+        return getattr(arg, "fake_mode", None) is mode
+    if isinstance(arg, (list, tuple)):
+        return all(is_own(mode, item) for item in arg)
+    return True
+
+
+def as_fakes(mode: SimulatedFakeMode, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the arguments with fakes in the place of other tensors."""
+    return tuple([_as_fake(mode, arg) for arg in args])
+
+
+def _as_fake(mode: SimulatedFakeMode, arg: Any) -> Any:
+    if isinstance(arg, torch.Tensor):
+        return arg if is_own(mode, arg) else mode.observer.to_fake(arg)
+    if isinstance(arg, (list, tuple)):
+        return type(arg)([_as_fake(mode, item) for item in arg])
+    return arg
+
+
+def lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Returns True if C++ code makes a tensor, not a single number, without a device."""
+    if facts.factory:
+        return not is_for_host(args, kwargs)
+    return facts.lift and bool(args[0].dim())
