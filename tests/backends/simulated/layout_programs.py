@@ -180,6 +180,6 @@ def layout(seed):
     Operator(Pick(seed)).run()
 
 
-#: A loss of logits whose tensors have different layouts has no rule.
+#: A loss of logits without elements has no rule.
 REFUSED = (59,)
 PROGRAMS = {f"layout {seed}": partial(layout, seed) for seed in range(100) if seed not in REFUSED}
