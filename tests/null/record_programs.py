@@ -1,9 +1,9 @@
 """Record programs: ``python tests/null/record_programs.py``, with the CUDA build of torch.
 
-Each null device has a process of its own. The peaks of the programs in ``programs.py`` and
-``random_programs.py`` of ``tests/backends/simulated``, as PyTorch's own allocator counts them from
-an empty state, go to the file of that name in ``tests/data/cuda/<version>``. A program that a
-device refuses is left out.
+Each null device has a process of its own. The peaks of the programs in each module of ``DEVICES``,
+in ``tests/backends/simulated``, as PyTorch's own allocator counts them from an empty state, go to
+the file of that name in ``tests/data/cuda/<version>``. A program that a device refuses is left out.
+Names of modules as arguments record these alone.
 """
 
 import json
@@ -24,6 +24,8 @@ TESTS = Path(__file__).parents[1]
 DEVICES = {
     "programs": ("A100-80GB", "H100", "T4", "B200"),
     "random_programs": ("A100-80GB", "H100"),
+    "layout_programs": ("A100-80GB", "B200"),
+    "mended_programs": ("A100-80GB", "B200"),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings
@@ -48,7 +50,7 @@ for name, program in PROGRAMS.items():
         raise SystemExit(f"{name} begins with {torch.cuda.memory_reserved()} bytes reserved")
     try:
         program()
-    except RuntimeError as error:
+    except (RuntimeError, IndexError) as error:
         print(name, error, file=sys.stderr)
         continue
     if counts.unknown_calls() == calls:
@@ -61,8 +63,8 @@ os._exit(0)
 
 
 def main():
-    for module, devices in DEVICES.items():
-        write(module, {device: on(find_profile(device), module) for device in devices})
+    for module in sys.argv[1:] or DEVICES:
+        write(module, {device: on(find_profile(device), module) for device in DEVICES[module]})
 
 
 def write(module, devices):

@@ -24,6 +24,7 @@ from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .fast_encoder import encoder_layer, multi_head_attention
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .shape_rules import SHAPES
+from .transforms import is_transformed, unknown_inside
 from .wrapper_composites import for_wrappers
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ _CUDNN_OPS = (
     _aten.rnn_tanh.input,
     _aten.rnn_relu.input,
 )
+
+#: Composites that run one fused kernel on a device, which nothing here models.
+_FUSED_CELLS = (_aten.lstm_cell.default, _aten.gru_cell.default)
 
 
 def _layer(src: Any, *_: Any, **__: Any) -> Any:
@@ -104,7 +108,7 @@ class CompositeOps:
             _aten.scaled_dot_product_attention.default: self._attention,
             **{op: self._in_place(op, avoided) for op, avoided in _AVOIDED_OPS},
         }
-        for op in _CUDNN_OPS:
+        for op in (*_CUDNN_OPS, *_FUSED_CELLS):
             table[op] = self._unknown(op, partial(in_cpp, op))
         for op, run, outputs in _ENCODERS:
             table[op] = self._encoder(op, run, outputs)
@@ -129,6 +133,8 @@ class CompositeOps:
 
     def _in_place(self, op: Any, avoided: tuple[Any, ...]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
+            if is_transformed() and op is not _aten.linear.default:
+                self._mark_unknown(unknown_inside(op))
             with self.fake_mode.in_place_of(avoided):
                 return in_cpp(op, *args, **kwargs)
 

@@ -103,7 +103,8 @@ def _cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = 
 def _cross_entropy_of_logits(
     self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = _MEAN
 ) -> Any:
-    if torch.is_grad_enabled() and target.requires_grad:
+    weighted = pos_weight is not None and self.requires_grad
+    if torch.is_grad_enabled() and (target.requires_grad or weighted):
         made: Any = _CrossEntropyOfLogits
         return made.apply(self, target, weight, pos_weight, reduction)
     op = _aten.binary_cross_entropy_with_logits.default

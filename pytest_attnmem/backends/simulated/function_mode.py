@@ -20,6 +20,7 @@ from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
+from .transforms import dropouts
 from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: lambda tensor: tensor.get_device(),
             torch.device: device,
+            **dropouts(self.mark_unknown),
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
+from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
 
 _aten = torch.ops.aten
@@ -82,6 +83,7 @@ def _is_cacheable(func: Any) -> bool:
         isinstance(func, torch._ops.OpOverload)
         and func.namespace == "aten"
         and not _NOT_CACHED.intersection(func.tags)
+        and func not in OF_STORAGES
         and "out" not in func._overloadname.split("_")
         and "lift" not in str(func)
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 
 from .convolution import shapes as convolution
+from .layout_rules import LOOPS
 
 _aten = torch.ops.aten
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
@@ -120,6 +121,7 @@ def _cross_entropy(x: Any, _target: Any, _weight: Any = None, reduction: int = 1
 #: Operators whose results have another layout on CUDA than in PyTorch's rules of shapes.
 LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
+        **LOOPS,
         _aten.convolution.default: convolution.forward,
         _aten.convolution_backward.default: convolution.backward,
         _aten.native_batch_norm_backward.default: _batch_norm_backward,

@@ -37,10 +37,15 @@ class _Sizes(NamedTuple):
         return round_up(self.d, 32 if self.d <= 128 else 64)
 
 
-def forward(call: OpCall) -> AllocationPlan:
-    """Plans ``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d]."""
+def forward(call: OpCall) -> AllocationPlan | None:
+    """Plans ``_scaled_dot_product_flash_attention``: q, k and v are [B, H, N, d].
+
+    The layout of the output is not modelled if the queries are expanded over heads or rows.
+    """
     dropout, mask = (argument(call, "dropout_p"), argument(call, "return_debug_mask"))
     query, key = call.args[:2]
+    if min(query.shape[1:3]) > 1 and 0 in query.stride()[1:3]:
+        return None
     return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
 
 

@@ -24,7 +24,6 @@ OUTPUTS_ONLY: Final = (
     *("index_select", "gather", "take", "masked_fill", "masked_fill_"),
     *("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_"),
     *("index_copy", "index_copy_", "index_fill", "index_fill_"),
-    *("searchsorted.Tensor", "bucketize.Tensor"),
     *("complex", "polar", "addr", "glu", "glu_backward"),
     *("bernoulli.p", "native_dropout_backward"),
     *("alias_copy", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy"),

@@ -213,11 +213,15 @@ def _dot(call: OpCall) -> AllocationPlan:
 
 
 def _of_one_dtype(rule: Rule) -> Rule:
-    """Returns the rule for matrices of one dtype; CUDA refuses others, and shapes do not."""
+    """Returns the rule for matrices of one dtype, not of integers.
+
+    CUDA refuses the others, and shapes do not.
+    """
 
     def plan(call: OpCall) -> AllocationPlan | None:
         *_, left, right = (arg for arg in call.args if isinstance(arg, torch.Tensor))
-        return rule(call) if left.dtype == right.dtype else None
+        known = left.dtype == right.dtype and (left.is_floating_point() or left.is_complex())
+        return rule(call) if known else None
 
     return plan
 

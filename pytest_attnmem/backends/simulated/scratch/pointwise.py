@@ -75,13 +75,17 @@ def _nothing(call: OpCall) -> AllocationPlan:
 
 
 def _where(call: OpCall) -> AllocationPlan:
-    """Plans casts of both choices to one dtype (native/TensorCompare.cpp)."""
-    _condition, first, second = call.args
+    """Plans casts of both choices to one dtype (native/TensorCompare.cpp).
+
+    A condition of the host, which is a single one, goes to the device as a choice does.
+    """
+    condition, first, second = call.args
+    on_host = condition.dim() == 0 and condition.device != call.outputs[0].device
+    moved = condition.nbytes if on_host else 0
     dtype = torch.result_type(first, second)
     casts = tuple(0 if x.dtype == dtype else dense_bytes(x, dtype) for x in (first, second))
-    return temporary(
-        "first, cast", casts[0], temporary("second, cast", casts[1], allocate_outputs(call))
-    )
+    made = temporary("condition", moved, allocate_outputs(call))
+    return temporary("first, cast", casts[0], temporary("second, cast", casts[1], made))
 
 
 def _is_infinite(call: OpCall) -> AllocationPlan:

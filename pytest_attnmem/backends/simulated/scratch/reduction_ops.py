@@ -14,7 +14,15 @@ from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, accumulate_type, dense_bytes, layout, row_stride, wrap_dim
+from .tensor_bytes import (
+    HALVES,
+    accumulate_type,
+    copy_bytes,
+    dense_bytes,
+    layout,
+    row_stride,
+    wrap_dim,
+)
 from .tensor_iterator import Reduction, reduction
 
 
@@ -77,7 +85,7 @@ def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
 
 
 def _extremum(call: OpCall) -> AllocationPlan:
-    """Plans ``amax``, ``amin``, and ``max`` and ``min`` of all elements."""
+    """Plans ``amax`` and ``amin``."""
     x: torch.Tensor = call.args[0]
     dims, size = dims_or_all(x, argument(call, "dim")), x.dtype.itemsize
     into = argument(call, "out")
@@ -86,6 +94,15 @@ def _extremum(call: OpCall) -> AllocationPlan:
         *allocate_outputs(call),
         *blocks_plan(loop, ReductionKernel(x.dtype.itemsize), call.profile),
     )
+
+
+def _extremum_of_all(call: OpCall) -> AllocationPlan:
+    """Plans ``max`` and ``min`` of all elements, made contiguous (native/ReduceAllOps.cpp)."""
+    x: torch.Tensor = call.args[0]
+    size = x.dtype.itemsize
+    loop = reduction((x.numel(),), (1,), size, [size], (0,), False)
+    steps = blocks_plan(loop, ReductionKernel(size), call.profile)
+    return (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x), steps))
 
 
 def _extremum_with_index(call: OpCall) -> AllocationPlan:
@@ -175,15 +192,20 @@ def _hash(call: OpCall) -> AllocationPlan:
 
 
 def _log_sum_exp(call: OpCall) -> AllocationPlan:
-    """Plans the largest elements, the exponentials of the differences, and their sum."""
+    """Plans the largest elements, the exponentials of the differences, and their sum.
+
+    Integers are cast first.
+    """
     x: torch.Tensor = call.args[0]
     dims, keepdim = dims_or_all(x, call.args[1]), bool(argument(call, "keepdim"))
-    size = x.dtype.itemsize
+    dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+    cast = None if x.dtype is dtype else dtype
+    size = dtype.itemsize
     rows = prod(1 if dim in dims else n for dim, n in enumerate(x.shape))
-    largest = loop_over(x, dims, True, [size])
-    total = loop_over(x, dims, keepdim, [size], x.dtype)
-    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
-    return temporary(
+    largest = loop_over(x, dims, True, [size], cast)
+    total = loop_over(x, dims, keepdim, [size], dtype)
+    kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
+    steps = temporary(
         "largest",
         rows * size,
         blocks_plan(largest, ReductionKernel(size), call.profile),
@@ -195,6 +217,7 @@ def _log_sum_exp(call: OpCall) -> AllocationPlan:
             blocks_plan(total, kernel, call.profile),
         ),
     )
+    return temporary("cast", dense_bytes(x, dtype) if cast else 0, steps)
 
 
 RULES: Final = MappingProxyType[str, Rule](
@@ -202,7 +225,10 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.{name}": _arithmetic for name in ("sum", "nansum", "mean", "prod", "norm")},
         **{f"aten.{name}": _arithmetic for name in ("sum.IntList_out", "mean.out", "prod.int_out")},
         "aten.linalg_vector_norm": _arithmetic,
-        **{f"aten.{name}": _extremum for name in ("amax", "amin", "max", "min")},
+        "aten.amax": _extremum,
+        "aten.amin": _extremum,
+        "aten.max": _extremum_of_all,
+        "aten.min": _extremum_of_all,
         "aten.amax.out": _extremum,
         "aten.amin.out": _extremum,
         "aten.max.dim": _extremum_with_index,

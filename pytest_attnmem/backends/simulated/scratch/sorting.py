@@ -54,10 +54,24 @@ def _sort(call: OpCall) -> AllocationPlan | None:
     if sorts is None:
         return None
     if not in_order:
-        indices = temporary("sorted indices", x.numel() * _INDEX, sorts)
-        values = temporary("sorted elements", dense_bytes(x), indices)
-        sorts = temporary("elements by row", dense_bytes(x), values)
+        by_row = _strides_by_row(x, dim)
+        values, indices = (0 if made.stride() == by_row else made.nbytes for made in call.outputs)
+        sorts = temporary("sorted indices", indices, sorts)
+        sorts = temporary("sorted elements", values, sorts)
+        sorts = temporary("elements by row", dense_bytes(x), sorts)
     return (*allocate_outputs(call), *sorts)
+
+
+def _strides_by_row(x: torch.Tensor, dim: int) -> tuple[int, ...]:
+    """Returns the strides of a dense copy with that dimension last, the others in their order.
+
+    See ``infer_dense_strides_dim_last`` in Sort.cpp.
+    """
+    strides, step = [0] * x.dim(), 1
+    for each in sorted(range(x.dim()), key=lambda each: (each != dim, x.stride(each), -each)):
+        strides[each] = step
+        step *= x.shape[each]
+    return tuple(strides)
 
 
 def _rows_of(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:

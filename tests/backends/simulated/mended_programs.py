@@ -1,0 +1,115 @@
+"""Programs that the simulation once answered wrongly, recorded in ``tests/data/cuda/<version>``.
+
+Random programs found them: each is the smallest that shows its error.
+"""
+
+import torch
+import torch.nn.functional as F
+from random_programs import indices
+
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def made(*shape, dtype=torch.float32, grad=False):
+    return torch.ones(shape, dtype=dtype, device="cuda").requires_grad_(grad)
+
+
+@program
+def largest_of_a_tensor_with_gaps():
+    """``max`` and ``min`` of all elements copy what is not contiguous."""
+    made(100, 2048)[:, ::2].max()
+    made(1, dtype=torch.uint8).expand(10_000).min()
+
+
+@program
+def logsumexp_of_integers():
+    made(50, 1000, dtype=torch.int64).logsumexp(-1)
+
+
+@program
+def where_with_a_condition_of_the_host():
+    x = made(7)
+    torch.where(torch.tensor(True), x, x)
+
+
+@program
+def sorted_long_rows_with_gaps():
+    """A copy by row that has the result's strides is the only one."""
+    made(9000)[::2].sort()
+    made(1, 4099).expand(3, 4099).argsort()
+    made(9000, 3, 2)[:, :, ::2].sort(0)
+
+
+@program
+def scatters_into_parts_of_a_storage():
+    """The copy has the size of the whole storage, also of one with the same strides."""
+    for rows in (255, 258, 300):
+        x = made(rows, 10)[:255]
+        x.select_scatter(made(10), 0, 0)
+        x.slice_scatter(made(1, 10), 0, 0, 1)
+        x.diagonal_scatter(made(10))
+
+
+@program
+def searches_of_other_dtypes_and_layouts():
+    torch.bucketize(made(5, 100, dtype=torch.float16).t(), made(3))
+    torch.searchsorted(made(6)[::2], made(5, 100, dtype=torch.int32))
+
+
+@program
+def gradients_of_another_layout():
+    """The gradient of the input has the layout of the output's, so its sum is a copy."""
+    for activation in (
+        *(torch.logit, F.hardsigmoid, F.elu, F.softplus, F.hardtanh, F.hardswish),
+        *(F.logsigmoid, F.leaky_relu, lambda x: F.rrelu(x, training=True)),
+    ):
+        x = made(4099, 5, grad=True)
+        activation(x).backward(made(5, 4099).t())
+    x = made(1, 100, 5).expand(4099, 100, 5).requires_grad_()
+    for activation in (F.leaky_relu, F.relu):
+        activation(x).backward(made(5, 100, 4099).permute(2, 1, 0))
+    F.huber_loss(x, made(5, 100, 4099).permute(2, 1, 0), reduction="none").contiguous()
+
+
+@program
+def quotients_of_two_layouts():
+    x, y = made(4099, 5), made(5, 4099).t()
+    for function in (torch.xlogy, torch.copysign, torch.floor_divide):
+        function(y, x).t().contiguous()
+
+
+@program
+def saved_buffer_of_log_sigmoid():
+    """On CUDA the buffer that it saves is empty, so nothing is packed."""
+    x = made(64, 64, dtype=torch.bfloat16, grad=True)
+    pack, unpack = torch.Tensor.half, torch.Tensor.bfloat16
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = F.logsigmoid(x)
+    y.sum().backward()
+
+
+@program
+def cross_entropy_with_positive_weights():
+    x = made(33, 100, grad=True)
+    F.binary_cross_entropy_with_logits(x, made(33, 100), pos_weight=made(100)).backward()
+
+
+#: Programs with a step that the simulation does not answer, and the reason that it reports.
+REFUSED = {
+    "aten.lstm_cell.default": lambda: torch.nn.LSTMCell(8, 16, device="cuda")(made(5, 8)),
+    "aten.gru_cell.default": lambda: torch.nn.GRUCell(8, 16, device="cuda")(made(5, 8)),
+    "aten.dropout.default under torch.func": lambda: torch.func.vjp(F.dropout, made(4, 16)),
+    "aten.gather_backward.default under torch.func": lambda: torch.func.grad(
+        lambda x: x.gather(1, indices(4, 2)).sum()
+    )(made(4, 16)),
+    "aten.mm.default": lambda: made(4, 4, dtype=torch.int64) @ made(4, 4, dtype=torch.int64),
+    "aten._scaled_dot_product_flash_attention.default": lambda: F.scaled_dot_product_attention(
+        made(1, 1, 64, 32, dtype=torch.half).expand(1, 4, 64, 32),
+        *[made(1, 4, 64, 32, dtype=torch.half)] * 2,
+    ),
+}
