@@ -33,6 +33,7 @@ MODULES = {
     "budgets/growth_contract": ("tests/budgets/test_growth_contract.py",),
     "budgets/growth_fit": GROWTH,
     "budgets/growth_judgement": GROWTH,
+    "budgets/world_growth": ("tests/budgets/test_world_growth.py",),
     "baselines/entries": ENTRIES,
     "baselines/updates": ENTRIES,
     "formulas/exact_arithmetic": (
