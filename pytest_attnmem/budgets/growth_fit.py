@@ -64,6 +64,8 @@ class Growth:
     @property
     def settled(self) -> Growth:
         """The growth over the largest sizes that have a fit, along one symbol; else over all."""
+        if len(self.sizes) > 1:
+            return self
         ((symbol, sizes),) = self.sizes.items()
         fitted = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
         if fitted is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
@@ -13,6 +13,8 @@ from .polynomial import Monomial, Polynomial
 
 #: The number of points off the axes for each symbol.
 _BESIDE = 4
+#: The points that are drawn for them; some are on an axis, and some are drawn twice.
+_DRAWS = 99
 
 #: A size for each symbol, in the order of the symbols.
 Point = tuple[int, ...]
@@ -48,11 +50,8 @@ def sample(sizes: Mapping[str, Sequence[int]]) -> Sample:
         tuple((*base[:place], value, *base[place + 1 :]) for value in values)
         for place, values in enumerate(sizes.values())
     )
-    random = Random(0)
-    beside = [
-        tuple(random.choice(values) for values in sizes.values())
-        for _ in range(_BESIDE * len(symbols) if len(symbols) > 1 else 0)
-    ]
+    most = _BESIDE * len(symbols)
+    beside = islice(_mixed([*sizes.values()], base), most if len(symbols) > 1 else 0)
     return Sample(symbols, base, axes, tuple(beside))
 
 
@@ -68,12 +67,21 @@ def off_axes(
         [own, *[size for size in axis if size != own][: count - 1]]
         for own, axis, count in zip(base, sizes, terms, strict=True)
     ]
-    random = Random(0)
-    more = (tuple(random.choice(axis) for axis in sizes) for _ in range(99))
-    mixed = (point for point in more if _apart(point, base) > 1)
     chosen = dict.fromkeys(point for point in product(*enough) if _apart(point, base) > 1)
-    chosen |= dict.fromkeys(islice((p for p in mixed if p not in chosen), 2 * CONFIRMING))
+    chosen |= dict.fromkeys(
+        islice((p for p in _mixed(sizes, base) if p not in chosen), 2 * CONFIRMING)
+    )
     return (*chosen,)
+
+
+def _mixed(sizes: Sequence[Sequence[int]], base: Point) -> Iterator[Point]:
+    """Yields points that differ from *base* in more than one symbol, each once, in a fixed order.
+
+    A point on an axis says nothing of a product of symbols.
+    """
+    random = Random(0)
+    drawn = (tuple(random.choice(axis) for axis in sizes) for _ in range(_DRAWS))
+    yield from dict.fromkeys(point for point in drawn if _apart(point, base) > 1)
 
 
 def _apart(point: Point, base: Point) -> int:

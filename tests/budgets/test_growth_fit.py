@@ -328,3 +328,14 @@ def test_what_a_function_raises_is_told_with_its_sizes(seen):
     with pytest.raises(BudgetError) as error:
         grow(lambda call: seen, lambda N: N, {"N": (4, 8, 12, 16)}, "reserved")
     assert str(error.value) == "growth: at N=4 reserved is not measured on cpu"
+
+
+def test_several_symbols_without_a_fit_are_told_in_one_line():
+    points = {(n, d): 2**n + d for n in (1, 2, 4, 8) for d in (1, 2, 4, 8)}
+    growth = Growth({"N": (1, 2, 4, 8), "d": (1, 2, 4, 8)}, points)
+    with pytest.raises(BudgetError) as refused:
+        growth.degree("d")
+    assert str(refused.value).startswith(
+        "no polynomial goes through peak at N=1/2/4/8, d=1/2/4/8: 3 B at 1 1, 4 B at 1 2, "
+    )
+    assert str(growth).splitlines()[0] == "  N=1 d=1   3 B"

@@ -39,6 +39,8 @@ def test_a_fit_through_all_worlds_decides(values, formula, kept):
         text: growth.judge(parse_contract(text)) for text in ("O(1/W)", "O(1/W + 1)", "O(W)")
     }
     assert {text for text, one in answers.items() if one.answer is Answer.KEPT} == kept
+    for text, one in answers.items():
+        assert one.note == (f"peak is {formula}" if text in kept else "")
     broken = [one for one in answers.values() if one.answer is not Answer.KEPT]
     assert {(one.answer, one.reason) for one in broken} <= {
         (Answer.BROKEN, f"peak grows as {formula}")
@@ -60,7 +62,8 @@ def test_one_other_byte_in_one_world_is_no_verdict(place, change):
 
 def test_a_tensor_that_is_not_sharded_is_found_beneath_the_peak():
     held = Held(400, (100,), "float32", "ones", "ring.py:9")
-    beneath = Beneath({"W": WORLDS}, (PartBelowPeak(held, (400,) * 5),))
+    sharded = PartBelowPeak(Held(9, (9,), "float32", "mul", "ring.py:8"), tuple(SHARDED))
+    beneath = Beneath({"W": WORLDS}, (sharded, PartBelowPeak(held, (400,) * 5), sharded))
     judged = over(SHARDED, beneath).judge(parse_contract("O(1/W)"))
     assert (judged.answer, judged.held) == (Answer.BROKEN, held)
     assert judged.reason == "ones at ring.py:9 grows as 400"

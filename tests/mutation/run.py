@@ -38,6 +38,7 @@ MODULES = {
         "tests/plugin/test_growth_jointly.py",
     ),
     "budgets/formula_and_contract": ("tests/budgets/test_formula_and_contract.py",),
+    "budgets/world_growth": ("tests/budgets/test_world_growth.py",),
     "baselines/entries": ENTRIES,
     "baselines/updates": ENTRIES,
     "formulas/exact_arithmetic": (
