@@ -77,8 +77,7 @@ def attention(
 ) -> Tensor:
     """Softmax attention of a new position of each sequence to all of its positions → [B, H, 1, dv].
 
-    It reads one page of each sequence at a time, O(B·Hkv·page·(d + dv)) memory, whatever M is.
-    There is no backward pass.
+    It reads one page of each sequence at a time. There is no backward pass.
 
     Args:
         q: [B, H, 1, d].
@@ -90,8 +89,8 @@ def attention(
     Raises:
         ValueError: the inputs and the cache do not fit together, or the pool is full.
 
-    Kwon et al., 2023 (arXiv 2309.06180), Efficient Memory Management for Large Language Model
-    Serving with PagedAttention, section 4.1.
+    O(page·d + M/page) memory beside the pool, O(M·d) time: Kwon et al., 2023 (arXiv 2309.06180),
+    Efficient Memory Management for Large Language Model Serving with PagedAttention, section 4.1.
     """
     _check(q, k, v, cache)
     (B, H, _, d), (Hkv, dv) = q.shape, (k.shape[1], v.shape[3])

@@ -45,6 +45,13 @@ def test_the_parts_name_everything(reference):
         assert f"| `{metric}_bytes` |" in made["results"]
 
 
+def test_the_table_of_caches_is_current():
+    page = (ROOT / "docs" / "how-to" / "whole-models.md").read_text(encoding="utf-8")
+    rows = run_path(str(SCRIPTS / "caches_page.py"))["rows"]()
+    assert "\n".join(rows) in page
+    assert all(row.endswith(" 0 B |") for row in rows[2:])
+
+
 @pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="drawn with torch 2.13")
 def test_the_pictures_are_current():
     script = run_path(str(SCRIPTS / "pictures.py"))

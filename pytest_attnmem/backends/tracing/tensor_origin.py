@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ PARAMETER, GRADIENT, OPTIMIZER = "parameter", "gradient", "optimizer"
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _OPTIMIZERS = os.path.join(_TORCH, "optim") + os.sep
 _CHECKPOINT = os.path.join(_TORCH, "utils", "checkpoint.py")
+#: The function there that runs a forward pass again. Its variables hold what it runs until it ends.
+_AGAIN = "recompute_fn"
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: Code of this package that is the program under measurement, not its observer.
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
@@ -75,7 +78,7 @@ class Origins:
         """Returns the path of the module that runs an operator.
 
         Empty if none does: the operator is one of the program or of autograd. None in the forward
-        pass that a checkpoint runs again without its module.
+        pass that a checkpoint runs again without its module, unless what it runs is a method of it.
         """
         inner: Module | None = None
         outer: Module | None = None
@@ -84,11 +87,25 @@ class Origins:
             if frame.f_code is _CALL:
                 outer = frame.f_locals["self"]
                 inner = inner or outer
-            again = again or frame.f_code.co_filename == _CHECKPOINT
+            elif frame.f_code.co_filename == _CHECKPOINT:
+                again = True
+                if frame.f_code.co_name == _AGAIN:
+                    outer = _module_of(frame.f_locals.get("fn")) or outer
+                    inner = inner or outer
             frame = frame.f_back
         if inner is not None and outer is not None:
             return self._paths.of(inner, outer)
         return None if again else ""
+
+
+def _module_of(function: Any) -> Module | None:
+    """Returns the module whose method a function is, such as ``partial(Layer.forward, layer)``."""
+    while isinstance(function, partial):
+        if function.args and isinstance(function.args[0], Module):
+            return function.args[0]
+        function = function.func
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, Module) else None
 
 
 def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
