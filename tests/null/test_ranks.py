@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import record_ranks
+import recordings
 from recordings import INSTALLED
 
 import pytest_attnmem
@@ -69,6 +71,10 @@ def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
     first, second, _, last = (rank[f"cuda:{n}"]["requested_bytes"] for n, rank in enumerate(peaks))
     assert len({first, second, last}) == 3, peaks  # only stages between others send and receive
     assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
+
+
+def test_the_recording_for_the_simulated_device_is_current():
+    assert record_ranks.recorded() == recordings.read("ranks")["peaks"]
 
 
 VALUES = """
