@@ -33,8 +33,8 @@ def main():
     print(len(found))
 
 
-def recorded():
-    """Returns the peaks by program."""
+def recorded(*names):
+    """Returns the peaks by program: of those programs, or of all."""
     program = TESTS / "backends" / "simulated" / "rank_programs.py"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "peaks.json"
@@ -42,7 +42,7 @@ def recorded():
             [
                 *(sys.executable, "-W", "ignore", "-m", "pytest_attnmem.cli", "run"),
                 *("--device", "1xH100", "--ranks", "4", "--rank", "1", "--"),
-                *(str(program), str(out)),
+                *(str(program), str(out), *names),
             ],
             env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
             check=True,
