@@ -1,5 +1,6 @@
 """``attnmem run --ranks``: one rank at a time of a world that no machine here has."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import recordings
 from recordings import INSTALLED
 
 import pytest_attnmem
@@ -71,6 +73,17 @@ def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
     first, second, _, last = (rank[f"cuda:{n}"]["requested_bytes"] for n, rank in enumerate(peaks))
     assert len({first, second, last}) == 3, peaks  # only stages between others send and receive
     assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
+
+
+#: Some of the programs that are recorded, of each kind.
+SOME = ("all_gather", "barrier", "parts gathered later", "parallel block", "FSDP2 in bfloat16")
+
+
+def test_the_recording_for_the_simulated_device_is_current(monkeypatch):
+    monkeypatch.syspath_prepend(HERE)
+    peaks = recordings.read("ranks")["peaks"]
+    found = importlib.import_module("record_ranks").recorded(*SOME)
+    assert found == {name: peaks[name] for name in SOME}
 
 
 VALUES = """

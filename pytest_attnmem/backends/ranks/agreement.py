@@ -12,12 +12,15 @@ _CHECKING = (
     "torch.distributed.tensor.",
 )
 
+#: The modules between the code that reads and this one.
+_BETWEEN = ("pytest_attnmem.", "torch._ops", "torch._subclasses.", "torch.utils._pytree")
+
 
 def checks_agreement(frame: FrameType | None) -> bool:
     """Returns True if PyTorch's own code reads, to check that the ranks hold the same model."""
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if not name.startswith(("pytest_attnmem.", "torch._ops")):
+        if not name.startswith(_BETWEEN):
             return name.startswith(_CHECKING)
         frame = frame.f_back
     return False

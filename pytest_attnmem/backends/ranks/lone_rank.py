@@ -26,7 +26,8 @@ from .mesh_sizes import watch_meshes
 RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
 
 _KEPT = "_attnmem_lone_rank"
-_HOST = "gloo"
+#: The backend of the host.
+HOST = "gloo"
 #: The key of a communicator's identity: the backend of the device asks for it, and nobody else.
 _IDENTITY = "/cuda//"
 _NO_IDENTITY = bytes(128)  # ncclUniqueId; the null device's NCCL does not look at it
@@ -104,6 +105,11 @@ def be_alone(variables: Mapping[str, str]) -> None:
     after_import("torch.distributed.pipelining.stage", _vote_alone)
 
 
+def is_lone(c10d: ModuleType) -> bool:
+    """Returns True if this process is, or was, one rank of many."""
+    return hasattr(c10d, _KEPT)
+
+
 def has_groups() -> bool:
     """Returns True if this rank made process groups."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
@@ -136,7 +142,7 @@ def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
     c10d.rendezvous = rendezvous
     c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
     setattr(c10d, _KEPT, True)
-    fake_in_place_of(_HOST, module)
+    fake_in_place_of(HOST, module)
 
 
 def _told(split_group: Any) -> Any:

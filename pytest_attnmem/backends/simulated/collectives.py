@@ -3,11 +3,13 @@
 The operators are those of torch/csrc/distributed/c10d/Ops.cpp. What ``ProcessGroupNCCL`` allocates
 and how long it keeps tensors is in ProcessGroupNCCL.cpp: the result of lists of tensors passes
 through one flat tensor, and a collective that the program does not wait for at once keeps its
-inputs until it does, and its outputs as long as the work lives.
+inputs until it does, and its outputs as long as the work lives. From PyTorch 2.15 on, another class
+serves NCCL: it has no flat tensor, and keeps the tensor of its first barrier.
 """
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +19,9 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
+from ...torch_releases import minor_version
 from ...values.notes import leaves
+from ..ranks.collective_rules import group_of
 from ..ranks.collective_values import CollectiveValues
 from ..ranks.fake_group import FAKE
 from .fake_tensor import CUDA, SimulatedTensor
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 
     from .fake_mode import SimulatedFakeMode
 
+#: True if lists of tensors pass through one tensor (``_register_builtin_nccl_backend``).
+_STAGES: Final = (
+    minor_version(torch.__version__) < (2, 15) or os.environ.get("TORCH_DIST_USE_NCCL2") == "0"
+)
 _EXPLICIT: Final = torch._C.DispatchKey.CompositeExplicitAutograd
 _KEPT: Final = "_attnmem_wait"
 
@@ -48,6 +56,8 @@ class Collectives:
         self.fake_mode: SimulatedFakeMode
         self._on_host = on_host
         self._values: CollectiveValues | None = None
+        self._signals: dict[str, torch.Tensor] = {}
+        """The tensors of barriers, by group."""
         self._pending: dict[int, weakref.ref[_Outputs]] = {}
         """What collectives hold until the program waits, by the address of an output's storage."""
 
@@ -72,6 +82,7 @@ class Collectives:
         """Begins another program, which may be another rank."""
         self._values = None
         self._pending.clear()
+        self._signals.clear()
 
     def _run(self, op: Any, *args: Any, **kwargs: Any) -> Any:
         args = _all_arguments(op, args, kwargs)
@@ -81,7 +92,7 @@ class Collectives:
             self._values = CollectiveValues(tape, on_host)
         device = bool(on_device(args)) or name == "barrier"
         nccl = device and _is_of_nccl(args)
-        flat = _staged(name, args) if nccl else None
+        flat = self._staged(name, args) if nccl else None
         with mode.unobserved():
             self._values.note(op, args)
         asynchronous = _argument(op, args, "async_op")
@@ -93,6 +104,24 @@ class Collectives:
         if len(returned) == 1:
             return work
         return args[0], work
+
+    def _staged(self, name: str, args: tuple[Any, ...]) -> Any:
+        """Returns what NCCL's group allocates: for a list of equal tensors, a flat one."""
+        if name == "barrier":
+            group = group_of(args)
+            signal = self._signals.get(group.name if group else "")
+            if signal is None:
+                signal = torch.empty(1, dtype=torch.float32, device=CUDA)
+            if group is not None and not _STAGES:
+                self._signals[group.name] = signal
+            return signal
+        many = {"allgather_": args[0], "reduce_scatter_": args[1]}.get(name)
+        if many is None or not _STAGES:
+            return None
+        first, *others = many[0]
+        if any(other.shape != first.shape for other in others):
+            return None
+        return torch.empty((len(many[0]), *first.shape), dtype=first.dtype, device=CUDA)
 
     def _work(self, name: str, args: tuple[Any, ...], flat: Any) -> Any:
         tensors = [tensor for tensor in leaves(args[:2]) if type(tensor) is SimulatedTensor]
@@ -113,20 +142,6 @@ class Collectives:
         if outputs is not None:
             outputs.inputs.clear()
         return _in_cpp(torch.ops._c10d_functional.wait_tensor.default, tensor)
-
-
-def _staged(name: str, args: tuple[Any, ...]) -> Any:
-    """Returns what NCCL's group allocates, such as a flat tensor for a list of equal tensors."""
-    if name == "barrier":
-        given = torch.empty(1, dtype=torch.uint8, device=CUDA)
-        return given, torch.empty(1, dtype=torch.float32, device=CUDA)
-    many = {"allgather_": args[0], "reduce_scatter_": args[1]}.get(name)
-    if many is None:
-        return None
-    first, *others = many[0]
-    if any(other.shape != first.shape for other in others):
-        return None
-    return torch.empty((len(many[0]), *first.shape), dtype=first.dtype, device=CUDA)
 
 
 def _let_go_at_wait() -> None:

@@ -37,6 +37,10 @@ def is_composite(func: Any) -> bool:
     )
 
 
+_PYTHON_KERNELS = (
+    torch._C.DispatchKey.CUDA,
+    torch._C.DispatchKey.CompositeExplicitAutograd,
+)
 #: Composites that have their own kernel on CUDA, which is not registered in a CPU build.
 CUDA_KERNELS = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
 
@@ -47,8 +51,11 @@ def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def on_cuda(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Runs the Python code that is an operator's kernel on CUDA."""
-    return op._op_dk(torch._C.DispatchKey.CUDA, *args, **kwargs)
+    """Runs the Python code that is an operator's kernel on CUDA, or on every device."""
+    for key in _PYTHON_KERNELS:
+        if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key.name):
+            return op._op_dk(key, *args, **kwargs)
+    return NotImplemented
 
 
 def in_autograd(op: Any, *args: Any, **kwargs: Any) -> Any:

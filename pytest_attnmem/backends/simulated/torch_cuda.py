@@ -90,6 +90,7 @@ class TorchCuda:
         found: dict[tuple[Any, str], Any] = {
             (torch, "Generator"): SimulatedGenerator,
             (torch.backends.cuda, "is_built"): lambda: True,
+            (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
         }
         for name, replacement in self.replacements().items():
             for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):

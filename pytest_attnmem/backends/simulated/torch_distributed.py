@@ -20,6 +20,7 @@ from torch import distributed as dist
 
 from ..import_watch import after_import
 from ..ranks.fake_group import fake_in_place_of
+from ..ranks.lone_rank import HOST, is_lone
 from .fake_mode import SimulatedFakeMode
 from .fake_tensor import SimulatedTensor
 from .patched import Patches
@@ -72,11 +73,19 @@ def patches() -> Patches:
         },
         (c10d, "_object_to_tensor"): _object_to_tensor,
         (c10d, _SHOWN): True,
+        (c10d.Backend, "backend_type_map"): _types(c10d),
     }
     if not hasattr(torch._C, "_nccl_version"):  # a build for the host
         found[torch.cuda.nccl, "version"] = lambda: _NCCL_VERSION
         found[c10d, "default_pg_nccl_timeout"] = timedelta(minutes=10)
     return found
+
+
+def _types(c10d: Any) -> dict[str, Any]:
+    """Returns the types of backends: those that the fake group takes the place of have its type."""
+    fakes = (_NCCL, HOST) if is_lone(c10d) else (_NCCL,)
+    custom = c10d.ProcessGroup.BackendType.CUSTOM
+    return {**c10d.Backend.backend_type_map, **dict.fromkeys(fakes, custom)}
 
 
 def _simulated_mode() -> SimulatedFakeMode | None:
@@ -95,11 +104,16 @@ def _without_device(original: Any) -> Any:
     return init_process_group
 
 
-def _object_to_tensor(obj: Any, device: Any, group: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _object_to_tensor(
+    obj: Any, device: Any, group: Any, weights_only: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the pickled object and its size; PyTorch gives a tensor the memory of a storage."""
     c10d: Any = sys.modules[_C10D]
     file = BytesIO()
-    c10d._pickler(file).dump(obj)
+    if weights_only:
+        torch.save(obj, file)
+    else:
+        c10d._pickler(file).dump(obj)
     content = torch.tensor([*file.getvalue()], dtype=torch.uint8, device="cpu").to(device)
     return content, torch.tensor([content.numel()], dtype=torch.int64, device="cpu").to(device)
 

@@ -1,0 +1,35 @@
+"""One rank of many on the simulated device, against PyTorch's own group on a null device."""
+
+import pytest
+import rank_programs
+import recordings
+import torch.distributed as dist
+
+from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.backends.ranks.lone_rank import be_alone, leave_groups
+
+VARIABLES = {"RANK": str(rank_programs.RANK), "WORLD_SIZE": str(rank_programs.W)}
+PEAKS = recordings.read("ranks")["peaks"]
+#: The program reads objects of ranks that do not run.
+OBJECTS = (
+    "a value was read at rank_programs.py:91: the other ranks of allgather do not run, and were"
+    " taken to hold what this holds"
+)
+
+
+@pytest.fixture(scope="module")
+def rank():
+    """The simulated device, on which this process is one rank of four."""
+    be_alone(VARIABLES)
+    primed = open_primed("simulated:H100")
+    primed.run(lambda: dist.init_process_group("nccl"))
+    yield primed
+    leave_groups()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PEAKS)
+def test_a_rank_needs_what_it_needs_over_pytorchs_own_group(rank, name):
+    measurement, _ = rank.run(rank_programs.PROGRAMS[name])
+    assert measurement.peak_bytes == PEAKS[name]
+    assert measurement.unmeasured == (OBJECTS if name == "objects" else None)

@@ -1,0 +1,54 @@
+"""Record ranks: ``python tests/null/record_ranks.py``, with the CUDA build of torch.
+
+The peaks of the programs in ``tests/backends/simulated/rank_programs.py``, of rank 1 of 4 on a null
+H100 over PyTorch's own ``ProcessGroupNCCL``, go to ``ranks.json`` in ``tests/data/cuda/<version>``.
+A program that does not run there is left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import recordings
+
+TESTS = Path(__file__).parents[1]
+
+
+def main():
+    found = recorded()
+    lines = ",\n".join(f"  {json.dumps(name)}: {peak}" for name, peak in found.items())
+    head = {
+        "what": "peaks in requested bytes of rank 1 of 4 on a null H100",
+        "torch": version("torch"),
+    }
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    file = recordings.folder() / "ranks.json"
+    file.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
+    print(len(found))
+
+
+def recorded(*names):
+    """Returns the peaks by program: of those programs, or of all."""
+    program = TESTS / "backends" / "simulated" / "rank_programs.py"
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "peaks.json"
+        subprocess.run(
+            [
+                *(sys.executable, "-W", "ignore", "-m", "pytest_attnmem.cli", "run"),
+                *("--device", "1xH100", "--ranks", "4", "--rank", "1", "--"),
+                *(str(program), str(out), *names),
+            ],
+            env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+            check=True,
+        )
+        return json.loads(out.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    main()
