@@ -1,7 +1,7 @@
 """The notebook's sweep: rows of measurements with the theory, and out of memory."""
 
+import _thread
 import csv
-import threading
 from dataclasses import replace
 from importlib import import_module
 
@@ -99,9 +99,10 @@ def test_other_errors_than_out_of_memory_are_raised(monkeypatch):
 
 def test_what_is_not_measured_is_no_number(monkeypatch):
     def threaded(q, k, v, *, causal):
-        thread = threading.Thread(target=q.clone)
-        thread.start()
-        thread.join()
+        done = _thread.allocate_lock()
+        done.acquire()
+        _thread.start_new_thread(lambda: (q.clone(), done.release()), ())
+        done.acquire()
 
     kernel = replace(STANDARD, attention=threaded)
     monkeypatch.setattr(SCALING, "kernel_named", lambda name: kernel)

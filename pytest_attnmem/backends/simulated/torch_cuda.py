@@ -64,7 +64,7 @@ class TorchCuda:
         """Returns the replacements for attributes of ``torch.cuda`` and its modules, by name."""
         return MappingProxyType(
             {
-                **dict.fromkeys(_NO_OPS, _no_op),
+                **{name: _no_op() for name in _NO_OPS},
                 **self._device_functions(),
                 **self._memory_functions(),
                 "current_stream": self.current_stream,
@@ -204,8 +204,12 @@ class TorchCuda:
         return numbers
 
 
-def _no_op(*_: Any, **__: Any) -> None:
-    return None
+def _no_op() -> Callable[..., None]:
+    """Returns a function that does nothing, each time another one.
+
+    Dynamo has a rule for each function of ``torch.cuda``, and one function may not have two.
+    """
+    return lambda *_, **__: None
 
 
 #: Functions that ``torch.accelerator`` has too.

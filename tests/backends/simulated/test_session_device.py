@@ -178,3 +178,14 @@ def test_code_without_the_device_runs_as_it_is_installed(outside):
     assert isinstance(torch.default_generator, torch.Generator)
     with outside.left():
         assert torch.Tensor.to is torch._C.TensorBase.to
+
+
+def test_no_two_functions_of_the_device_are_one(run):
+    """Dynamo raises an error where it finds two rules of one function."""
+    names = ("synchronize", "empty_cache", "set_sync_debug_mode", "manual_seed", "nvtx.range_pop")
+
+    def program():
+        found = [getattr(torch.cuda, name) for name in names if hasattr(torch.cuda, name)]
+        assert len({id(function) for function in found}) == len(found) > 3
+
+    run(program)
