@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import recordings
 
 TESTS = Path(__file__).parents[1]
+KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 
 
 def main():
@@ -36,6 +37,8 @@ def main():
 def recorded(*names):
     """Returns the peaks by program: of those programs, or of all."""
     program = TESTS / "backends" / "simulated" / "rank_programs.py"
+    # A session of pytest lists the workspaces apart, here and in its children.
+    kept = {name: value for name, value in os.environ.items() if name != KEPT}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "peaks.json"
         subprocess.run(
@@ -44,7 +47,7 @@ def recorded(*names):
                 *("--device", "1xH100", "--ranks", "4", "--rank", "1", "--"),
                 *(str(program), str(out), *names),
             ],
-            env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+            env={**kept, "PYTHONPATH": str(TESTS.parent)},
             check=True,
         )
         return json.loads(out.read_text("utf-8"))

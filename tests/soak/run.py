@@ -87,7 +87,7 @@ def soak(python, backend, runs):
         other = [key for key in {*first, *found} if first.get(key) != found.get(key)]
         reds += code != 0
         differences += len(other)
-        state = "red" if code else "green"
+        state = f"red, exit status {code}" if code else "green"
         print(f"{backend}, seed {seed}: {len(found)} rows, {state}, {len(other)} other", flush=True)
         for key in other:
             print(f"{backend}, seed {seed}: {key}: {first.get(key)} → {found.get(key)}")
