@@ -50,8 +50,7 @@ def sample(sizes: Mapping[str, Sequence[int]]) -> Sample:
         tuple((*base[:place], value, *base[place + 1 :]) for value in values)
         for place, values in enumerate(sizes.values())
     )
-    most = _BESIDE * len(symbols)
-    beside = islice(_mixed([*sizes.values()], base), most if len(symbols) > 1 else 0)
+    beside = islice(_mixed([*sizes.values()], base), _BESIDE * len(symbols))
     return Sample(symbols, base, axes, tuple(beside))
 
 

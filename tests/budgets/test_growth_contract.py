@@ -144,6 +144,7 @@ def test_a_contract_is_told_from_a_formula(text, answer):
         ("O(N*d)", {"N": 64, "d": 16}, 1024),
         ("O(N*d)", {"N": 64}, 64),
         ("O(N^2 + d)", {"N": 3, "d": 16}, 16),
+        ("O(N^2 + d)", {"N": 3, "d": 8}, 9),
         ("O(N*d/W)", {"N": 5, "d": 3, "W": 4}, 3),
         ("O(N*d/W)", {"N": 5, "d": 3}, 0),
         ("O(1)", {}, 1),
@@ -151,3 +152,9 @@ def test_a_contract_is_told_from_a_formula(text, answer):
 )
 def test_the_bytes_of_a_contract_at_sizes(text, sizes, nbytes):
     assert parse_contract(text).at(sizes) == nbytes
+
+
+def test_a_contract_allows_a_constant_where_it_names_one():
+    assert parse_contract("O(N + 1)").allows_constant
+    assert parse_contract("O(1)").allows_constant
+    assert not parse_contract("O(N)").allows_constant

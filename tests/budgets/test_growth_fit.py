@@ -339,3 +339,14 @@ def test_several_symbols_without_a_fit_are_told_in_one_line():
         "no polynomial goes through peak at N=1/2/4/8, d=1/2/4/8: 3 B at 1 1, 4 B at 1 2, "
     )
     assert str(growth).splitlines()[0] == "  N=1 d=1   3 B"
+
+
+def test_the_bytes_over_a_formula_are_told_at_each_size():
+    peaks, formula = {(1,): 12, (2,): 20, (3,): 31}, {(1,): 12, (2,): 21, (3,): 30}
+    growth = Growth({"N": (1, 2, 3)}, peaks, formula_bytes=formula)
+    assert [growth.over(at) for at in peaks] == [0, -1, 1]
+    assert str(growth).splitlines() == [
+        "  N=1   12 B   within the formula",
+        "  N=2   20 B   within the formula",
+        "  N=3   31 B   1 B over the formula",
+    ]

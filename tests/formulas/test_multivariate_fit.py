@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.formulas.multivariate_fit import Sample, fit, sample
+from pytest_attnmem.formulas.multivariate_fit import Sample, fit, off_axes, sample
 from pytest_attnmem.formulas.polynomial import Polynomial, expand
 
 SIZES = {"B": (1, 2, 3, 4), "N": (128, 130, 256, 391, 512, 645), "d": (16, 32, 48, 64)}
@@ -30,6 +30,17 @@ def test_a_sample_has_axes_through_the_middle_and_points_beside_them() -> None:
     assert len({*where.points}) == len(where.points)
     assert {*where.points} == {where.base, *where.beside}.union(*where.axes)
     assert where.named((1, 2, 3)) == {"B": 1, "N": 2, "d": 3}
+
+
+def test_points_off_the_axes_determine_each_product_and_confirm_it() -> None:
+    chosen = off_axes((4, 4), ((1, 2, 4), (1, 2, 4)), (2, 2))
+    assert chosen[0] == (1, 1)  # as many sizes of each as its form has terms, the base left out
+    assert sorted(chosen[1:]) == [(1, 2), (2, 1), (2, 2)]  # all others
+    sizes = (tuple(range(1, 9)), tuple(range(1, 9)))
+    assert off_axes((4, 4), sizes, (3, 2))[:2] == ((1, 1), (2, 1))
+    chosen = off_axes((4, 4), sizes, (3, 2))
+    assert len({*chosen}) == len(chosen) == 2 + 4
+    assert all(4 not in point for point in chosen)
 
 
 def test_one_symbol_needs_no_point_beside_its_axis() -> None:
