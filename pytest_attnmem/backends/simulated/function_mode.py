@@ -17,6 +17,7 @@ from ...errors import CannotSimulate
 from .call_arguments import device, is_index, is_number, names_meta
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
+from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
@@ -68,6 +69,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.get_device: lambda tensor: tensor.get_device(),
             torch.device: device,
             **dropouts(self.mark_unknown),
+            **rebinding(self.mark_unknown),
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 

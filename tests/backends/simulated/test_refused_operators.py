@@ -46,3 +46,11 @@ def test_an_operator_without_a_shape_rule(run):
     assert run(decomposed).unmeasured.startswith(
         "aten.geqrf.default, which PyTorch cannot run without data, needs the"
     )
+
+
+def test_a_function_that_lets_go_of_an_argument_of_its_caller(run):
+    def loss():
+        x, y = (torch.ones(100, device="cuda") for _ in range(2))
+        return torch.nn.functional.gaussian_nll_loss(x, y, x.exp())
+
+    assert run(loss).unmeasured == "no model of torch.nn.functional.gaussian_nll_loss"
