@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -11,11 +12,12 @@ from operator import itemgetter
 from .cpu_profilers import Heard, Profiler, in_backward
 from .started_threads import StartedThreads
 
-#: The seconds that a thread has to end, whose test did not wait for its end.
+#: The seconds that threads have to end, whose test did not wait for their end.
 _PATIENCE_S = 0.05
 
+#: Its result is a borrowed reference, which ``py_object`` as its type would give away.
 _LOCALS = ctypes.pythonapi.PyThreadState_GetDict
-_LOCALS.argtypes, _LOCALS.restype = (), ctypes.py_object
+_LOCALS.argtypes, _LOCALS.restype = (), ctypes.c_void_p
 
 
 class FollowedThreads:
@@ -37,11 +39,13 @@ class FollowedThreads:
         """Stops following; returns the events of threads that ended, and why some are missing."""
         if self._profiler.one_a_thread:
             self.started.stop()
-        for thread, _ in [*self._running.values()]:
-            thread.join(_PATIENCE_S)
         problem = None
-        for thread, _ in [*self._running.values()]:
-            problem = f"thread {thread.name!r} still runs, and its allocations are not known"
+        until = time.monotonic() + _PATIENCE_S
+        for thread in [*self.started.known]:  # one that begins just now is in no list of ours
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                problem = f"thread {thread.name!r} still runs, and its allocations are not known"
         heard, self._heard = self._heard, []
         return heard, next((one.problem for one in heard if one.problem), problem)
 
@@ -65,11 +69,18 @@ class FollowedThreads:
             problem = f"thread {thread.name!r} raised {kind}, and what it then frees is not seen"
             raise
         finally:
-            _LOCALS().clear()  # the thread's end would free these tensors, unheard
+            _clear_locals()  # the thread's end would free these tensors, unheard
             if ident in self._running:
                 heard = profiler.stop()
                 self._heard.append(heard._replace(problem=problem or heard.problem))
                 del self._running[ident]
+
+
+def _clear_locals() -> None:
+    """Frees what objects of ``threading.local`` keep for this thread, as its end does."""
+    state = _LOCALS()
+    if state:
+        ctypes.cast(state, ctypes.py_object).value.clear()
 
 
 def in_order(own: Heard, others: Iterable[Heard]) -> list[int]:

@@ -37,8 +37,12 @@ class StartedThreads:
                 return
             thread.run = self._inside(thread, vars(thread).get("run"))  # type: ignore[method-assign]
             self.known.add(thread)
-            original(thread)
-            self._begun.append(None)  # only now: a thread that cannot start raises an error
+            try:
+                original(thread)
+            except BaseException:
+                self.known.discard(thread)
+                raise
+            self._begun.append(None)
 
         self._start = start
         threading.Thread.start = start  # type: ignore[assignment, method-assign]

@@ -1,5 +1,7 @@
 """Threads that a measured body starts on the CPU, whose bytes add up in their order."""
 
+import ctypes
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +10,7 @@ import torch
 
 from pytest_attnmem.backends.cpu import Cpu
 from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler
+from pytest_attnmem.backends.followed_threads import _LOCALS, _clear_locals
 from pytest_attnmem.measurement.protocol import Delta
 
 
@@ -78,6 +81,38 @@ def test_what_a_thread_keeps_in_a_local_is_freed_with_it():
         torch.empty(100)
 
     assert recorded(body).requested == Delta(20_000, 0)
+
+
+def test_the_locals_of_a_thread_are_released_once():
+    counts = []
+
+    def work():
+        threading.local().kept = torch.empty(10)
+        state = ctypes.cast(_LOCALS(), ctypes.py_object).value
+        counts.append(sys.getrefcount(state))
+        _clear_locals()
+        counts.append(sys.getrefcount(state))
+
+    run(work)
+    assert counts[0] == counts[1]
+
+
+def test_a_thread_that_has_not_come_to_its_function_is_a_problem():
+    go = threading.Event()
+
+    def waits(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "inside":
+            go.wait(10)
+
+    thread = threading.Thread(target=lambda: torch.empty(10), name="late")
+    threading.setprofile(waits)
+    try:
+        interval = recorded(lambda: thread.start())
+    finally:
+        threading.setprofile(None)
+        go.set()
+        thread.join()
+    assert interval.problem == "thread 'late' still runs, and its allocations are not known"
 
 
 def test_a_thread_between_two_intervals_counts_in_the_second_alone():
