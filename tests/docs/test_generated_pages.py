@@ -1,5 +1,6 @@
 """The parts of pages that scripts write are what the scripts would write now."""
 
+import json
 from pathlib import Path
 from runpy import run_path
 
@@ -43,6 +44,24 @@ def test_the_parts_name_everything(reference):
         assert f"## attnmem {name}\n" in made["commands"]
     for metric in METRICS:
         assert f"| `{metric}_bytes` |" in made["results"]
+
+
+def test_the_tables_of_models_are_current(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = run_path(str(SCRIPTS / "models_page.py"))
+    page = script["PAGE"].read_text(encoding="utf-8")
+    assert page == script["render"](page)
+    rows = [row for row in script["exact"]() if "does not fit" not in row]
+    assert len(rows) == 50
+    assert all(row.endswith("| 0 B | 0 B |") for row in rows[2:])
+
+
+def test_the_rows_of_models_take_at_most_half_a_minute():
+    for name in ("null", "simulated", "fakegpu"):
+        path = SCRIPTS / "results" / f"{'' if name == 'fakegpu' else 'models.'}{name}.json"
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = found.get("rows", found)
+        assert all(row["seconds"] <= 30 for row in rows.values() if "seconds" in row)
 
 
 def test_the_table_of_caches_is_current():
