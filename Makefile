@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows the plugin at work, `make test` checks everything. Both set up their own environment.
+# Two commands: `make demo` shows the plugin at work, `make test` checks it. Both set up their own environment.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -28,7 +28,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -63,11 +63,17 @@ docs: $(DOCS)/installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
 	@echo "The site: build/site/index.html"
 
+# The tests that need a browser or a C++ compiler, whose own work takes longer than what they test.
+TOOLS := tests/report/browser tests/kernels/test_flex.py
+
+test-tools: $(VENV)/installed
+	$(BIN)/python -m pytest -n auto --dist loadfile $(TOOLS)
+
 # A file to a worker at a time, or each worker would make the costly fixtures of it anew. The linters
 # run meanwhile, on the core that is idle where one worker has ended; their text comes last.
 test: $(VENV)/installed
 	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
-	$(BIN)/python -m pytest -n auto --dist loadfile; tests=$$?; \
+	$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(TOOLS)); tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests | lint))
 
 # Ten minutes of bad input for every parser and file, what the worst of it costs, and inputs that coverage guides.
