@@ -21,7 +21,9 @@ class FakeMaker:
         self.fake_mode = fake_mode
         with torch._C.DisableTorchFunction(), no_dispatch():
             fake = FakeTensor(fake_mode, torch.empty(0, device="meta"), CPU)
-        self._attributes = {**vars(fake)}
+        self._attributes = {"fake_mode": fake_mode, "_fake_device": CPU, "constant": None}
+        for name, value in vars(fake).items() - self._attributes.items():
+            setattr(SimulatedTensor, name, value)  # of the class: 20 more of each tensor take long
 
     def make(self, elem: torch.Tensor, device: torch.device) -> Any:
         """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
@@ -32,7 +34,5 @@ class FakeMaker:
             device_for_backend_keys=device,
         )
         torch._C._set_throw_on_mutable_data_ptr(tensor)
-        attributes = tensor.__dict__
-        attributes.update(self._attributes)
-        attributes["_fake_device"] = device
+        tensor.__dict__.update(self._attributes, _fake_device=device)
         return tensor

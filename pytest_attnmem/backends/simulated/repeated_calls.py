@@ -8,16 +8,18 @@ same sizes, strides and dtypes. So the second such call runs its one operator at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, EllipsisType, MethodDescriptorType
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from torch.autograd import forward_ad
 
+from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOp, CachedOutput
 from .fake_tensor import SimulatedTensor
 from .op_cache import MOST
 from .op_kinds import is_factory
+from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -42,6 +44,8 @@ _function_modes = torch._C._len_torch_function_stack
 _is_autocast = torch._C._is_any_autocast_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack
 _in_inference_mode = torch.is_inference_mode_enabled
+_graph_task = torch._C._current_graph_task_id
+_DisableTorchDispatch = torch._C._DisableTorchDispatch
 
 
 class RepeatedCall(NamedTuple):
@@ -52,10 +56,23 @@ class RepeatedCall(NamedTuple):
     """For each argument of the operator the position among those of the call, or -1 and itself."""
     kwargs: dict[str, Any]
     cached: CachedOp
-    new: bool
-    """True if the operator makes a new tensor on the device."""
     view: CachedOutput | None
     """The view of the operator's result that the call returns; None: the result itself."""
+    new: NewTensor | None
+    """What is known besides if the operator makes a new tensor on the device."""
+
+
+class NewTensor(NamedTuple):
+    """A call whose result has a new storage, to which nothing else refers."""
+
+    note: RepeatedNote
+    places: tuple[int, ...]
+    """The positions of the operator's tensors among the arguments of the call."""
+    made: CachedOutput
+    """The result of the operator."""
+    returned: CachedOutput
+    """The result of the call: that, or a view of all of it."""
+    plan: AllocationPlan
 
 
 class RepeatedCalls:
@@ -77,25 +94,19 @@ class RepeatedCalls:
         call = self._calls.get(key)
         if call is None:
             return self._learn(key, func, args, kwargs, otherwise)
-        mode = self._fake_mode
-        operands = tuple([args[place] if place >= 0 else value for place, value in call.operands])
-        with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
-            out = self._made(call, operands)
-            return out if call.view is None else mode.op_cache.make(call.view, (out,))
-
-    def _made(self, call: RepeatedCall, operands: tuple[Any, ...]) -> Any:
-        """Returns the result of the call's operator, which is noted and counted."""
-        mode, facts, cached = self._fake_mode, call.facts, call.cached
-        observer, output = mode.observer, cached.outputs[0]
-        heard = mode.heard is not None or torch._C._current_graph_task_id() != -1
-        if not call.new or heard or observer.traced or not isinstance(output, CachedOutput):
-            return mode.run_again(facts, operands, call.kwargs, cached)
-        tape = mode.values.tape
-        noted = tape.begin(facts.func, operands, call.kwargs, cached.layouts)
-        out = mode.op_cache.make(output, operands)
-        tape.end(noted, out)
-        plan = () if isinstance(cached.plan, EllipsisType) else cached.plan  # it has one by now
-        observer.after_new(facts.func, operands, out, plan)
+        mode, new = self._fake_mode, call.new
+        if new is None or mode.heard is not None or mode.observer.traced or _graph_task() != -1:
+            operands = tuple(
+                [args[place] if place >= 0 else value for place, value in call.operands]
+            )
+            with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
+                out = mode.run_again(call.facts, operands, call.kwargs, call.cached)
+                return out if call.view is None else mode.op_cache.make(call.view, (out,))
+        with _DisableTorchDispatch():
+            out = mode.op_cache.make(new.returned, ())
+        tensors = [args[place] for place in new.places]
+        mode.values.tape.repeat(new.note, tensors, out)
+        mode.observer.after_new(call.facts.func, tensors, out, new.made, new.plan)
         return out
 
     def _key(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any | None:
@@ -158,10 +169,24 @@ class RepeatedCalls:
         facts = mode.known_ops.of(heard.func)
         if facts.reads_cudnn:  # its settings are not in the key
             return None
-        output = cached.outputs[0]
-        new = isinstance(output, CachedOutput) and output.source < 0
-        new = new and result.device.type == "cuda" and not facts.view
-        return RepeatedCall(facts, heard.operands, heard.kwargs, cached, new, view)
+        call = RepeatedCall(facts, heard.operands, heard.kwargs, cached, view, None)
+        return call._replace(new=_new_tensor(call, result))
+
+
+def _new_tensor(call: RepeatedCall, result: CachedOutput) -> NewTensor | None:
+    """Returns what is known of a call if it makes a new tensor; ``result`` is its result."""
+    made, plan = call.cached.outputs[0], call.cached.plan
+    if not isinstance(made, CachedOutput) or made.source >= 0 or call.facts.view:
+        return None
+    if result.device.type != "cuda" or not isinstance(plan, tuple):
+        return None
+    tensors = [(at, place) for at, (place, _) in enumerate(call.operands) if place >= 0]
+    args = tuple([value for _, value in call.operands])
+    at = tuple([at for at, _ in tensors])
+    note = repeated_note(call.facts.func, args, at, call.kwargs, call.cached.layouts)
+    if note is None:
+        return None
+    return NewTensor(note, tuple([place for _, place in tensors]), made, result, plan)
 
 
 class _Heard:
