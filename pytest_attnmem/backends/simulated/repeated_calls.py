@@ -17,14 +17,13 @@ from torch.autograd import forward_ad
 from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOp, CachedOutput
 from .fake_tensor import SimulatedTensor
-from .op_cache import MOST
+from .known_calls import keep
 from .op_kinds import is_factory
 from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .observer import DispatchedOp
-    from .op_facts import OpFacts
 
 #: Composites that choose their operators by sizes and strides alone.
 _PRODUCTS: Final = frozenset({"matmul", "linear"})
@@ -51,7 +50,8 @@ _DisableTorchDispatch = torch._C._DisableTorchDispatch
 class RepeatedCall(NamedTuple):
     """A call that is one operator, on the storages of its own arguments."""
 
-    facts: OpFacts
+    func: Any
+    """The operator."""
     operands: tuple[tuple[int, Any], ...]
     """For each argument of the operator the position among those of the call, or -1 and itself."""
     kwargs: dict[str, Any]
@@ -82,7 +82,7 @@ class RepeatedCalls:
         self._fake_mode = fake_mode
         self._unlike = {*unlike}
         """Functions whose calls are something else: views, say, or calls that change a tensor."""
-        self._calls: dict[Any, RepeatedCall] = {}
+        self._calls = fake_mode.op_cache.known.functions
 
     def run(
         self, func: Any, args: tuple[Any, ...], kwargs: Any, otherwise: Callable[..., Any]
@@ -100,13 +100,15 @@ class RepeatedCalls:
                 [args[place] if place >= 0 else value for place, value in call.operands]
             )
             with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
-                out = mode.run_again(call.facts, operands, call.kwargs, call.cached)
+                out = mode.run_again(
+                    mode.known_ops.of(call.func), operands, call.kwargs, call.cached
+                )
                 return out if call.view is None else mode.op_cache.make(call.view, (out,))
         with _DisableTorchDispatch():
             out = mode.op_cache.make(new.returned, ())
         tensors = [args[place] for place in new.places]
         mode.values.tape.repeat(new.note, tensors, out)
-        mode.observer.after_new(call.facts.func, tensors, out, new.made, new.plan)
+        mode.observer.after_new(call.func, tensors, out, new.made, new.plan)
         return out
 
     def _key(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any | None:
@@ -147,9 +149,7 @@ class RepeatedCalls:
         if not heard.is_one(func):
             self._unlike.add(func)
         elif (call := self._call(heard, made)) is not None:
-            if len(self._calls) >= MOST:
-                self._calls.clear()
-            self._calls[key] = call
+            keep(self._calls, key, call)
         return made
 
     def _call(self, heard: _Heard, made: Any) -> RepeatedCall | None:
@@ -169,21 +169,21 @@ class RepeatedCalls:
         facts = mode.known_ops.of(heard.func)
         if facts.reads_cudnn:  # its settings are not in the key
             return None
-        call = RepeatedCall(facts, heard.operands, heard.kwargs, cached, view, None)
-        return call._replace(new=_new_tensor(call, result))
+        call = RepeatedCall(heard.func, heard.operands, heard.kwargs, cached, view, None)
+        return call if facts.view else call._replace(new=_new_tensor(call, result))
 
 
 def _new_tensor(call: RepeatedCall, result: CachedOutput) -> NewTensor | None:
     """Returns what is known of a call if it makes a new tensor; ``result`` is its result."""
     made, plan = call.cached.outputs[0], call.cached.plan
-    if not isinstance(made, CachedOutput) or made.source >= 0 or call.facts.view:
+    if not isinstance(made, CachedOutput) or made.source >= 0:
         return None
     if result.device.type != "cuda" or not isinstance(plan, tuple):
         return None
     tensors = [(at, place) for at, (place, _) in enumerate(call.operands) if place >= 0]
     args = tuple([value for _, value in call.operands])
     at = tuple([at for at, _ in tensors])
-    note = repeated_note(call.facts.func, args, at, call.kwargs, call.cached.layouts)
+    note = repeated_note(call.func, args, at, call.kwargs, call.cached.layouts)
     if note is None:
         return None
     return NewTensor(note, tuple([place for _, place in tensors]), made, result, plan)

@@ -27,6 +27,7 @@ from .cudnn_plans import CudnnPlans
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .function_mode import SimulatedFunctionMode
+from .known_calls import known_calls
 from .memory_addresses import MemoryAddresses
 from .observer import DispatchedOp
 from .op_plan import Planner
@@ -59,7 +60,9 @@ class Simulation:
         self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
         self._fake_mode = SimulatedFakeMode(
-            self, {**self._composite_ops.replacements(), **self._collectives.replacements()}
+            self,
+            {**self._composite_ops.replacements(), **self._collectives.replacements()},
+            known_calls(profile, version, plan),
         )
         self._collectives.fake_mode = self._fake_mode
         self.values = self._fake_mode.values

@@ -7,8 +7,14 @@ from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.backends.simulated import recorded_events
+from pytest_attnmem.backends.simulated import known_calls, recorded_events
 from pytest_attnmem.backends.simulated.repeated_calls import RepeatedCalls
+
+
+@pytest.fixture(autouse=True)
+def unknown(monkeypatch):
+    """No call is known from the tests before."""
+    monkeypatch.setattr(known_calls, "_DEVICES", known_calls._Devices())
 
 
 def products(x, y):
