@@ -25,11 +25,6 @@ class LineFinder:
         """Searches for modules and optimizers too, which takes time, or no longer."""
         self._origins = origins
 
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and optimizers are searched for."""
-        return self._origins is not None
-
     def note(self) -> None:
         """Notes the node of autograd's graph for the running operator, in a traced run."""
         if self._origins is not None:

@@ -13,6 +13,9 @@ from .fake_tensor import CPU, SimulatedTensor
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+_make_subclass = torch.Tensor._make_subclass
+_set_throw_on_mutable_data_ptr = torch._C._set_throw_on_mutable_data_ptr
+
 
 class FakeMaker:
     """Makes the simulated tensors of one fake mode, as ``FakeTensor.__new__`` does."""
@@ -27,12 +30,14 @@ class FakeMaker:
 
     def make(self, elem: torch.Tensor, device: torch.device) -> Any:
         """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
-        tensor: Any = torch.Tensor._make_subclass(
+        tensor: Any = _make_subclass(
             SimulatedTensor,
             elem,
             dispatch_device=device.type != "cuda",  # C++ code sees CUDA's on ``meta``, as they are
             device_for_backend_keys=device,
         )
-        torch._C._set_throw_on_mutable_data_ptr(tensor)
-        tensor.__dict__.update(self._attributes, _fake_device=device)
+        _set_throw_on_mutable_data_ptr(tensor)
+        attributes = tensor.__dict__
+        attributes.update(self._attributes)
+        attributes["_fake_device"] = device
         return tensor

@@ -43,9 +43,8 @@ class Heard(Protocol):
 class Observer(Protocol):
     """Receives the events of a fake mode, and makes the errors that the mode raises."""
 
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and roles of tensors are searched for."""
+    traced: bool
+    """True if modules and roles of tensors are searched for."""
 
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""

@@ -7,7 +7,6 @@ and is turned off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -46,12 +45,6 @@ class OpCache:
         if not facts.cacheable or (forward_ad._current_level >= 0 and _has_zeros(args)):
             return None
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
-        return self.key_of(name, args, kwargs)
-
-    def key_of(
-        self, name: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
-    ) -> Any | None:
-        """Returns the same of any call whose outcome depends on its arguments alone."""
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, mode):

@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOp, CachedOutput
-from .fake_tensor import SimulatedTensor
+from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
 from .known_calls import keep
 from .op_kinds import is_factory
 from .op_plan import AllocationPlan
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 #: Composites that choose their operators by sizes and strides alone.
 _PRODUCTS: Final = frozenset({"matmul", "linear"})
 #: Types of arguments other than tensors; a generator, for one, is not the same at each call.
-_PLAIN: Final = frozenset(
-    {int, float, bool, str, type(None), list, tuple, torch.Size, torch.dtype, torch.memory_format}
-)
+_PLAIN: Final = frozenset({int, float, bool, str, type(None), torch.dtype, torch.memory_format})
+_SEQUENCES: Final = frozenset({list, tuple, torch.Size})
 #: What an operator has passed by the time that it reaches the fake mode.
 _ABOVE_OPERATORS: Final = (
     torch._C.DispatchKeySet(torch._C.DispatchKey.Python)
@@ -43,6 +42,8 @@ _function_modes = torch._C._len_torch_function_stack
 _is_autocast = torch._C._is_any_autocast_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack
 _in_inference_mode = torch.is_inference_mode_enabled
+_default_dtype = torch.get_default_dtype
+_is_deterministic = torch._C._get_deterministic_algorithms
 _graph_task = torch._C._current_graph_task_id
 _DisableTorchDispatch = torch._C._DisableTorchDispatch
 
@@ -122,14 +123,32 @@ class RepeatedCalls:
             or forward_ad._current_level >= 0
         ):
             return None
-        for arg in args if not kwargs else (*args, *kwargs.values()):
+        mode = self._fake_mode
+        parts: list[Any] = [func, _default_dtype(), _is_deterministic()]
+        if kwargs:
+            parts += kwargs
+            args = (*args, *kwargs.values())
+        for arg in args:
             kind = type(arg)
             if kind is SimulatedTensor:
-                if arg.requires_grad or arg.is_neg():
+                own, dtype = arg.__dict__, arg.dtype
+                if arg.requires_grad or arg.is_neg() or dtype.is_complex:
                     return None
-            elif kind not in _PLAIN or (kind in (list, tuple) and _has_tensors(arg)):
+                if own["constant"] is not None or own["fake_mode"] is not mode:
+                    return None
+                device = own["_fake_device"]
+                where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
+                parts.append((arg.shape, arg.stride(), dtype, arg.storage_offset(), where))
+            elif kind in _SEQUENCES:
+                if _has_tensors(arg):
+                    return None
+                parts.append((kind, *map(type, arg), *arg))
+            elif kind not in _PLAIN or (kind is float and not arg):  # -0.0 is equal to 0.0
                 return None
-        return self._fake_mode.op_cache.key_of(func, args, kwargs)
+            else:
+                parts.append(kind)
+                parts.append(arg)
+        return tuple(parts)
 
     def _learn(
         self,

@@ -49,6 +49,10 @@ class DeviceBlock(NamedTuple):
     allocator: CachingAllocator
 
 
+#: Makes a block in half the time that its class takes, at each operator.
+_new_block = tuple.__new__
+
+
 class Device:
     """The memory of one device; ``restart`` empties it, as in a new process."""
 
@@ -103,7 +107,8 @@ class Device:
                 f" at {where}" if where else ""
             )
             raise
-        return DeviceBlock(address, self._live_tensors.allocate(nbytes, describe), allocator)
+        number = self._live_tensors.allocate(nbytes, describe)
+        return _new_block(DeviceBlock, (address, number, allocator))
 
     def add_input(self, nbytes: int) -> DeviceBlock | None:
         """Allocates memory for an input, which no window counts."""

@@ -79,6 +79,7 @@ class Simulation:
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
+        self.traced = False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated()
@@ -185,6 +186,7 @@ class Simulation:
     def trace(self, origins: Origins | None) -> None:
         """Searches for modules and roles of tensors too, or no longer."""
         self._storages.lines.trace(origins)
+        self.traced = origins is not None
 
     def start(self) -> None:
         """Begins a window."""
@@ -221,14 +223,9 @@ class Simulation:
         if self._storages.outside and op.func._schema.is_mutable:
             self._write_to_host(op)
         self._storages.after_op(op)
-        if self._storages.lines.traced:
+        if self.traced:
             self._storages.lines.note()
             self._storages.learn_roles(op)
-
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and roles of tensors are searched for."""
-        return self._storages.lines.traced
 
     def mark_unknown(self, op: str) -> None:
         """Records that no model knows what ``op`` allocates."""
