@@ -156,23 +156,39 @@ def timed(python: str, backend: str, name: str, rounds: int) -> list[float]:
     return [*map(min, zip(*found, strict=True))]
 
 
-def tile_loop(rounds: int) -> tuple[float, float]:
-    """Returns the least seconds of the loop of tiles on the CPU and simulated, one thread each."""
+def tile_loop(rounds: int) -> dict[str, float]:
+    """Returns the least seconds of the loop of tiles, by where it ran, one thread each.
+
+    A measurement collects garbage first. Sessions of pytest freeze what torch's import made, so
+    that their collections take no time.
+    """
     import torch
 
     from pytest_attnmem import measure
+    from pytest_attnmem.measurement.garbage import garbage_frozen
+
+    def on_cpu() -> None:
+        with torch.no_grad():
+            tiles("cpu")
+
+    def simulated() -> None:
+        measure(tiles, "cuda", backend="simulated:H100")
+
+    def in_session() -> float:
+        with garbage_frozen():
+            return seconds(simulated)
+
+    def seconds(run: Callable[[], None]) -> float:
+        started = time.process_time()
+        run()
+        return time.process_time() - started
 
     torch.set_num_threads(1)
-    times: dict[str, list[float]] = {"cpu": [], "simulated": []}
-    for _ in range(rounds + 1):  # the first warms up
-        with torch.no_grad():
-            started = time.process_time()
-            tiles("cpu")
-            times["cpu"].append(time.process_time() - started)
-        started = time.process_time()
-        measure(tiles, "cuda", backend="simulated:H100")
-        times["simulated"].append(time.process_time() - started)
-    return min(times["cpu"][1:]), min(times["simulated"][1:])
+    for run in (on_cpu, simulated):  # warms up
+        run()
+    found = [(seconds(on_cpu), in_session(), seconds(simulated)) for _ in range(rounds)]
+    least = map(min, zip(*found, strict=True))
+    return dict(zip(("on the CPU", "in a session", "alone"), least, strict=True))
 
 
 def main() -> None:
@@ -197,10 +213,11 @@ def main() -> None:
     small = [*zip(*[row[1:] for row in rows[1:]], strict=True)]
     rows = [rows[0], (f"median of {len(rows) - 1} small programs", *map(statistics.median, small))]
     rows = [(*row, row[1] / row[3], row[2] / row[4]) for row in rows]
-    cpu, simulated = tile_loop(options.rounds)
+    took = tile_loop(options.rounds)
     headers = ("program", "process s", "again s", "null process s", "null again s")
     print(tabulate(rows, (*headers, "of null", "again"), floatfmt=".3f"))
-    print(f"1024 tiles: {simulated:.3f} s, on the CPU {cpu:.3f} s, {simulated / cpu:.2f} of it")
+    for where, spent in took.items():
+        print(f"1024 tiles {where}: {spent:.3f} s, {spent / took['on the CPU']:.2f} of the CPU")
 
 
 if __name__ == "__main__":

@@ -100,6 +100,12 @@ class FreeList:
         insort(self._order, key)
         self._blocks[key] = block
 
+    def take(self, size: int) -> Block | None:
+        """Removes and returns the smallest block of at least *size* bytes, or None."""
+        order = self._order
+        index = bisect_left(order, size << _ADDRESS_BITS)
+        return self._blocks.pop(order.pop(index)) if index < len(order) else None
+
     def pop(self, index: int) -> Block:
         """Removes and returns the block at an index."""
         return self._blocks.pop(self._order.pop(index))

@@ -67,7 +67,7 @@ class CachingAllocator:
         if block is None:
             block = self._obtain(pool, stream, size, nbytes)
         stats, counts_splits = self._stats, self._segments.counts_splits
-        if self._segments.should_split(block, size):
+        if block.size != size and self._segments.should_split(block, size):
             was_whole = block.whole
             block, rest = block.cut(size), block
             pool.add(rest)
@@ -78,9 +78,7 @@ class CachingAllocator:
         block.vacant = False
         block.requested = nbytes
         self._in_use[block.address] = block
-        stats.requested.increase(nbytes)
-        stats.allocated.increase(block.size)
-        stats.active.increase(block.size)
+        stats.took(nbytes, block.size)
         return block.address
 
     def free(self, address: int) -> None:
@@ -96,7 +94,7 @@ class CachingAllocator:
         block = self._in_use.pop(address, None)
         if block is None:
             raise AddressError(f"nothing is allocated at {address:#x}, so it cannot be freed")
-        self._stats.allocated.decrease(block.size)
+        self._stats.allocated.current -= block.size
         if block.other_streams:
             block.other_streams = False
             self._awaited.append(block)
@@ -184,10 +182,13 @@ class CachingAllocator:
     def _vacate(self, block: Block) -> None:
         """Merges a block with its free neighbours and adds it to its pool (``free_block``)."""
         stats = self._stats
-        stats.requested.decrease(block.requested)
-        stats.active.decrease(block.size)
-        change = -block.absorb(block.previous)
-        change -= block.absorb(block.next)
+        stats.requested.current -= block.requested
+        stats.active.current -= block.size
+        change, before, after = 0, block.previous, block.next
+        if before is not None and before.vacant:
+            change = -block.absorb(before)
+        if after is not None and after.vacant:
+            change -= block.absorb(after)
         block.pool.add(block)
         if self._segments.counts_splits:
             if not block.whole:

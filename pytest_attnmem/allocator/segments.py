@@ -35,11 +35,11 @@ class Segments:
         free = pool.free.get(stream)
         if free is None:
             return None
-        index = free.first_from(size)
-        if index == len(free):
-            return None
         limit = self._settings.max_split_size
-        if limit is not None and self._too_large(free[index], size, limit):
+        if limit is None:
+            return free.take(size)
+        index = free.first_from(size)
+        if index == len(free) or self._too_large(free[index], size, limit):
             return None
         return free.pop(index)
 

@@ -17,6 +17,8 @@ LARGE_ROUNDING: Final = 2 * MIB  # such a segment is a multiple of it
 #: The number of powers of two, from 1 MiB on, that have a rounding of their own. The first
 #: rounding applies below it too, and the last one above it.
 INTERVALS: Final = 16
+#: The default: every block is a multiple of 512 B.
+_TO_MIN_BLOCK: Final = (0,) * INTERVALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class AllocatorSettings:
     max_split_size: int | None = None  # larger or equal blocks are not split; None: all are
     max_non_split_rounding: int = 20 * MIB  # the most bytes that such a block may have in excess
     large_segment_size: int = 20 * MIB  # the segment of blocks from 1 to 10 MiB
-    roundup_power2_divisions: tuple[int, ...] = (0,) * INTERVALS  # per interval; 0: to 512 B
+    roundup_power2_divisions: tuple[int, ...] = _TO_MIN_BLOCK  # per interval; 0: to 512 B
     expandable_segments: bool = False
     garbage_collection_threshold: float = 0.0  # a share of the allowed memory; 0: no collection
     per_process_memory_fraction: float = 1.0  # of the device
@@ -34,7 +36,7 @@ class AllocatorSettings:
 
     def block_size(self, nbytes: int) -> int:
         """Returns the bytes of the block for *nbytes* >= 1 (``round_size``)."""
-        if nbytes > MIN_BLOCK:
+        if nbytes > MIN_BLOCK and self.roundup_power2_divisions is not _TO_MIN_BLOCK:
             interval = min(max(nbytes.bit_length() - MIB.bit_length(), 0), INTERVALS - 1)
             divisions = self.roundup_power2_divisions[interval]
             if divisions > 1 and nbytes > MIN_BLOCK * divisions:

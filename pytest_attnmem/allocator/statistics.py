@@ -77,6 +77,17 @@ class DeviceStats:
         self.device_allocs = 0
         self.device_frees = 0
 
+    def took(self, requested: int, size: int) -> None:
+        """Counts a block in use. It does what ``increase`` does, for it runs at each operator."""
+        stat = self.requested
+        stat.current = level = stat.current + requested
+        if level > stat.peak:
+            stat.peak = level
+        for stat in (self.allocated, self.active):
+            stat.current = level = stat.current + size
+            if level > stat.peak:
+                stat.peak = level
+
     def peaked(self) -> tuple[Stat, ...]:
         """Returns the statistics with a peak."""
         return (

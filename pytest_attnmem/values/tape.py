@@ -3,59 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
-from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
 from .host_tensor import HostTensor, HostTensors, copied
-from .notes import Buffer, Draws, Layout, Layouts, Note, Random, Ref, Slot, leaves
+from .known_values import NOT_PLAIN, KnownValues, Storages, make_unknown
+from .notes import Buffer, Draws, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
-from .replay import Replay, view
+from .repeated_note import RepeatedNote
 from .seeds import Seeds
 
-_NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
 _UNKNOWN = Layouts((), ())
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
 
-class Storages(Protocol):
-    """The storages of a device."""
-
-    def find(self, tensor: torch.Tensor) -> Slot | None:
-        """Returns the slot of a tensor's storage; None if the tensor is on the host."""
-
-    def all(self) -> Iterator[Slot]:
-        """Yields each slot."""
-
-    def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
-        """Returns the state that an operator draws from; for a generator of the host, its draws."""
-
-
-class Tape:
-    """Notes each operator, and runs the notes that a value depends on when the value is read."""
+class Tape(KnownValues):
+    """Notes each operator: what it reads and what it writes."""
 
     def __init__(
         self, storages: Storages, limit: int, most: int = MOST, *, by_address: bool = False
     ) -> None:
-        self.replay = Replay(limit)
+        super().__init__(storages, limit)
         self._by_address = by_address
         """True if a storage is known by its address, so that a missed free can be noticed."""
-        self._storages = storages
-        self._find = storages.find
         self._most = most
         self._count = 0
         self._traits: dict[int, OpTraits] = {}
         self._seeds = Seeds()
         self._host = HostTensors()
-        self._fault = ""
-        """The reason to trust no value: a storage was freed, and nobody reported it."""
-
-    # Notes
 
     def begin(
         self,
@@ -72,10 +52,7 @@ class Tape:
         traits = self._traits.get(id(func))
         if traits is None:
             traits = self._traits[id(func)] = op_traits(func)
-        self._count += 1
-        if self._count % self._most == 0:
-            self.forget(f"more than {self._most} operators ran since it was computed")
-        note = Note(self._count, func, (), kwargs)
+        note = self._numbered(func, kwargs)
         changed = self._changed(traits, args, kwargs) if traits.changed else []
         call = Call(note, traits, changed, known)
         if traits.reshapes:
@@ -122,7 +99,7 @@ class Tape:
             return  # a view, or an operator that writes nothing
         if call.unknown:
             for slot in (*made, *call.changed):
-                _make_unknown(slot, call.unknown)
+                make_unknown(slot, call.unknown)
             return
         if call.assumed:
             for slot in (*made, *call.changed):
@@ -134,12 +111,54 @@ class Tape:
         for buffer in call.read:
             buffer.read_by(note)
 
+    def repeat(
+        self, call: RepeatedNote, tensors: Sequence[torch.Tensor], out: torch.Tensor
+    ) -> None:
+        """Notes an operator that made ``out`` of ``tensors``, as ``begin`` and ``end`` do."""
+        self._host.let_go()
+        note = self._numbered(call.func, call.kwargs)
+        find, args, before = self._find, [*call.args], []
+        unknown = assumed = ""
+        for place, layout, tensor in zip(call.places, call.inputs, tensors, strict=True):
+            slot = find(tensor)
+            if slot is None:
+                args[place] = self._host.take(tensor)
+                continue
+            buffer, writer = slot.buffer, slot.writer
+            if buffer.given_away and not buffer.unknown:
+                args[place] = HostTensor(copied(self.value(tensor)))
+                continue
+            if writer is not None and not writer.done:
+                before.append(writer)
+            unknown = buffer.unknown or unknown
+            assumed = assumed or buffer.assumed
+            buffer.read_by(note)
+            args[place] = Ref(layout, buffer)
+        made = find(out)
+        if made is None:
+            return
+        if unknown:
+            make_unknown(made, unknown)
+            return
+        made.buffer = result = Buffer(call.output.end)
+        made.writer = note
+        result.assumed = assumed
+        note.args, note.before = tuple(args), tuple(before)
+        note.outputs = ((0, Ref(call.output, result)),)
+
+    def _numbered(self, func: Any, kwargs: dict[str, Any]) -> Note:
+        """Returns the next note."""
+        self._count += 1
+        if self._count % self._most == 0:
+            self.forget(f"more than {self._most} operators ran since it was computed")
+        return Note(self._count, func, (), kwargs)
+
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
         if isinstance(arg, torch.Tensor):
             layout = next(call.known_inputs, None) or call.input(arg)
             if layout is None:
-                call.unknown = _NOT_PLAIN
+                call.unknown = NOT_PLAIN
                 return None
             if call.traits.likes:
                 return layout
@@ -212,75 +231,3 @@ class Tape:
             slot = self._find(leaf) if is_plain(leaf) else None
             if slot is not None:
                 yield slot
-
-    def value(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the values of a tensor of the device, on the host; they must not be changed.
-
-        Raises:
-            UnknownValue: nobody can know them, or they cost more work than the limit.
-        """
-        layout = layout_of(tensor)
-        if layout is None or self._fault:
-            raise UnknownValue(self._fault or _NOT_PLAIN)
-        slot = self._find(tensor)
-        if slot is None:
-            return tensor
-        self._run_writer(slot)
-        return view(Ref(layout, slot.buffer))
-
-    def contents(self, slot: Slot) -> torch.Tensor:
-        """Returns the bytes of a storage, uint8 on the host; they must not be changed.
-
-        Raises:
-            UnknownValue: nobody can know them, or they cost more work than the limit.
-        """
-        if self._fault:
-            raise UnknownValue(self._fault)
-        self._run_writer(slot)
-        return slot.buffer.on_host()
-
-    def _run_writer(self, slot: Slot) -> None:
-        if slot.writer is not None and not slot.writer.done:
-            self.replay.run(slot.writer)
-        if slot.buffer.unknown:
-            raise UnknownValue(slot.buffer.unknown)
-
-    def put(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Records the values of a tensor that was filled from the host without an operator."""
-        slot = self._storages.find(tensor)
-        if slot is not None:
-            layout = Layout(tensor)
-            slot.buffer, slot.writer = Buffer(layout.end), None
-            view(Ref(layout, slot.buffer)).copy_(values)
-
-    def assume(self, tensor: torch.Tensor, assumption: str) -> None:
-        """Records that the values of a tensor, and what is computed of them, are assumed."""
-        slot = self._storages.find(tensor)
-        if slot is not None:
-            slot.buffer.assumed = assumption
-
-    def assumption(self, tensor: torch.Tensor) -> str:
-        """Returns the assumption that the values of a tensor rest on; empty if they are true."""
-        slot = self._find(tensor)
-        return slot.buffer.assumed if slot is not None else ""
-
-    def lose(self, tensor: torch.Tensor, reason: str) -> None:
-        """Records that something unknown wrote to a tensor."""
-        slot = self._storages.find(tensor)
-        if slot is not None:
-            _make_unknown(slot, reason)
-
-    def lose_all(self, reason: str) -> None:
-        """Records that something unknown may have written to any tensor."""
-        for slot in self._storages.all():
-            _make_unknown(slot, reason)
-
-    def forget(self, reason: str) -> None:
-        """Drops all notes that have not been run: what they write becomes unknown."""
-        for slot in self._storages.all():
-            if slot.writer is not None and not slot.writer.done:
-                _make_unknown(slot, reason)
-
-
-def _make_unknown(slot: Slot, reason: str) -> None:
-    slot.buffer, slot.writer = Buffer(0, reason), None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
-from ...measurement.held import SAVED, Held
-from ..tracing.node_modules import in_backward
+from ...measurement.held import Held
 from ..tracing.tensor_origin import Origin, Origins, user_frame
 
-Line = Origin | tuple[str, int, str] | None
+#: Where an operator was called: an origin, or the code and the place in it.
+Line = Origin | tuple[CodeType, int] | None
 
 
 class LineFinder:
@@ -24,11 +24,6 @@ class LineFinder:
     def trace(self, origins: Origins | None) -> None:
         """Searches for modules and optimizers too, which takes time, or no longer."""
         self._origins = origins
-
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and optimizers are searched for."""
-        return self._origins is not None
 
     def note(self) -> None:
         """Notes the node of autograd's graph for the running operator, in a traced run."""
@@ -51,24 +46,15 @@ class LineFinder:
                 found = user_frame([(code.co_filename, 1, code.co_name)])[0]
                 outside = foreign[id(code)] = code, not found
             if not outside[1]:
-                return code.co_filename, frame.f_lineno, code.co_name
+                return code, frame.f_lasti
             frame = frame.f_back
         return None
 
 
-class Role:
+class Role(Protocol):
     """The role of a storage, which may be learned after its allocation."""
 
-    __slots__ = ("_forward", "role")
-
-    def __init__(self) -> None:
-        self.role = ""
-        self._forward = not in_backward()
-
-    def end(self) -> None:
-        """Learns that a backward pass frees a storage that it did not make: it was saved for it."""
-        if self._forward and not self.role and in_backward():
-            self.role = SAVED
+    role: str
 
 
 def tensor_held(
@@ -98,4 +84,15 @@ def _op_name(op: Any) -> str:
 def _origin(line: Line) -> Origin:
     if isinstance(line, Origin):
         return line
-    return Origin(*user_frame([line] if line else []))
+    if line is None:
+        return Origin(*user_frame([]))
+    code, instruction = line
+    return Origin(*user_frame([(code.co_filename, _line_number(code, instruction), code.co_name)]))
+
+
+def _line_number(code: CodeType, instruction: int) -> int:
+    """Returns the line of an instruction, as ``frame.f_lineno`` does, which takes longer."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno

@@ -12,6 +12,9 @@ _FROM_A_SIZE = frozenset(
     {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
 )
 
+#: Types of numbers and of the other parts of an index that hold no tensor.
+_PLAIN = frozenset({int, float, bool, slice, type(None), type(...)})
+
 
 def device(*args: Any, **kwargs: Any) -> torch.device:
     """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
@@ -23,6 +26,16 @@ def device(*args: Any, **kwargs: Any) -> torch.device:
 def names_meta(device: Any) -> bool:
     """Returns True for the device ``meta``, or its name."""
     return isinstance(device, (str, torch.device)) and torch.device(device).type == "meta"
+
+
+def is_plain(index: Any) -> bool:
+    """Returns True for a slice, a number or a tuple of them, and others without elements."""
+    return type(index) in _PLAIN or (type(index) is tuple and _PLAIN.issuperset(map(type, index)))
+
+
+def may_hold_tensors(arg: Any) -> bool:
+    """Returns False for an argument that is no tensor and has none in it."""
+    return isinstance(arg, (torch.Tensor, list, tuple)) and not is_plain(arg)
 
 
 def is_index(index: Any) -> bool:

@@ -13,6 +13,9 @@ from .fake_tensor import CPU, SimulatedTensor
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+_make_subclass = torch.Tensor._make_subclass
+_set_throw_on_mutable_data_ptr = torch._C._set_throw_on_mutable_data_ptr
+
 
 class FakeMaker:
     """Makes the simulated tensors of one fake mode, as ``FakeTensor.__new__`` does."""
@@ -21,17 +24,19 @@ class FakeMaker:
         self.fake_mode = fake_mode
         with torch._C.DisableTorchFunction(), no_dispatch():
             fake = FakeTensor(fake_mode, torch.empty(0, device="meta"), CPU)
-        self._attributes = {**vars(fake)}
+        self._attributes = {"fake_mode": fake_mode, "_fake_device": CPU, "constant": None}
+        for name, value in vars(fake).items() - self._attributes.items():
+            setattr(SimulatedTensor, name, value)  # of the class: 20 more of each tensor take long
 
     def make(self, elem: torch.Tensor, device: torch.device) -> Any:
         """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
-        tensor: Any = torch.Tensor._make_subclass(
+        tensor: Any = _make_subclass(
             SimulatedTensor,
             elem,
             dispatch_device=device.type != "cuda",  # C++ code sees CUDA's on ``meta``, as they are
             device_for_backend_keys=device,
         )
-        torch._C._set_throw_on_mutable_data_ptr(tensor)
+        _set_throw_on_mutable_data_ptr(tensor)
         attributes = tensor.__dict__
         attributes.update(self._attributes)
         attributes["_fake_device"] = device

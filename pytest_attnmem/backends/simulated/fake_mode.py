@@ -34,6 +34,7 @@ from .fake_tensor import (
     make_simulated,
     seen_by_cpp,
 )
+from .known_calls import KnownCalls
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
@@ -57,6 +58,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self,
         observer: Observer,
         replacements: Mapping[Any, Callable[..., Any]],
+        known: KnownCalls,
     ) -> None:
         super().__init__()
         self.cache_enabled = False  # ``op_cache`` has a program's repeated calls, and costs less
@@ -80,7 +82,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
-        self.op_cache = OpCache(maker)
+        self.op_cache = OpCache(maker, known)
         self.values = Values(maker.make, observer.assumed)
         self._autograd_calls = AutogradCalls()
         self.wrapper_calls = WrapperCalls()
@@ -146,7 +148,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if key is None:
             facts, args = self._prepared(facts, args, kwargs)
             func, key = facts.func, self.op_cache.key(facts, args, kwargs)
-        cached = None if key is None else self.op_cache.find(key)
+        cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
         silent = facts.view or not self._is_observed
@@ -155,7 +157,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if out is NotImplemented:
             out = self._run_in_general(func, types, args, kwargs)
         if key is not None:
-            cached = self.op_cache.store(key, args, out)
+            cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:
             self.values.tape.end(noted, out)
             if cached is not None:

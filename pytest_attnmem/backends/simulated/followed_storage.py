@@ -5,23 +5,46 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from .allocation_lines import Role
+from ...measurement.held import SAVED, Held
+from ..tracing.node_modules import in_backward
+from .allocation_lines import Line, tensor_held
 from .fake_tensor import SimulatedTensor
 from .simulated_device import DeviceBlock
 
 
-class FollowedStorage(Role):
+class FollowedStorage:
     """A storage on the device."""
 
-    __slots__ = ("block", "nbytes", "outside", "watch")
+    __slots__ = (
+        *("_forward", "block", "dtype", "line", "nbytes", "nbytes_made", "op", "outside", "role"),
+        *("shape", "watch"),
+    )
 
-    def __init__(self, nbytes: int) -> None:
-        super().__init__()
+    def __init__(self, nbytes: int, shape: tuple[int, ...] = (), dtype: Any = None) -> None:
         self.nbytes = nbytes
+        self.shape = shape
+        """The sizes and the dtype of the tensor that it was made for."""
+        self.dtype = dtype
+        self.nbytes_made = nbytes
+        """The bytes of its first allocation, and by which operator and where it was made."""
+        self.op: Any = None
+        self.line: Line = None
         self.block: DeviceBlock | None = None
+        self.role = ""
+        """Its role, which may be learned after its allocation."""
+        self._forward = not in_backward()
         self.watch: weakref.ref[Any] | None = None
         self.outside = False
         """True if a program made it outside windows, so that a restart does not forget it."""
+
+    def held(self) -> Held:
+        """Returns the description of its first allocation."""
+        return tensor_held(self.nbytes_made, self.shape, self.dtype, self.op, self.line, self)
+
+    def end(self) -> None:
+        """Learns that a backward pass frees a storage that it did not make: it was saved for it."""
+        if self._forward and not self.role and in_backward():
+            self.role = SAVED
 
 
 def on_device(value: Any) -> list[Any]:

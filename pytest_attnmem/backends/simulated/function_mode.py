@@ -14,7 +14,7 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .call_arguments import device, is_index, is_number, names_meta
+from .call_arguments import device, is_index, is_number, is_plain, may_hold_tensors, names_meta
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .rebound_arguments import rebinding
@@ -81,7 +81,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Calls the function on fakes of the tensors from outside, on the device it names."""
         for arg in args:
-            if type(arg) is not SimulatedTensor and isinstance(arg, (torch.Tensor, list, tuple)):
+            if type(arg) is not SimulatedTensor and may_hold_tensors(arg):
                 if all_meta(args) and not leaves_meta(func, args, kwargs or {}):
                     with no_dispatch():
                         return func(*args, **(kwargs or {}))
@@ -100,7 +100,12 @@ class SimulatedFunctionMode(TorchFunctionMode):
         fake_mode.function_depth += 1
         try:
             special = self._special.get(func)
-            if special is not None and not (args and is_wrapper(args[0]) and func not in _MOVES):
+            if special is not None and not (
+                args
+                and type(args[0]) is not SimulatedTensor
+                and is_wrapper(args[0])
+                and func not in _MOVES
+            ):
                 return special(*args, **(kwargs or {}))
             if func in self._factories:
                 return self._run_factory(func, args, kwargs or {})
@@ -256,8 +261,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
         """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
-        if type(tensor) is SimulatedTensor and tensor.device.type == "cuda":
-            if is_index(index):
+        if type(tensor) is SimulatedTensor and tensor._fake_device.type == "cuda":
+            if is_plain(index):
+                pass
+            elif is_index(index):
                 index = self._index_tensor(index)
             elif type(index) is tuple and any(map(is_index, index)):
                 index = tuple(self._index_tensor(i) if is_index(i) else i for i in index)

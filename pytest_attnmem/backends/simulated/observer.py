@@ -6,12 +6,12 @@ their modules imports another in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...errors import CannotSimulate
-from .cached_op import CachedOp
+from .cached_op import CachedOp, CachedOutput
 from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
@@ -43,17 +43,16 @@ class Heard(Protocol):
 class Observer(Protocol):
     """Receives the events of a fake mode, and makes the errors that the mode raises."""
 
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and roles of tensors are searched for."""
+    traced: bool
+    """True if modules and roles of tensors are searched for."""
 
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""
 
     def after_new(
-        self, func: Any, args: tuple[Any, ...], out: Any, plan: AllocationPlan | None
+        self, func: Any, args: Sequence[Any], out: Any, made: CachedOutput, plan: AllocationPlan
     ) -> None:
-        """Counts the memory of an operator that made one tensor, by its plan."""
+        """Counts the memory of an operator that made the storage of ``out``, by its plan."""
 
     def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
         """Records that another stream uses the tensor."""

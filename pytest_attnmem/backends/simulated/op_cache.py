@@ -7,15 +7,16 @@ and is turned off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from .cached_op import CachedOp, CachedOutput
 from .convolution.settings import cudnn_settings
 from .fake_maker import FakeMaker
 from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .known_calls import KnownCalls, keep
 from .op_facts import OpFacts
 
 _default_dtype = torch.get_default_dtype
@@ -27,31 +28,23 @@ _PLAIN = frozenset(
 )
 
 
-#: The most calls that are kept: a growth contract makes new ones at each size.
-MOST: Final = 50_000
-
-
 class OpCache:
-    """The cached calls of one fake mode."""
+    """The cached calls of one fake mode; ``known`` are those that other modes know too."""
 
-    def __init__(self, maker: FakeMaker) -> None:
+    def __init__(self, maker: FakeMaker, known: KnownCalls) -> None:
         self._maker = maker
-        self._calls: dict[Any, CachedOp] = {}
+        self.known = known
+        self._own: dict[Any, CachedOp] = {}
+        """Calls of which cuDNN is asked, in the environment of this simulation."""
 
     def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.
 
         Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
         """
-        if not facts.cacheable:
+        if not facts.cacheable or (forward_ad._current_level >= 0 and _has_zeros(args)):
             return None
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
-        return self.key_of(name, args, kwargs)
-
-    def key_of(
-        self, name: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
-    ) -> Any | None:
-        """Returns the same of any call whose outcome depends on its arguments alone."""
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, mode):
@@ -63,9 +56,9 @@ class OpCache:
                     return None
         return tuple(parts)
 
-    def find(self, key: Any) -> CachedOp | None:
+    def find(self, facts: OpFacts, key: Any) -> CachedOp | None:
         """Returns the cached call with that key."""
-        return self._calls.get(key)
+        return (self._own if facts.reads_cudnn else self.known.ops).get(key)
 
     def replay(self, cached: CachedOp, args: tuple[Any, ...]) -> Any:
         """Returns new outputs for a cached call."""
@@ -82,7 +75,7 @@ class OpCache:
             ]
         )
 
-    def store(self, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
+    def store(self, facts: OpFacts, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
         """Caches a call; returns None if its outputs cannot be made again from their sizes."""
         if args and out is args[0]:
             cached = CachedOp((), returns_first=True)
@@ -99,9 +92,7 @@ class OpCache:
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
-        if len(self._calls) >= MOST:
-            self._calls.clear()
-        self._calls[key] = cached
+        keep(self._own if facts.reads_cudnn else self.known.ops, key, cached)
         return cached
 
     def described(self, tensor: Any, args: tuple[Any, ...]) -> CachedOutput | None:
@@ -122,7 +113,7 @@ class OpCache:
             fresh = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
             if offset or fresh.untyped_storage().nbytes() != storage.nbytes():
                 return None
-        if tensor.dtype.is_complex or tensor.is_neg():
+        if tensor.dtype.is_complex or tensor.is_neg() or tensor._is_zerotensor():
             return None
         return CachedOutput(shape, stride, dtype, int(offset), tensor._fake_device, source)
 
@@ -135,6 +126,11 @@ class OpCache:
             storage = args[output.source].untyped_storage()
             elem.set_(storage, output.offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)
+
+
+def _has_zeros(args: tuple[Any, ...]) -> bool:
+    """Returns True if an argument is the tangent of a constant, which has kernels of its own."""
+    return any(type(arg) is SimulatedTensor and arg._is_zerotensor() for arg in args)
 
 
 def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:

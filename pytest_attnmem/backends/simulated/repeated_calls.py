@@ -8,28 +8,28 @@ same sizes, strides and dtypes. So the second such call runs its one operator at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, EllipsisType, MethodDescriptorType
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from torch.autograd import forward_ad
 
+from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOp, CachedOutput
-from .fake_tensor import SimulatedTensor
-from .op_cache import MOST
+from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .known_calls import keep
 from .op_kinds import is_factory
+from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .observer import DispatchedOp
-    from .op_facts import OpFacts
 
 #: Composites that choose their operators by sizes and strides alone.
 _PRODUCTS: Final = frozenset({"matmul", "linear"})
 #: Types of arguments other than tensors; a generator, for one, is not the same at each call.
-_PLAIN: Final = frozenset(
-    {int, float, bool, str, type(None), list, tuple, torch.Size, torch.dtype, torch.memory_format}
-)
+_PLAIN: Final = frozenset({int, float, bool, str, type(None), torch.dtype, torch.memory_format})
+_SEQUENCES: Final = frozenset({list, tuple, torch.Size})
 #: What an operator has passed by the time that it reaches the fake mode.
 _ABOVE_OPERATORS: Final = (
     torch._C.DispatchKeySet(torch._C.DispatchKey.Python)
@@ -42,20 +42,38 @@ _function_modes = torch._C._len_torch_function_stack
 _is_autocast = torch._C._is_any_autocast_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack
 _in_inference_mode = torch.is_inference_mode_enabled
+_default_dtype = torch.get_default_dtype
+_is_deterministic = torch._C._get_deterministic_algorithms
+_graph_task = torch._C._current_graph_task_id
+_DisableTorchDispatch = torch._C._DisableTorchDispatch
 
 
 class RepeatedCall(NamedTuple):
     """A call that is one operator, on the storages of its own arguments."""
 
-    facts: OpFacts
+    func: Any
+    """The operator."""
     operands: tuple[tuple[int, Any], ...]
     """For each argument of the operator the position among those of the call, or -1 and itself."""
     kwargs: dict[str, Any]
     cached: CachedOp
-    new: bool
-    """True if the operator makes a new tensor on the device."""
     view: CachedOutput | None
     """The view of the operator's result that the call returns; None: the result itself."""
+    new: NewTensor | None
+    """What is known besides if the operator makes a new tensor on the device."""
+
+
+class NewTensor(NamedTuple):
+    """A call whose result has a new storage, to which nothing else refers."""
+
+    note: RepeatedNote
+    places: tuple[int, ...]
+    """The positions of the operator's tensors among the arguments of the call."""
+    made: CachedOutput
+    """The result of the operator."""
+    returned: CachedOutput
+    """The result of the call: that, or a view of all of it."""
+    plan: AllocationPlan
 
 
 class RepeatedCalls:
@@ -65,7 +83,7 @@ class RepeatedCalls:
         self._fake_mode = fake_mode
         self._unlike = {*unlike}
         """Functions whose calls are something else: views, say, or calls that change a tensor."""
-        self._calls: dict[Any, RepeatedCall] = {}
+        self._calls = fake_mode.op_cache.known.functions
 
     def run(
         self, func: Any, args: tuple[Any, ...], kwargs: Any, otherwise: Callable[..., Any]
@@ -77,25 +95,21 @@ class RepeatedCalls:
         call = self._calls.get(key)
         if call is None:
             return self._learn(key, func, args, kwargs, otherwise)
-        mode = self._fake_mode
-        operands = tuple([args[place] if place >= 0 else value for place, value in call.operands])
-        with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
-            out = self._made(call, operands)
-            return out if call.view is None else mode.op_cache.make(call.view, (out,))
-
-    def _made(self, call: RepeatedCall, operands: tuple[Any, ...]) -> Any:
-        """Returns the result of the call's operator, which is noted and counted."""
-        mode, facts, cached = self._fake_mode, call.facts, call.cached
-        observer, output = mode.observer, cached.outputs[0]
-        heard = mode.heard is not None or torch._C._current_graph_task_id() != -1
-        if not call.new or heard or observer.traced or not isinstance(output, CachedOutput):
-            return mode.run_again(facts, operands, call.kwargs, cached)
-        tape = mode.values.tape
-        noted = tape.begin(facts.func, operands, call.kwargs, cached.layouts)
-        out = mode.op_cache.make(output, operands)
-        tape.end(noted, out)
-        plan = () if isinstance(cached.plan, EllipsisType) else cached.plan  # it has one by now
-        observer.after_new(facts.func, operands, out, plan)
+        mode, new = self._fake_mode, call.new
+        if new is None or mode.heard is not None or mode.observer.traced or _graph_task() != -1:
+            operands = tuple(
+                [args[place] if place >= 0 else value for place, value in call.operands]
+            )
+            with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
+                out = mode.run_again(
+                    mode.known_ops.of(call.func), operands, call.kwargs, call.cached
+                )
+                return out if call.view is None else mode.op_cache.make(call.view, (out,))
+        with _DisableTorchDispatch():
+            out = mode.op_cache.make(new.returned, ())
+        tensors = [args[place] for place in new.places]
+        mode.values.tape.repeat(new.note, tensors, out)
+        mode.observer.after_new(call.func, tensors, out, new.made, new.plan)
         return out
 
     def _key(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any | None:
@@ -109,14 +123,32 @@ class RepeatedCalls:
             or forward_ad._current_level >= 0
         ):
             return None
-        for arg in args if not kwargs else (*args, *kwargs.values()):
+        mode = self._fake_mode
+        parts: list[Any] = [func, _default_dtype(), _is_deterministic()]
+        if kwargs:
+            parts += kwargs
+            args = (*args, *kwargs.values())
+        for arg in args:
             kind = type(arg)
             if kind is SimulatedTensor:
-                if arg.requires_grad or arg.is_neg():
+                own, dtype = arg.__dict__, arg.dtype
+                if arg.requires_grad or arg.is_neg() or dtype.is_complex:
                     return None
-            elif kind not in _PLAIN or (kind in (list, tuple) and _has_tensors(arg)):
+                if own["constant"] is not None or own["fake_mode"] is not mode:
+                    return None
+                device = own["_fake_device"]
+                where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
+                parts.append((arg.shape, arg.stride(), dtype, arg.storage_offset(), where))
+            elif kind in _SEQUENCES:
+                if _has_tensors(arg):
+                    return None
+                parts.append((kind, *map(type, arg), *arg))
+            elif kind not in _PLAIN or (kind is float and not arg):  # -0.0 is equal to 0.0
                 return None
-        return self._fake_mode.op_cache.key_of(func, args, kwargs)
+            else:
+                parts.append(kind)
+                parts.append(arg)
+        return tuple(parts)
 
     def _learn(
         self,
@@ -136,9 +168,7 @@ class RepeatedCalls:
         if not heard.is_one(func):
             self._unlike.add(func)
         elif (call := self._call(heard, made)) is not None:
-            if len(self._calls) >= MOST:
-                self._calls.clear()
-            self._calls[key] = call
+            keep(self._calls, key, call)
         return made
 
     def _call(self, heard: _Heard, made: Any) -> RepeatedCall | None:
@@ -158,10 +188,24 @@ class RepeatedCalls:
         facts = mode.known_ops.of(heard.func)
         if facts.reads_cudnn:  # its settings are not in the key
             return None
-        output = cached.outputs[0]
-        new = isinstance(output, CachedOutput) and output.source < 0
-        new = new and result.device.type == "cuda" and not facts.view
-        return RepeatedCall(facts, heard.operands, heard.kwargs, cached, new, view)
+        call = RepeatedCall(heard.func, heard.operands, heard.kwargs, cached, view, None)
+        return call if facts.view else call._replace(new=_new_tensor(call, result))
+
+
+def _new_tensor(call: RepeatedCall, result: CachedOutput) -> NewTensor | None:
+    """Returns what is known of a call if it makes a new tensor; ``result`` is its result."""
+    made, plan = call.cached.outputs[0], call.cached.plan
+    if not isinstance(made, CachedOutput) or made.source >= 0:
+        return None
+    if result.device.type != "cuda" or not isinstance(plan, tuple):
+        return None
+    tensors = [(at, place) for at, (place, _) in enumerate(call.operands) if place >= 0]
+    args = tuple([value for _, value in call.operands])
+    at = tuple([at for at, _ in tensors])
+    note = repeated_note(call.func, args, at, call.kwargs, call.cached.layouts)
+    if note is None:
+        return None
+    return NewTensor(note, tuple([place for _, place in tensors]), made, result, plan)
 
 
 class _Heard:

@@ -27,6 +27,7 @@ from .cudnn_plans import CudnnPlans
 from .fake_converter import FakeConverter
 from .fake_mode import SimulatedFakeMode
 from .function_mode import SimulatedFunctionMode
+from .known_calls import known_calls
 from .memory_addresses import MemoryAddresses
 from .observer import DispatchedOp
 from .op_plan import Planner
@@ -59,7 +60,9 @@ class Simulation:
         self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
         self._fake_mode = SimulatedFakeMode(
-            self, {**self._composite_ops.replacements(), **self._collectives.replacements()}
+            self,
+            {**self._composite_ops.replacements(), **self._collectives.replacements()},
+            known_calls(profile, version, plan),
         )
         self._collectives.fake_mode = self._fake_mode
         self.values = self._fake_mode.values
@@ -76,6 +79,7 @@ class Simulation:
         self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
+        self.traced = False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated()
@@ -182,6 +186,7 @@ class Simulation:
     def trace(self, origins: Origins | None) -> None:
         """Searches for modules and roles of tensors too, or no longer."""
         self._storages.lines.trace(origins)
+        self.traced = origins is not None
 
     def start(self) -> None:
         """Begins a window."""
@@ -218,14 +223,9 @@ class Simulation:
         if self._storages.outside and op.func._schema.is_mutable:
             self._write_to_host(op)
         self._storages.after_op(op)
-        if self._storages.lines.traced:
+        if self.traced:
             self._storages.lines.note()
             self._storages.learn_roles(op)
-
-    @property
-    def traced(self) -> bool:
-        """Returns True if modules and roles of tensors are searched for."""
-        return self._storages.lines.traced
 
     def mark_unknown(self, op: str) -> None:
         """Records that no model knows what ``op`` allocates."""

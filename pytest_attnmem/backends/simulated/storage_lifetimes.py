@@ -11,9 +11,9 @@ from typing import Any, Final
 import torch
 
 from ...allocator import AllocationError
-from ...units import format_size
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .allocation_lines import Line, LineFinder, scratch_held, tensor_held, workspace_held
+from .cached_op import CachedOutput
 from .device_memory import Memory
 from .followed_storage import FollowedStorage, on_device
 from .observer import DispatchedOp
@@ -28,6 +28,7 @@ from .op_plan import (
     Unplanned,
     Workspace,
 )
+from .out_of_memory import out_of_memory
 from .simulated_device import BACKWARD, MAIN, DescribeHeld, DeviceBlock
 from .unknown_scratch import UnknownScratch
 
@@ -95,13 +96,13 @@ class StorageLifetimes:
         if self._has_older_storages:
             for tensor in on_device(op.args):
                 self.add_input(tensor)
-        fresh = self._add_outputs(op)
-        self._allocate(op.func, fresh, self._plan_of(op, tuple([tensor for tensor, _ in fresh])))
+        tensors, fresh = self._add_outputs(op)
+        self._allocate(op.func, fresh, self._plan_of(op, tuple(tensors)))
 
     def after_new(
-        self, func: Any, args: tuple[Any, ...], out: Any, plan: AllocationPlan | None
+        self, func: Any, args: Sequence[Any], out: Any, made: CachedOutput, plan: AllocationPlan
     ) -> None:
-        """Allocates the one new output of an operator, and its scratch, by a known plan.
+        """Allocates the storage of ``out``, which an operator made, and scratch, by a known plan.
 
         Raises:
             torch.OutOfMemoryError: the output or the scratch does not fit.
@@ -109,10 +110,12 @@ class StorageLifetimes:
         if self._has_older_storages:
             for tensor in on_device(args):
                 self.add_input(tensor)
-        self._allocate(func, [(out, self._followed(out.untyped_storage()))], plan)
+        storage = out.untyped_storage()
+        found = self._follow(storage, storage._cdata, storage.nbytes(), made.shape, made.dtype)
+        self._allocate(func, (found,), plan)
 
     def _allocate(
-        self, func: Any, fresh: list[tuple[Any, FollowedStorage]], plan: AllocationPlan | None
+        self, func: Any, fresh: Sequence[FollowedStorage], plan: AllocationPlan | None
     ) -> None:
         if plan is None:
             self.mark_unknown(str(func))
@@ -121,34 +124,43 @@ class StorageLifetimes:
             try:
                 self._run_plan(plan, fresh, func, self.lines.caller(_FROM_MODE))
             except AllocationError as error:
-                raise torch.OutOfMemoryError(_cuda_text(error)) from None
+                raise out_of_memory(error) from None
 
-    def _followed(self, storage: torch.UntypedStorage) -> FollowedStorage:
+    def _follow(
+        self,
+        storage: torch.UntypedStorage,
+        key: int,
+        nbytes: int,
+        shape: tuple[int, ...] = (),
+        dtype: torch.dtype | None = None,
+    ) -> FollowedStorage:
         """Returns a new storage without a block, followed until it is freed."""
-        found = self._storages[storage._cdata] = FollowedStorage(storage.nbytes())
+        found = self._storages[key] = FollowedStorage(nbytes, shape, dtype)
         found.outside = self.outside
-        found.watch = weakref.ref(storage, partial(self._freed, storage._cdata))
+        found.watch = weakref.ref(storage, partial(self._freed, key))
         return found
 
-    def _add_outputs(self, op: DispatchedOp) -> list[tuple[Any, FollowedStorage]]:
+    def _add_outputs(self, op: DispatchedOp) -> tuple[list[Any], list[FollowedStorage]]:
         """Returns the outputs with a new storage; resizes the storages that have another size."""
         in_place = op.in_place
-        fresh: list[tuple[Any, FollowedStorage]] = []
+        tensors: list[Any] = []
+        fresh: list[FollowedStorage] = []
         storages = self._storages
         for tensor in on_device(op.out):
             storage = tensor.untyped_storage()
             key = storage._cdata
             found = storages.get(key)
             if found is None:
-                found = self._followed(storage)
+                found = self._follow(storage, key, storage.nbytes(), tensor.shape, tensor.dtype)
                 if in_place:
                     self._take_over_block(op.args[0], found)
                     in_place = False
                 else:
-                    fresh.append((tensor, found))
+                    tensors.append(tensor)
+                    fresh.append(found)
             elif found.nbytes != storage.nbytes():
                 self._resize(op.func, tensor, found, storage.nbytes())
-        return fresh
+        return tensors, fresh
 
     def _plan_of(self, op: DispatchedOp, outputs: tuple[Any, ...]) -> AllocationPlan | None:
         cached = None if op.in_place else op.cached  # the same call is not in place elsewhere
@@ -191,10 +203,9 @@ class StorageLifetimes:
             try:
                 block = self.memory.add_input(nbytes)
             except AllocationError as error:
-                raise torch.OutOfMemoryError(_cuda_text(error)) from None
-            found = self._storages[key] = FollowedStorage(nbytes)
-            found.block = block
-            found.watch = weakref.ref(storage, partial(self._freed, key))
+                raise out_of_memory(error) from None
+            found = self._follow(storage, key, nbytes)
+            found.block, found.outside = block, False
 
     def block(self, tensor: Any) -> DeviceBlock | None:
         """Returns the block that holds the tensor."""
@@ -216,37 +227,31 @@ class StorageLifetimes:
             self._reallocate(found, storage.nbytes(), describe)
 
     def _run_plan(
-        self,
-        plan: AllocationPlan,
-        fresh: Sequence[tuple[Any, FollowedStorage]],
-        func: Any,
-        line: Line,
+        self, plan: AllocationPlan, fresh: Sequence[FollowedStorage], func: Any, line: Line
     ) -> None:
         memory = self.memory
         temporaries: dict[str, DeviceBlock] = {}
         try:
             for step in plan:
                 if type(step) is Output:
-                    tensor, found = fresh[step.index]
+                    found = fresh[step.index]
                     nbytes = found.nbytes if step.nbytes is None else step.nbytes
-                    describe = partial(
-                        tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found
-                    )
-                    found.block = memory.allocate(nbytes, describe)
-                elif isinstance(step, Temporary):
-                    block = self._allocate_scratch(step, func, line)
-                    if block is not None:
-                        temporaries[step.name] = block
-                elif isinstance(step, Free):
-                    if step.name in temporaries:
-                        memory.free(temporaries.pop(step.name))
-                elif isinstance(step, Unplanned):
-                    self.unknown.explain(step.reason)
-                elif isinstance(step, Workspace):
+                    found.nbytes_made, found.op, found.line = nbytes, func, line
+                    found.block = memory.allocate(nbytes, found.held)
+                elif type(step) is Workspace:
                     if self.in_other_thread():
                         self.mark_unknown(f"{step.library}'s workspace in another thread")
                     held = partial(workspace_held, step.library, line)
                     memory.use_workspace(step.library, current_thread(), held)
+                elif type(step) is Temporary:
+                    block = self._allocate_scratch(step, func, line)
+                    if block is not None:
+                        temporaries[step.name] = block
+                elif type(step) is Free:
+                    if step.name in temporaries:
+                        memory.free(temporaries.pop(step.name))
+                elif type(step) is Unplanned:
+                    self.unknown.explain(step.reason)
         finally:
             for name in reversed(temporaries):
                 memory.free(temporaries[name])
@@ -271,7 +276,7 @@ class StorageLifetimes:
         try:
             self._reallocate(found, nbytes, describe)
         except AllocationError as error:
-            raise torch.OutOfMemoryError(_cuda_text(error)) from None
+            raise out_of_memory(error) from None
 
     def _reallocate(self, found: FollowedStorage, nbytes: int, describe: DescribeHeld) -> None:
         """Allocates the new block before it frees the old one, because the data is copied."""
@@ -290,11 +295,3 @@ class StorageLifetimes:
 def current_thread() -> str:
     """Returns the thread that a CUDA build would use: backward passes have their own."""
     return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
-
-
-def _cuda_text(error: AllocationError) -> str:
-    """Returns the error text of PyTorch, for programs that read it."""
-    return (
-        f"CUDA out of memory. Tried to allocate {format_size(error.asked)}. GPU 0 has a total"
-        f" capacity of {format_size(error.capacity)} of which {format_size(error.free)} is free."
-    )

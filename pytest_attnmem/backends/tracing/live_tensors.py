@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
 
 from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
 from ...measurement.timeline import AllocEvent, Event, FreeEvent
+
+
+class EventLog(Sequence[Event]):
+    """The events of an interval, kept as plain pairs, and made when somebody reads them."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, Callable[[], Held] | int]] = []
+        """The bytes of each event, and what describes the allocation or the number of the freed."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Event]: ...
+
+    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
+        if isinstance(index, slice):
+            return [_event(*entry) for entry in self.entries[index]]
+        return _event(*self.entries[index])
+
+
+def _event(nbytes: int, other: Callable[[], Held] | int) -> Event:
+    return FreeEvent(other, nbytes) if isinstance(other, int) else AllocEvent(nbytes, other)
 
 
 class LiveTensors:
@@ -16,14 +42,14 @@ class LiveTensors:
     def __init__(self) -> None:
         self.count = 0
         """The number of allocations so far, which is the number of the next one."""
-        self._alive: dict[int, AllocEvent] = {}
+        self._alive: dict[int, tuple[int, Callable[[], Held]]] = {}
         self.begin()
 
     def begin(self) -> None:
         """Begins an interval."""
         self.first = self.count
         self._at_begin = dict(self._alive)
-        self.events: list[Event] = []
+        self.events = EventLog()
         """The events of the interval."""
         self._level = self._peak = self._events_at_peak = 0
 
@@ -33,22 +59,23 @@ class LiveTensors:
 
     def allocate(self, nbytes: int, about: Callable[[], Held]) -> int:
         """Adds a tensor; returns its number."""
-        number = self.count
-        self.count += 1
-        allocation = self._alive[number] = AllocEvent(nbytes, about)
-        self.events.append(allocation)
+        number, entries = self.count, self.events.entries
+        self.count = number + 1
+        self._alive[number] = made = (nbytes, about)
+        entries.append(made)
         self._level += nbytes
         if self._level > self._peak:
             self._peak = self._level
-            self._events_at_peak = len(self.events)
+            self._events_at_peak = len(entries)
         return number
 
     def free(self, number: int) -> None:
         """Removes a tensor, unless it was removed before."""
-        allocation = self._alive.pop(number, None)
-        if allocation is not None:
-            self._level -= allocation.nbytes
-            self.events.append(FreeEvent(number, allocation.nbytes))
+        made = self._alive.pop(number, None)
+        if made is not None:
+            nbytes = made[0]
+            self._level -= nbytes
+            self.events.entries.append((nbytes, number))
 
     @property
     def delta(self) -> Delta:
@@ -64,21 +91,24 @@ class LiveTensors:
             held=_described(self._alive_at_peak().items()),
             left=_described(self._alive.items()),
             first_allocation=self.first,
-            events=tuple(self.events),
+            events=self.events,
         )
         self.begin()  # thousands of events would slow down the next garbage collection
         return ended
 
-    def _alive_at_peak(self) -> dict[int, AllocEvent]:
+    def _alive_at_peak(self) -> dict[int, tuple[int, Callable[[], Held]]]:
         alive, number = dict(self._at_begin), self.first
-        for event in self.events[: self._events_at_peak]:
-            if isinstance(event, AllocEvent):
-                alive[number] = event
-                number += 1
+        for entry in self.events.entries[: self._events_at_peak]:
+            nbytes, other = entry
+            if isinstance(other, int):
+                del alive[other]
             else:
-                del alive[event.number]
+                alive[number] = nbytes, other
+                number += 1
         return alive
 
 
-def _described(alive: Iterable[tuple[int, AllocEvent]]) -> tuple[tuple[int, Held], ...]:
-    return tuple((number, allocation.about()) for number, allocation in alive)
+def _described(
+    alive: Iterable[tuple[int, tuple[int, Callable[[], Held]]]],
+) -> tuple[tuple[int, Held], ...]:
+    return tuple((number, about()) for number, (_, about) in alive)

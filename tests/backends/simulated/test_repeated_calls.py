@@ -7,8 +7,14 @@ from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.backends.simulated import recorded_events
+from pytest_attnmem.backends.simulated import known_calls, recorded_events
 from pytest_attnmem.backends.simulated.repeated_calls import RepeatedCalls
+
+
+@pytest.fixture(autouse=True)
+def unknown(monkeypatch):
+    """No call is known from the tests before."""
+    monkeypatch.setattr(known_calls, "_DEVICES", known_calls._Devices())
 
 
 def products(x, y):
@@ -150,3 +156,12 @@ def test_a_call_of_several_operators_frees_their_results_while_it_is_learned(mon
     repeated = recorded(program)
     monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: None)
     assert repeated == recorded(program)
+
+
+def test_a_negative_zero_is_another_number_than_zero(run):
+    def program():
+        x = torch.ones(1, device="cuda")
+        found = [(1 / (x * zero)).item() for zero in (0.0, 0.0, -0.0)]
+        assert found == [torch.inf, torch.inf, -torch.inf]
+
+    run(program)

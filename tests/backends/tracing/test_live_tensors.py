@@ -36,6 +36,7 @@ def test_an_interval_has_the_events_since_it_began(tensors):
     first, freed, other, last = interval.events
     assert (first.nbytes, other.nbytes) == (5, 4)
     assert (freed, last) == (FreeEvent(0, 10), FreeEvent(1, 5))
+    assert [*interval.events[1::2]] == [freed, last]
 
 
 def test_a_second_free_is_ignored(tensors):

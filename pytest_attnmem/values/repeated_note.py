@@ -1,0 +1,51 @@
+"""An operator call whose notes are alike, so that each is made from the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .notes import Layout, Layouts
+from .op_traits import op_traits
+
+
+class RepeatedNote:
+    """A call that reads tensors, changes none, draws no numbers and makes one new tensor."""
+
+    __slots__ = ("args", "func", "inputs", "kwargs", "output", "places")
+
+    def __init__(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        places: tuple[int, ...],
+        kwargs: dict[str, Any],
+        inputs: tuple[Layout, ...],
+        output: Layout,
+    ) -> None:
+        self.func = func
+        self.args = args
+        """The arguments, with anything in the places of tensors."""
+        self.places = places
+        """The positions of the tensors among the arguments."""
+        self.kwargs = kwargs
+        self.inputs = inputs
+        """The layouts of the tensors."""
+        self.output = output
+        """The layout of the result, which begins with its storage."""
+
+
+def repeated_note(
+    func: Any,
+    args: tuple[Any, ...],
+    places: tuple[int, ...],
+    kwargs: dict[str, Any],
+    layouts: Layouts,
+) -> RepeatedNote | None:
+    """Returns the note that such calls share; None for a call of another kind."""
+    traits = op_traits(func)
+    if traits.changed or traits.random or traits.reshapes or traits.likes:
+        return None
+    inputs = tuple([layout for layout in layouts.inputs if layout is not None])
+    if len(inputs) != len(places) or len(layouts.outputs) != 1 or layouts.outputs[0] is None:
+        return None
+    return RepeatedNote(func, args, places, kwargs, inputs, layouts.outputs[0])
