@@ -141,6 +141,11 @@ def _shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def bytes_of_unit(name: str) -> int | None:
+    """Returns the bytes of ``KiB``, ``MiB``, ``GiB`` or ``TiB``, or None for another name."""
+    return _factor(name) if name in _UNITS[1:] else None
+
+
 def _factor(unit: str) -> int:
     return 1 << 10 * _UNITS.index(unit)
 

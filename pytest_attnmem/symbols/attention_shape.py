@@ -10,7 +10,7 @@ from numbers import Integral
 from ..errors import BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..suggestion import closest, did_you_mean, product
-from ..units import shown
+from ..units import bytes_of_unit, shown
 from .dtypes import itemsize_of
 from .names import ALIASES, DEFAULTS, SYMBOLS
 
@@ -72,6 +72,8 @@ class AttentionShape:
         first, others = missing[0], {*SYMBOLS, *self.symbols} - {*missing}
         together = product(first) if first not in SYMBOLS else ""
         hint = f"; did you mean {together}?" if together else did_you_mean(first, others, 0.75)
+        if unit := bytes_of_unit(first):
+            hint = f"; a formula is in bytes, and 1 {first} is {unit} of them"
         return (
             f"{which} no value (known: {known}); pass {keywords} with the limit, name a test"
             f" argument so, or make the inputs with the fixture qkv{hint}"

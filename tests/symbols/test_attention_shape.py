@@ -57,6 +57,14 @@ def test_a_symbol_without_a_value_is_named_with_those_known(
     )
 
 
+def test_a_unit_in_a_formula_is_told_in_bytes() -> None:
+    with pytest.raises(BudgetError) as error:
+        _ = AttentionShape({})["MiB"]
+    assert str(error.value).endswith(
+        "fixture qkv; a formula is in bytes, and 1 MiB is 1048576 of them"
+    )
+
+
 def test_a_shape_can_be_copied_and_pickled() -> None:
     assert copy.deepcopy(SHAPE) == SHAPE
     assert pickle.loads(pickle.dumps(SHAPE)) == SHAPE
