@@ -149,6 +149,8 @@ class SimulatedFakeMode(FakeTensorMode):
         cached = None if key is None else self.op_cache.find(key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
+        if facts.refusals is not None and self._is_observed:
+            facts.refusals.check(args, kwargs, self.observer.refused)
         silent = facts.view or not self._is_observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
         out = self._direct_ops.run(func, args, kwargs)
