@@ -12,6 +12,9 @@ from pytest_attnmem.errors import CannotSimulate
 from pytest_attnmem.torch_releases import KNOWN
 
 
+FLOAT, COMPLEX = torch.float32, torch.complex64
+
+
 def zeros(*shape, dtype=torch.int32):
     return torch.zeros(*shape, dtype=dtype, device="cuda")
 
@@ -22,7 +25,6 @@ REFUSED = {
     "\"bitwise_and_cuda\" not implemented for 'Float'": lambda: zeros(4) & zeros(4, dtype=FLOAT),
     "\"round_cuda\" not implemented for 'ComplexFloat'": lambda: zeros(4, dtype=COMPLEX).round(),
 }
-FLOAT, COMPLEX = torch.float32, torch.complex64
 
 
 @pytest.mark.parametrize("text", REFUSED)
