@@ -11,7 +11,6 @@ from pytest_attnmem.backends.simulated.dtypes.refusals import FILE, Refusals
 from pytest_attnmem.errors import CannotSimulate
 from pytest_attnmem.torch_releases import KNOWN
 
-
 FLOAT, COMPLEX = torch.float32, torch.complex64
 
 
