@@ -11,6 +11,8 @@ from pytest_attnmem.backends.simulated.dtypes.refusals import FILE
 
 #: What becomes of a call, if no kernel refuses it: it fails in a library, or otherwise.
 RAN, LIBRARY, FAILED = "ran", "library", "failed"
+#: The kernels of several libraries, of which the sizes of a batch choose one.
+BY_SIZE = frozenset({"lu_factor_cublas", "lu_factor_cusolver"})
 
 
 def refused(outcomes):
@@ -57,7 +59,7 @@ def offer(decide, outcomes, shown):
             calls = {given for given, seen in calls.items() if seen & kernels}
             if not any(map(shown, calls)):
                 continue
-            offers[dtype] = (names.pop() if len(names) == 1 else "", calls)
+            offers[dtype] = (names.pop() if len(names) == 1 and not names & BY_SIZE else "", calls)
     return offers
 
 

@@ -45,7 +45,7 @@ class OpRefusals:
         Some operators launch no kernel for tensors without elements, and run; others fail.
 
         Raises:
-            NotImplementedError: a kernel refuses the dtype; the error is PyTorch's.
+            NotImplementedError: a kernel refuses the dtype; the text has the form of PyTorch's.
             CannotSimulate: one of several kernels does; ``refused`` makes the error.
         """
         tensors, named = _tensors(args, kwargs), kwargs.get("device")
