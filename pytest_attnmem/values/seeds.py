@@ -26,7 +26,7 @@ class Seeds:
 
     def output(self, tensor: torch.Tensor) -> Slot | None:
         """Returns a new slot for a seed that an operator returned; None for another tensor."""
-        if tensor.numel() != 1 or tensor.is_floating_point():
+        if _is_no_seed(tensor):
             return None
         slot = Slot(Buffer(0))
         self._slots[tensor.data_ptr()] = int(tensor), slot
@@ -36,7 +36,11 @@ class Seeds:
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """Returns the slot of a seed; None if the memory has had another value since."""
-        if not self._slots or tensor.numel() != 1 or tensor.is_floating_point():
+        if not self._slots or _is_no_seed(tensor):
             return None
         value, slot = self._slots.get(tensor.data_ptr(), (None, None))
         return slot if slot is not None and int(tensor) == value else None
+
+
+def _is_no_seed(tensor: torch.Tensor) -> bool:
+    return tensor.numel() != 1 or tensor.is_floating_point() or tensor.is_complex()

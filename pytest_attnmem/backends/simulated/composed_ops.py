@@ -215,6 +215,13 @@ def _all_close(
     return bool(torch.isclose(self, other, rtol, atol, equal_nan).all().item())
 
 
+def _where(condition: Any, self: Any, other: Any) -> Any:
+    """Chooses by a mask of bytes, which CUDA copies to one of booleans."""
+    if condition.dtype is not torch.uint8:
+        return NotImplemented
+    return torch.where(condition.to(torch.bool), self, other)
+
+
 #: The functions by operator. The fake mode calls them, so autograd knows one operator.
 COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
@@ -233,5 +240,6 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._grouped_mm.default: grouped_mm,
         **WINDOWS,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
+        _aten.where.self: _where,
     }
 )

@@ -55,10 +55,7 @@ class SimulatedFakeMode(FakeTensorMode):
     supports_higher_order_operators = True  # so that they come here, and fail in one line
 
     def __init__(
-        self,
-        observer: Observer,
-        replacements: Mapping[Any, Callable[..., Any]],
-        known: KnownCalls,
+        self, observer: Observer, replacements: Mapping[Any, Callable[..., Any]], known: KnownCalls
     ) -> None:
         super().__init__()
         self.cache_enabled = False  # ``op_cache`` has a program's repeated calls, and costs less
@@ -78,7 +75,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self.heard: Heard | None = None
         """The listener that hears of each operator that runs."""
         self._dispatch_depth = 0
-        self.known_ops = KnownOps({**replacements, **COMPOSED})
+        self.known_ops = KnownOps({**replacements, **COMPOSED}, known.refusals)
         self._avoided_ops: tuple[Any, ...] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
@@ -151,6 +148,9 @@ class SimulatedFakeMode(FakeTensorMode):
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
+        refusals, observed = facts.refusals, self._is_observed
+        if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
+            key = None  # the next such call is checked too
         silent = facts.view or not self._is_observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
         out = self._direct_ops.run(func, args, kwargs)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from .dtypes.refusals import Refusals
+
 if TYPE_CHECKING:
     from ...profiles import DeviceProfile
     from ...torch_releases import Version
@@ -30,6 +32,8 @@ class KnownCalls:
         """The calls of operators, by all that their outcome depends on."""
         self.functions: dict[Any, RepeatedCall] = {}
         """The calls of PyTorch's functions that are one operator, likewise."""
+        self.refusals = Refusals()
+        """The dtypes that its kernels refuse."""
 
 
 class _Devices:

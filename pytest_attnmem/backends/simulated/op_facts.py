@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 
+from .dtypes.refusals import Refusals
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
@@ -38,10 +39,12 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "cacheable", "composite", "factory", "func", "reads_cudnn"),
-        *("lift", "name", "plain", "view"),
+        *("lift", "name", "plain", "refusals", "view"),
     )
 
-    def __init__(self, func: Any, replacements: Mapping[Any, Callable[..., Any]]) -> None:
+    def __init__(
+        self, func: Any, replacements: Mapping[Any, Callable[..., Any]], refusals: Refusals
+    ) -> None:
         self.func = func
         self.name = str(func)
         """It names the operator in the keys of cached calls."""
@@ -61,20 +64,23 @@ class OpFacts:
         self.backward = func in _BACKWARD_OPS
         self.plain = not (self.lift or self.backward)
         """True if a cached call may be repeated without further questions."""
+        self.refusals = refusals.of(func)
+        """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
 
 
 class KnownOps:
     """The operators that one fake mode has seen."""
 
-    def __init__(self, replacements: Mapping[Any, Callable[..., Any]]) -> None:
+    def __init__(self, replacements: Mapping[Any, Callable[..., Any]], refusals: Refusals) -> None:
         self._replacements = replacements
+        self._refusals = refusals
         self._facts: dict[int, OpFacts] = {}
 
     def of(self, func: Any) -> OpFacts:
         """Returns the facts of an operator."""
         found = self._facts.get(id(func))
         if found is None:
-            found = self._facts[id(func)] = OpFacts(func, self._replacements)
+            found = self._facts[id(func)] = OpFacts(func, self._replacements, self._refusals)
         return found
 
 

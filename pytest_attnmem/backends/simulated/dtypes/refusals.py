@@ -1,0 +1,104 @@
+"""The calls that CUDA's kernels refuse for a dtype, from a recording: ``refusals.json``.
+
+``tests/null/record_dtypes.py`` wrote it. A row has the versions of PyTorch that it holds for, what
+decides, the name of the kernel in the error, the letters of the dtypes that it refuses, and the
+operators. A kernel without a name stands for several.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from ....torch_releases import minor_version
+from .names import LETTERS, NAMES
+from .operands import DECIDERS, Decider, Signature
+
+FILE: Final = Path(__file__).with_name("refusals.json")
+#: Dtype → the name of the kernel that refuses it, or "".
+Kernels = dict[torch.dtype, str]
+
+
+class OpRefusals:
+    """The refusals of one operator."""
+
+    def __init__(self, func: Any, kernels: Mapping[str, Kernels]) -> None:
+        self._name = str(func)
+        self._signature = Signature(func)
+        self._kernels: list[tuple[Decider, Kernels]] = [
+            (DECIDERS[decider], found) for decider, found in kernels.items()
+        ]
+
+    def check(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        refused: Callable[[str], Exception],
+    ) -> bool:
+        """Returns True if CUDA's kernels take the dtypes of a call, and False if that is not known.
+
+        What the call allocates before it fails is not known, so ``refused`` is told in any case.
+        Some operators launch no kernel for tensors without elements, and run; others fail.
+
+        Raises:
+            NotImplementedError: a kernel refuses the dtype; the text has the form of PyTorch's.
+            CannotSimulate: one of several kernels does; ``refused`` makes the error.
+        """
+        tensors, named = _tensors(args, kwargs), kwargs.get("device")
+        devices = [tensor.__dict__.get("_fake_device") for tensor in tensors]
+        if not any(device is not None and device.type == "cuda" for device in (*devices, named)):
+            return True
+        given = self._signature.operands(args, kwargs)
+        for decide, kernels in self._kernels:
+            dtype = decide(given)
+            if dtype is None or dtype not in kernels:
+                continue
+            call = f"{self._name} of {str(dtype).removeprefix('torch.')}"
+            if any(map(_is_empty, tensors)):
+                refused(f"{call} may fail on CUDA, though it has no elements; use another dtype")
+                return False
+            error = refused(f"{call} fails on CUDA; use another dtype")
+            if kernel := kernels[dtype]:
+                raise NotImplementedError(f"\"{kernel}\" not implemented for '{NAMES[dtype]}'")
+            raise error
+        return True
+
+
+class Refusals:
+    """The refusals of all operators on the installed version of PyTorch."""
+
+    def __init__(self, version: str = torch.__version__) -> None:
+        self._by_op = _kernels_by_op("{}.{}".format(*minor_version(version)))
+
+    def of(self, func: Any) -> OpRefusals | None:
+        """Returns the refusals of an operator; None if CUDA runs it for every dtype."""
+        kernels = self._by_op.get(str(func).removeprefix("aten."))
+        return None if kernels is None else OpRefusals(func, kernels)
+
+
+def _kernels_by_op(version: str) -> Mapping[str, Mapping[str, Kernels]]:
+    found: dict[str, dict[str, Kernels]] = {}
+    for versions, decider, kernel, letters, ops in json.loads(FILE.read_text("utf-8")):
+        if version in versions.split():
+            refused = {LETTERS[letter][0]: kernel for letter in letters}
+            for op in ops.split():
+                found.setdefault(op, {}).setdefault(decider, {}).update(refused)
+    return found
+
+
+def _tensors(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    found = []
+    for value in (*args, *kwargs.values()):
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+    return found
+
+
+def _is_empty(tensor: Any) -> bool:
+    """Returns True if a size is known to be 0; a symbol stands for a larger one."""
+    return any(type(size) is int and size == 0 for size in tensor.shape)
