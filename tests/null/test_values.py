@@ -111,7 +111,9 @@ def error(read):
         return re.sub(r" at \\S+", "", f"{type(error).__name__}: {error}", count=1)
 x = torch.ones(4096, 4096, device="cuda")
 known = torch.ones(3, device="cuda")
-compiled = torch.compile(lambda x: x * 2 + 1)(known)
+function = torch.compile(lambda x: x * 2 + 1)
+for _ in range(3):  # from the second call on, PyTorch has a faster launcher, in C++
+    compiled = function(known)
 answer(
     error(lambda: compiled.sum().item()), error(lambda: bool(compiled.any())),
     error(lambda: (x @ x).sum().item()), known.tolist(),
