@@ -114,6 +114,25 @@ def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, t
     ]
 
 
+SCALED = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+part = torch.empty(2, device="cuda")
+dist.reduce_scatter_tensor(part, torch.ones(8, device="cuda"), op=dist.ReduceOp.PREMUL_SUM(0.5))
+print(part.tolist())
+"""
+
+
+@pytest.mark.skipif(
+    INSTALLED in ("2.13", "2.14"), reason="PyTorch does not tell the factor of a sum before 2.15"
+)
+def test_a_sum_of_scaled_values_is_known(ranks, tmp_path):
+    """FSDP2 reduces gradients so if a program sets a factor, as torchtitan does."""
+    tmp_path.joinpath("script.py").write_text(SCALED, "utf-8")
+    _, done = ranks("script.py", "--ranks", "4", "--rank", "0")
+    assert done.stdout == "[2.0, 2.0]\n"
+
+
 SHARDED = """
 import pytest, torch, torch.distributed as dist, torch.distributed.fsdp as fsdp
 import torch.distributed._functional_collectives as funcol
