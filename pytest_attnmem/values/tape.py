@@ -19,6 +19,7 @@ from .seeds import Seeds
 _NOT_PLAIN = "the values of sparse and nested tensors are not followed"
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
+_REUSED = "the memory of an argument was used again for a result"
 _UNKNOWN = Layouts((), ())
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
@@ -133,6 +134,13 @@ class Tape:
             self._overwrite(call)
         for buffer in call.read:
             buffer.read_by(note)
+
+    def renew(self, call: Call, tensor: torch.Tensor) -> None:
+        """Records that an operator returns a tensor in the memory of an argument that it let go."""
+        slot = self._find(tensor)
+        if slot is not None and slot in call.slots:
+            call.slots.discard(slot)
+            _make_unknown(slot, _REUSED)
 
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""
