@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from recordings import INSTALLED
 import pytest_attnmem
 
 HERE = Path(__file__).parent
-TRAINER = HERE.parents[1] / "benchmarks" / "ranks_trainer_program.py"
+BENCHMARKS = HERE.parents[1] / "benchmarks"
+TRAINER, ASSETS = (BENCHMARKS / f"ranks_{name}.py" for name in ("trainer_program", "titan_assets"))
 #: The switch of workspaces, which the plugin sets for the tests themselves.
 KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
@@ -369,3 +371,20 @@ def test_the_trainer_of_transformers_runs_unchanged(ranks, version):
     (last,) = found["ranks"]
     assert (last["unknown_values"], last["null_device"]["unknown_calls"]) == ([], {})
     assert last["peaks"]["cuda:7"]["requested_bytes"] == sum(last["held"]["cuda:7"].values())
+
+
+@pytest.mark.skipif(not find_spec("torchtitan"), reason="torchtitan is not installed")
+def test_torchtitan_runs_unchanged(ranks, tmp_path):
+    """Two steps with FSDP2; what a rank keeps is its part of the parameters and of AdamW's state.
+
+    The loss is that of 2048 words. AdamW has two numbers for each, and a count for each parameter.
+    """
+    subprocess.run([sys.executable, ASSETS, tmp_path], check=True)
+    sys.path.insert(0, str(BENCHMARKS))
+    titan = importlib.import_module("ranks_page").TITAN
+    found, done = ranks(titan[0], "--ranks", "8", "--rank", "0", program=titan[1:])
+    losses = re.findall(r"loss: +(\d+\.\d+)", done.stdout + done.stderr)
+    assert len(losses) == 2
+    assert all(7 < float(loss) < 9 for loss in losses)
+    shard = 6_163_712 * 4 // 8
+    assert {shard, 2 * shard + 45 * 4} <= {*found["ranks"][0]["held"]["cuda:0"].values()}
