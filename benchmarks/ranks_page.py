@@ -1,8 +1,8 @@
 """Writes the tables of ``docs/reference/ranks.md``: peaks of one step, by the way of sharding it.
 
 Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``. The name of a table,
-``ways``, ``estimate`` or ``trainer``, writes that one alone. The last needs transformers and
-accelerate.
+``ways``, ``estimate``, ``trainer`` or ``titan``, writes that one alone. ``trainer`` needs
+transformers and accelerate, and ``titan`` torchtitan.
 """
 
 import json
@@ -18,15 +18,33 @@ from pytest_attnmem.units import format_distinct, format_size
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reference" / "ranks.md"
 PROGRAM, TRAINER = HERE / "ranks_program.py", HERE / "ranks_trainer_program.py"
+ASSETS = HERE / "ranks_titan_assets.py"
+#: torchtitan's own entry: two steps of its debug model, a Llama of 6 layers of width 256.
+TITAN = (
+    *("-m", "torchtitan.train", "--module", "llama3", "--config", "llama3_debugmodel"),
+    *("--training.seq_len", "256", "--training.local_batch_size", "2", "--training.steps", "2"),
+    "--training.disable_cuda_graphs",
+)
+TITAN_WAYS = {
+    "FSDP2": (),
+    "FSDP2, tensor parallelism of 2": ("--parallelism.tensor_parallel_degree", "2"),
+}
 WAYS = ("DDP", "ZeRO-1", "FSDP1", "FSDP2", "HSDP")
 WORLDS = (8, 1024)
 
 
-def ran(world: int, *program: object, workspaces: bool = True) -> tuple[list[int], str]:
-    """Returns the requested peak of the first and the last rank, and what the first printed."""
+def ran(
+    world: int, *program: object, workspaces: bool = True, prepared: Path | None = None
+) -> tuple[list[int], str]:
+    """Returns the requested peak of the first and the last rank, and what the first printed.
+
+    ``prepared`` is a script that writes what the program needs into the folder where it runs.
+    """
     switch = {} if workspaces else {"CUBLAS_WORKSPACE_CONFIG": ":0:0"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
+        if prepared is not None:
+            subprocess.run([sys.executable, prepared, folder], check=True)
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
@@ -79,7 +97,17 @@ def trainer() -> Iterator[str]:
         yield f"| {version} | {first} | {last} |"
 
 
-TABLES = {"ways": ways, "estimate": estimate, "trainer": trainer}
+def titan() -> Iterator[str]:
+    """Yields a row for each way to share torchtitan's model; the first run of each compiles."""
+    yield "| way | rank 0 | rank 7 |"
+    yield "|---|---|---|"
+    for way, options in TITAN_WAYS.items():
+        ran(8, *TITAN, *options, prepared=ASSETS)
+        first, last = format_distinct(*ran(8, *TITAN, *options, prepared=ASSETS)[0])
+        yield f"| {way} | {first} | {last} |"
+
+
+TABLES = {"ways": ways, "estimate": estimate, "trainer": trainer, "titan": titan}
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class CounterRecorder:
     def __init__(self, allocator: Allocator, uncounted: str = "") -> None:
         self._allocator = allocator
         self._uncounted = uncounted
-        self._resets = _ResetWatch()
+        self._resets = ResetWatch()
 
     def start(self) -> None:
         """Resets the peaks, and checks that they are reset."""
@@ -88,8 +88,8 @@ class CounterRecorder:
                 self._peaks[counter] = max(peak, self._peaks.get(counter, 0))
 
 
-class _ResetWatch:
-    """Notices that the test itself resets peaks, as tests that measure by hand do."""
+class ResetWatch:
+    """Notices that a program itself resets peaks, as those that measure by hand do."""
 
     def start(self, save: Callable[[], None]) -> None:
         """Calls ``save`` before peaks are reset, from now on."""

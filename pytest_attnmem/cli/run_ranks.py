@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AttnMemError
+from ..nulldevice.counts import CAPTURED, captures_graph
 from ..nulldevice.launch import Devices, environment
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
 from ..units import format_distinct, format_size
@@ -156,6 +157,8 @@ def _remarks(runs: Sequence[RankRun]) -> Iterator[str]:
     for run in runs:
         calls = run.found.get("null_device", {}).get("unknown_calls", {})
         doubts = [f"the null device does not know {', '.join(calls)}"] if calls else []
+        if captures_graph(calls):
+            doubts = [CAPTURED]
         for values in ("unknown_values", "assumed_values"):
             doubts += run.found.get(values, [])[:1]
         for doubt in doubts:

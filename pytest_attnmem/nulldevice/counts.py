@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from ..errors import BackendUnavailable
 from .launch import present
 
+#: The reason for which a program that uses CUDA graphs ends, and what to do.
+CAPTURED: Final = (
+    "the program captures a CUDA graph, which the null device cannot: turn CUDA graphs off in the"
+    " program, as torchtitan does with --training.disable_cuda_graphs"
+)
 _CALLBACK = ctypes.CFUNCTYPE(None)
 
 
@@ -72,9 +77,16 @@ def remarks(device: Mapping[str, Any]) -> Iterator[str]:
         yield f"attnmem: reads of device memory that returned zeros: {device['device_reads']}"
 
 
+def captures_graph(calls: Iterable[str]) -> bool:
+    """Returns True if one of the calls captures or replays a CUDA graph, which is refused."""
+    return any("Capture" in name or "Graph" in name for name in calls)
+
+
 def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
     """Yields a line that names the unknown calls, if there are any."""
     calls = ", ".join(f"{name} ({count})" for name, count in device["unknown_calls"].items())
+    if captures_graph(device["unknown_calls"]):
+        yield f"attnmem: {CAPTURED}"
     if calls:
         yield f"attnmem: the null device does not know these calls: {calls}"
 

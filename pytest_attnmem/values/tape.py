@@ -18,6 +18,7 @@ from .seeds import Seeds
 
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
+_REUSED = "the memory of an argument was used again for a result"
 _UNKNOWN = Layouts((), ())
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
@@ -152,6 +153,13 @@ class Tape(KnownValues):
         if self._count % self._most == 0:
             self.forget(f"more than {self._most} operators ran since it was computed")
         return Note(self._count, func, (), kwargs)
+
+    def renew(self, call: Call, tensor: torch.Tensor) -> None:
+        """Records that an operator returns a tensor in the memory of an argument that it let go."""
+        slot = self._find(tensor)
+        if slot is not None and slot in call.slots:
+            call.slots.discard(slot)
+            make_unknown(slot, _REUSED)
 
     def _noted(self, arg: Any, call: Call) -> Any:
         """Returns an argument without tensors of the device; ``call`` learns what it reads."""

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from recordings import INSTALLED
 import pytest_attnmem
 
 HERE = Path(__file__).parent
-TRAINER = HERE.parents[1] / "benchmarks" / "ranks_trainer_program.py"
+BENCHMARKS = HERE.parents[1] / "benchmarks"
+TRAINER, ASSETS = (BENCHMARKS / f"ranks_{name}.py" for name in ("trainer_program", "titan_assets"))
 #: The switch of workspaces, which the plugin sets for the tests themselves.
 KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
@@ -112,6 +114,25 @@ def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, t
         "a value was read at script.py:11 that is not known: another rank sends it by recv, and"
         " one rank runs"
     ]
+
+
+SCALED = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+part = torch.empty(2, device="cuda")
+dist.reduce_scatter_tensor(part, torch.ones(8, device="cuda"), op=dist.ReduceOp.PREMUL_SUM(0.5))
+print(part.tolist())
+"""
+
+
+@pytest.mark.skipif(
+    INSTALLED in ("2.13", "2.14"), reason="PyTorch does not tell the factor of a sum before 2.15"
+)
+def test_a_sum_of_scaled_values_is_known(ranks, tmp_path):
+    """FSDP2 reduces gradients so if a program sets a factor, as torchtitan does."""
+    tmp_path.joinpath("script.py").write_text(SCALED, "utf-8")
+    _, done = ranks("script.py", "--ranks", "4", "--rank", "0")
+    assert done.stdout == "[2.0, 2.0]\n"
 
 
 SHARDED = """
@@ -350,3 +371,20 @@ def test_the_trainer_of_transformers_runs_unchanged(ranks, version):
     (last,) = found["ranks"]
     assert (last["unknown_values"], last["null_device"]["unknown_calls"]) == ([], {})
     assert last["peaks"]["cuda:7"]["requested_bytes"] == sum(last["held"]["cuda:7"].values())
+
+
+@pytest.mark.skipif(not find_spec("torchtitan"), reason="torchtitan is not installed")
+def test_torchtitan_runs_unchanged(ranks, tmp_path):
+    """Two steps with FSDP2; what a rank keeps is its part of the parameters and of AdamW's state.
+
+    The loss is that of 2048 words. AdamW has two numbers for each, and a count for each parameter.
+    """
+    subprocess.run([sys.executable, ASSETS, tmp_path], check=True)
+    sys.path.insert(0, str(BENCHMARKS))
+    titan = importlib.import_module("ranks_page").TITAN
+    found, done = ranks(titan[0], "--ranks", "8", "--rank", "0", program=titan[1:])
+    losses = re.findall(r"loss: +(\d+\.\d+)", done.stdout + done.stderr)
+    assert len(losses) == 2
+    assert all(7 < float(loss) < 9 for loss in losses)
+    shard = 6_163_712 * 4 // 8
+    assert {shard, 2 * shard + 45 * 4} <= {*found["ranks"][0]["held"]["cuda:0"].values()}

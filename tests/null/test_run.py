@@ -58,6 +58,21 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     }
 
 
+def test_a_program_that_resets_its_peak_has_the_largest(attnmem, tmp_path):
+    """Training loops do so to log the peak of each step."""
+    script = """
+import torch
+torch.empty(2**20, dtype=torch.uint8, device="cuda")
+torch.cuda.reset_peak_memory_stats()
+torch.empty(2**10, dtype=torch.uint8, device="cuda")
+"""
+    tmp_path.joinpath("script.py").write_text(script, "utf-8")
+    done = attnmem("--device", "H100", "--json", "peaks.json", "--", "script.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
+    assert found["peaks"]["cuda:0"]["requested_bytes"] == 2**20
+
+
 def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem, tmp_path):
     tmp_path.joinpath("module.py").write_text("import sys; sys.exit(len(sys.argv))", "utf-8")
     assert attnmem("--", "-m", "module", "a").returncode == 2

@@ -9,7 +9,7 @@ import torch
 
 from ...errors import BackendUnavailable
 from ...measurement.protocol import Interval, Recorder
-from ...nulldevice.counts import NextRead, device_reads, unknown_calls
+from ...nulldevice.counts import NextRead, captures_graph, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
@@ -77,7 +77,7 @@ def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = ""
     """Returns why a real device would need other memory; ``None`` where it would not."""
     if reason := unplanned(calls):
         return reason
-    if any("Capture" in name or "Graph" in name for name in calls):
+    if captures_graph(calls):
         return "a CUDA graph was captured, which the null device cannot"
     if calls:
         return f"the null device does not know {', '.join(calls)}"

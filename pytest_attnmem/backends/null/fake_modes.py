@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -30,21 +29,17 @@ def exclude(keys: Any) -> None:
         finally:
             guards.pop().__exit__(None, None, None)
 
-    _exclude_from_higher_order(keys)
     FakeTensorMode.__enter__ = entered  # type: ignore[method-assign]
     FakeTensorMode.__exit__ = left  # type: ignore[method-assign]
 
 
-def _exclude_from_higher_order(keys: Any) -> None:
-    """Makes each operator that takes functions run without these dispatch keys.
+def pass_by_higher_order(key: Any) -> None:
+    """Makes each operator that takes functions pass by this dispatch key.
 
     PyTorch dispatches them in Python, by the first key, and has no kernel of theirs for this one.
-    The operators that they call are not noted, so their results are unknown.
+    The operators that they call include it: they may write, as DTensor's random operators do.
     """
-    call = HigherOrderOperator.__call__
-
-    def called(operator: HigherOrderOperator, *args: Any, **kwargs: Any) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(keys):
-            return call(operator, *args, **kwargs)  # type: ignore[no-untyped-call]
-
-    HigherOrderOperator.__call__ = called  # type: ignore[method-assign]
+    ops: Any = torch._ops
+    ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)
+    for operator in ops._higher_order_ops.values():
+        operator.fallthrough(key)

@@ -9,7 +9,7 @@ passes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,8 @@ import torch
 from ...nulldevice.contents import foreign_launches, uploaded
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
-from .fake_modes import exclude
+from .fake_modes import exclude, pass_by_higher_order
+from .folded_constants import note_constants
 from .reads import Reads
 from .storages import DeviceStorages
 from .triton_arguments import Expected
@@ -57,6 +58,8 @@ class Noting:
             self._aten.impl(name, torch.library.fallthrough_kernel, _KEY)
         self._library.fallback(self._dispatched, _KEY, with_keyset=True)
         exclude(self._keys)
+        pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
+        note_constants(self._keys)
         self._guard.__enter__()
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
 
@@ -139,6 +142,31 @@ class Noting:
             yield True
             self.tape.end(call, None)
         self._noted_launches = self._launches.value
+
+    def as_one(
+        self, func: Any, args: Callable[[], Any], run: Callable[[], Any], views: Sequence[bool]
+    ) -> Any:
+        """Returns what ``run`` returns; notes all that it does as one operator.
+
+        ``args`` makes the operator's arguments: to hold them here would keep tensors alive that
+        the run lets go. ``views`` says which results are arguments, or views of one.
+        """
+        with torch._C._ExcludeDispatchKeyGuard(self._keys):
+            self.find_foreign_launches()
+            self.storages.drop_freed()
+            call = self.tape.begin(func, args(), {})
+            self._operators.running = True
+            try:
+                out = run()
+            finally:
+                self._operators.running = False
+            self.storages.drop_freed()
+            for result, is_view in zip(out, views, strict=True):
+                if isinstance(result, torch.Tensor) and not is_view:
+                    self.tape.renew(call, result)
+            self.tape.end(call, out)
+            self._noted_launches = self._launches.value
+            return out
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         if self._is_made_of_others(func):

@@ -21,8 +21,10 @@ from ...nulldevice.autotune import keep_first
 from ...nulldevice.torchrun import LONE
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
+from .compiled_graphs import follow_inductor
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
+from .program_peaks import ProgramPeaks
 from .triton_launches import follow_triton
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
@@ -43,6 +45,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
         if values_limit is not None:
             Noting(values_limit, must_know=must_know).start()
             follow_triton()
+            follow_inductor()
 
 
 def settle() -> None:
@@ -50,23 +53,12 @@ def settle() -> None:
     time.sleep(_LAST_MOMENT)
 
 
-def peaks() -> dict[str, Any]:
+def peaks(kept: ProgramPeaks) -> dict[str, Any]:
     """Returns the peaks of the program by device, in bytes, and the counters of the runtime."""
-    import torch
-
-    devices = {}
-    if torch.cuda.is_initialized():
-        for index in range(torch.cuda.device_count()):
-            statistics = torch.cuda.memory_stats(index)
-            if statistics.get("reserved_bytes.all.peak"):
-                devices[f"cuda:{index}"] = {
-                    f"{kind}_bytes": statistics[f"{kind}_bytes.all.peak"]
-                    for kind in ("requested", "allocated", "reserved")
-                }
     found = noting()
     return {
         "null_device": counts.counted(),
-        "peaks": devices,
+        "peaks": kept.read(),
         "unknown_values": found.reads.unknown if found else [],
         "assumed_values": found.reads.assumed if found else [],
     }
@@ -105,6 +97,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"attnmem run: {error}", file=sys.stderr)
         return 2
     prepare(int(limit), must_know=False)
+    kept = ProgramPeaks()
+    kept.watch()
     _as_rank()
     try:
         _run(program)
@@ -116,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
     sys.stdout.flush()
-    found = peaks()
+    found = peaks(kept)
     if LONE in os.environ:
         found["held"] = _held(found)
     else:

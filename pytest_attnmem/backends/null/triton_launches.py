@@ -30,6 +30,8 @@ def follow_triton() -> None:
         after_import(name, partial(_follow, owner, method, _launching))
     after_import("triton.runtime.jit", partial(_follow, "JITFunction", "run", _running))
     after_import("triton.runtime.autotuner", partial(_follow, "Autotuner", "_bench", _trying))
+    tuner = partial(_follow, "CachingAutotuner", "_build_fast_launcher", _without_fast_launcher)
+    after_import("torch._inductor.runtime.triton_heuristics", tuner)
 
 
 def _follow(owner: str, method: str, followed: Callable[[Any], Any], module: ModuleType) -> None:
@@ -70,6 +72,19 @@ def _trying(bench: Any) -> Any:
             return bench(self, *args, **kwargs)
 
     return followed
+
+
+def _without_fast_launcher(build: Any) -> Any:
+    """Returns a method that builds nothing, so that each launch passes Python.
+
+    From its second launch on, a kernel of compiled code would be launched by C++ code, which nobody
+    can follow: all values would be lost. The launchers ask for the same memory.
+    """
+
+    def built(self: Any, launcher: Any) -> None:
+        return None
+
+    return built
 
 
 def _launching(launch: Any) -> Any:

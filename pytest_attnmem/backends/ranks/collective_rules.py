@@ -31,7 +31,7 @@ class Moved(NamedTuple):
     target: torch.Tensor
     source: torch.Tensor | None
     """The tensor that this rank would receive of itself; None if it is not known."""
-    scale: int = 1
+    scale: float = 1
     assumed: bool = True
     """True if the values are those of other ranks as well."""
 
@@ -55,8 +55,18 @@ def _reduced(group: Group, op: Any, target: torch.Tensor, source: torch.Tensor) 
     kind = dist.ReduceOp.RedOpType(op.op())
     if kind == dist.ReduceOp.SUM:
         return Moved(target, source, group.size)
+    if kind == dist.ReduceOp.PREMUL_SUM:
+        factor = _factor(op)
+        return Moved(target, None if factor is None else source, group.size * (factor or 1))
     same = kind in (dist.ReduceOp.AVG, dist.ReduceOp.MIN, dist.ReduceOp.MAX)
     return Moved(target, source if same else None)
+
+
+def _factor(op: Any) -> float | None:
+    """Returns what a reduction multiplies with before it sums; None before PyTorch 2.15."""
+    unbox = getattr(dist.ReduceOp, "unbox", None)
+    factor = None if unbox is None else unbox(op).factor
+    return float(factor) if isinstance(factor, (int, float)) else None
 
 
 def _all_reduce(group: Group, args: Sequence[Any]) -> Iterator[Moved]:

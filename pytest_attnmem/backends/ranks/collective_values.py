@@ -52,7 +52,7 @@ class CollectiveValues:
             if not alone:
                 self._tape.assume(target, assumption)
 
-    def _write(self, target: torch.Tensor, source: torch.Tensor, scale: int) -> None:
+    def _write(self, target: torch.Tensor, source: torch.Tensor, scale: float) -> None:
         tape = self._tape
         if source.data_ptr() != target.data_ptr():
             tape.end(tape.begin(_aten.copy_.default, (target, source), {}), target)

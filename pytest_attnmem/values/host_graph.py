@@ -1,0 +1,147 @@
+"""The graphs that the host can run as they were given to a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, Final
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils._pytree import tree_flatten, tree_map
+
+from .flex_attention import flex_work
+from .host_run import HostGraph
+from .work import work
+
+#: The namespaces of the operators that the host computes.
+_KNOWN: Final = ("aten::", "prims::")
+#: Operators of Inductor's own, which draw random numbers or depend on addresses.
+_OF_INDUCTOR: Final = "prims::inductor_"
+#: Operators that give a tensor another storage.
+_MOVES: Final = frozenset({"aten::set_", "aten::resize_", "aten::resize_as_"})
+#: What no operator may do: draw random numbers, or read a value.
+_REFUSED: Final = frozenset({torch.Tag.nondeterministic_seeded, torch.Tag.data_dependent_output})
+
+
+def host_graph(compiled: GraphModule) -> HostGraph | None:
+    """Returns a graph that the host can run; None if it has anything that the host cannot.
+
+    The compiler gets the graph with fake tensors in ``meta["val"]``, which are dropped.
+    """
+    nodes = [*compiled.graph.nodes]
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    outputs = [*tree_flatten(nodes[-1].args[0])[0]]
+    if not all(map(_is_known, nodes)) or not all(map(_is_followed, (*inputs, *outputs))):
+        return None
+    places = {_storage(node): place for place, node in enumerate(inputs) if _is_tensor(node)}
+    changed = [places.get(_storage(node)) for node in _written(nodes)]
+    made = {name: _held(getattr(compiled, name)) for name in _attributes(compiled.graph)}
+    if None in made.values():
+        return None
+    return HostGraph(
+        GraphModule(made, _without_values(compiled.graph)),
+        frozenset(place for place in changed if place is not None),
+        tuple(_is_tensor(node) and _storage(node) in places for node in outputs),
+        sum(map(_flops, nodes)),
+    )
+
+
+def _is_known(node: Node) -> bool:
+    """Returns True if the host runs a node as the device does."""
+    if node.op != "call_function":
+        return node.op in ("placeholder", "output", "get_attr")
+    func: Any = node.target
+    if isinstance(func, torch._ops.OpOverload):
+        name = func._schema.name
+        written = [*_written([node])]
+        return (
+            name.startswith(_KNOWN)
+            and not name.startswith(_OF_INDUCTOR)
+            and name not in _MOVES
+            and not _REFUSED.intersection(func.tags)
+            and not free_unbacked_symbols(node.meta.get("val"))  # its size depends on data
+            and all(map(_is_tensor, written))
+        )
+    if isinstance(func, torch._ops.HigherOrderOperator):
+        return func.name() in ("flex_attention", "flex_attention_backward")
+    return getattr(func, "__module__", "") in ("_operator", "math")
+
+
+def _is_followed(node: Any) -> bool:
+    """Returns True for an input or output whose values a tape follows, and for a number."""
+    value = node.meta.get("val") if isinstance(node, Node) else node
+    if isinstance(value, torch.Tensor):
+        plain = value.layout is torch.strided and not value.is_nested
+        return plain and value.device.type == "cuda"
+    return value is None or isinstance(value, (int, float, bool, torch.SymInt))
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _storage(node: Node) -> int:
+    return int(node.meta["val"].untyped_storage()._cdata)
+
+
+def _written(nodes: list[Node]) -> Iterator[Node]:
+    """Yields the arguments that operators write."""
+    for node in nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            for position, expected in enumerate(node.target._schema.arguments):
+                if expected.alias_info is not None and expected.alias_info.is_write:
+                    given = (
+                        node.args[position]
+                        if position < len(node.args)
+                        else node.kwargs.get(expected.name)
+                    )
+                    yield from (leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Node))
+
+
+def _attributes(graph: Graph) -> Iterator[str]:
+    yield from (str(node.target) for node in graph.nodes if node.op == "get_attr")
+
+
+def _held(value: object) -> Any:
+    """Returns an attribute of a graph for the host; None if it is memory of the device."""
+    if isinstance(value, GraphModule):
+        made = {name: _held(getattr(value, name)) for name in _attributes(value.graph)}
+        return None if None in made.values() else GraphModule(made, _without_values(value.graph))
+    return value.clone() if isinstance(value, torch.Tensor) and value.device.type == "cpu" else None
+
+
+def _without_values(graph: Graph) -> Graph:
+    """Returns a copy that keeps no fake tensor, and makes its tensors on the host."""
+    copied = Graph()
+    result = copied.graph_copy(graph, {})
+    copied.output(result)
+    for node in copied.nodes:
+        node.meta = {}
+        node.args = tree_map(_on_host, node.args)
+        node.kwargs = {name: tree_map(_on_host, arg) for name, arg in node.kwargs.items()}
+    return copied
+
+
+def _on_host(arg: Any) -> Any:
+    return torch.device("cpu") if isinstance(arg, torch.device) else arg
+
+
+def _flops(node: Node) -> int:
+    """Returns the work of a node of constant sizes, else 0."""
+    func: Any = node.target
+    if node.op != "call_function" or isinstance(func, ModuleType):
+        return 0
+    args, kwargs = tree_map(_value, (node.args, node.kwargs))
+    output = _value(node)
+    tensors = [leaf for leaf in tree_flatten((args, kwargs, output))[0] if hasattr(leaf, "shape")]
+    if not all(type(size) is int for tensor in tensors for size in tensor.shape):
+        return 0
+    if isinstance(func, torch._ops.HigherOrderOperator):
+        return flex_work(args[0], args[2], backward=func.name() == "flex_attention_backward")
+    return work(func, args, kwargs, output) if isinstance(func, torch._ops.OpOverload) else 0
+
+
+def _value(arg: Any) -> Any:
+    return arg.meta.get("val") if isinstance(arg, Node) else arg

@@ -1,0 +1,55 @@
+"""Compiled graphs, run by PyTorch's own operators instead of the kernels that were made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Final
+
+import torch
+
+from ..host_run import HostGraph, HostRun
+
+if not hasattr(torch.ops.attnmem, "compiled_graph"):  # torch keeps it if this module is reloaded
+    # ``run`` is a GraphRun, and ``inputs`` may have numbers; no dispatcher sees it.
+    torch.library.define(
+        "attnmem::compiled_graph",
+        "(Tensor(a!)[] changed, Tensor[] inputs, int run) -> Tensor[]",
+    )
+
+#: The operator that stands for a run of a compiled graph on a tape.
+GRAPH: Final = torch.ops.attnmem.compiled_graph.default
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRun:
+    """A run of a compiled graph."""
+
+    graph: HostGraph
+
+    @property
+    def flops(self) -> int:
+        """Returns the work of the run."""
+        return self.graph.flops
+
+
+def split(graph: HostGraph, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], GraphRun]:
+    """Returns the arguments of the operator for a run with these inputs."""
+    changed = [inputs[place] for place in sorted(graph.changed)]
+    kept = [one for place, one in enumerate(inputs) if place not in graph.changed]
+    return changed, kept, GraphRun(graph)
+
+
+def compiled_graph(call: SimpleNamespace) -> Any:
+    """Returns the outputs of a compiled graph on tensors of the CPU; some of them it changes."""
+    graph: HostGraph = call.run.graph
+    changed, kept = iter(call.changed), iter(call.inputs)
+    inputs = [
+        next(changed if place in graph.changed else kept)
+        for place in range(len(call.changed) + len(call.inputs))
+    ]
+    return HostRun(graph.module).run(*inputs)
+
+
+OPERATORS: Final = MappingProxyType({"attnmem.compiled_graph.default": compiled_graph})

@@ -1,0 +1,34 @@
+"""``flex_attention`` on the host against plain attention, by the blocks of its mask."""
+
+import torch
+import torch.nn.functional as F
+from torch._higher_order_ops.flex_attention import flex_attention
+
+from pytest_attnmem.values.flex_attention import SCORE, flex_forward, flex_work
+
+
+def blocks(number, indices, full=None, full_indices=None):
+    """Returns a mask of blocks of 2 in PyTorch's order, whose function allows earlier keys."""
+
+    def on(data):
+        return None if data is None else torch.tensor([[data]], dtype=torch.int32)
+
+    lists = [on(number), on(indices), on(full), on(full_indices)]
+    return (4, 4, *lists, *[None] * 8, 2, 2, lambda b, h, i, j: i >= j)
+
+
+def test_blocks_in_part_have_the_function_and_full_ones_do_not():
+    q = torch.randn(1, 2, 4, 8, generator=torch.Generator().manual_seed(1))
+    mask = blocks([1, 1], [[0, 1], [1, 0]], [1, 0], [[1, 0], [0, 1]])
+    with torch.no_grad():
+        out, *_ = flex_forward(
+            flex_attention, (q, q, q, lambda s, *_: s, mask, 8**-0.5, {}, (), ())
+        )
+    allowed = torch.tensor([[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 1, 1]]).bool()
+    torch.testing.assert_close(out, F.scaled_dot_product_attention(q, q, q, attn_mask=allowed))
+
+
+def test_work_counts_the_scores_that_the_dense_form_holds():
+    q = torch.empty(2, 3, 5, 8)
+    assert flex_work(q, torch.empty(2, 3, 7, 8), backward=False) == 2 * 3 * 5 * 7 * SCORE
+    assert flex_work(q, torch.empty(2, 3, 7, 8), backward=True) == 2 * 3 * 5 * 7 * SCORE * 5 // 2
