@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any, Final
 
 import torch
@@ -11,9 +10,8 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_flatten, tree_map
 
-from .flex_attention import flex_work
+from .graph_work import node_work
 from .host_run import HostGraph
-from .work import work
 
 #: The namespaces of the operators that the host computes.
 _KNOWN: Final = ("aten::", "prims::")
@@ -44,7 +42,7 @@ def host_graph(compiled: GraphModule) -> HostGraph | None:
         GraphModule(made, _without_values(compiled.graph)),
         frozenset(place for place in changed if place is not None),
         tuple(_is_tensor(node) and _storage(node) in places for node in outputs),
-        sum(map(_flops, nodes)),
+        _flops(nodes),
     )
 
 
@@ -128,19 +126,15 @@ def _on_host(arg: Any) -> Any:
     return torch.device("cpu") if isinstance(arg, torch.device) else arg
 
 
-def _flops(node: Node) -> int:
-    """Returns the work of a node of constant sizes, else 0."""
-    func: Any = node.target
-    if node.op != "call_function" or isinstance(func, ModuleType):
-        return 0
-    args, kwargs = tree_map(_value, (node.args, node.kwargs))
-    output = _value(node)
-    tensors = [leaf for leaf in tree_flatten((args, kwargs, output))[0] if hasattr(leaf, "shape")]
-    if not all(type(size) is int for tensor in tensors for size in tensor.shape):
-        return 0
-    if isinstance(func, torch._ops.HigherOrderOperator):
-        return flex_work(args[0], args[2], backward=func.name() == "flex_attention_backward")
-    return work(func, args, kwargs, output) if isinstance(func, torch._ops.OpOverload) else 0
+def _flops(nodes: list[Node]) -> int | None:
+    """Returns the work of nodes; None if a size is a symbol."""
+    values = tree_flatten([node.meta.get("val") for node in nodes])[0]
+    sizes = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
+    if any(isinstance(one, torch.SymInt) for one in (*values, *sizes)):
+        return None
+    called = (node for node in nodes if node.op == "call_function")
+    parts = ((node.target, *tree_map(_value, (node.args, node.kwargs, node))) for node in called)
+    return sum(node_work(*part) for part in parts)
 
 
 def _value(arg: Any) -> Any:

@@ -20,8 +20,8 @@ class HostGraph:
     """The positions of the inputs that it writes."""
     aliases: tuple[bool, ...]
     """True for each output that is an input, or a view of one."""
-    flops: int
-    """The work of a run; 0 if it depends on the sizes of a call."""
+    flops: int | None
+    """The work of a run; None if it depends on the sizes of the inputs."""
 
 
 class HostRun(Interpreter):

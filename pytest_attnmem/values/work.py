@@ -42,7 +42,7 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     if name == "attnmem::triton_kernel":
         return int(prod(args[1].grid) * TRITON_LEAST * TRITON_OPERATION)
     if name == "attnmem::compiled_graph":
-        return int(args[2].flops)
+        return int(args[2].flops(args[0], args[1]))
     if "_attention" in name and "mask" not in name:
         found = _attention(func, args, kwargs, backward=name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):

@@ -2,11 +2,15 @@
 
 import pytest
 import torch
+from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from pytest_attnmem.values.graph_work import graph_work
 from pytest_attnmem.values.host_graph import host_graph
 from pytest_attnmem.values.host_run import HostRun
+from pytest_attnmem.values.notes import Layout
 
 aten = torch.ops.aten
 
@@ -26,6 +30,21 @@ def test_a_graph_runs_on_the_host_without_what_it_was_traced_with():
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     found, view = HostRun(graph.module).run(x)
     assert (found.tolist(), view.tolist()) == ([[8, 11], [16, 23]], [[1, 3], [2, 4]])
+
+
+def test_the_work_of_a_graph_with_symbols_is_that_of_the_sizes_of_a_run():
+    def product(x, y):
+        return (x @ y + y.sum(),)
+
+    env = ShapeEnv()
+    size = env.create_symintnode(env.create_symbol(4, ConstantSource("n")), hint=4)
+    with FakeTensorMode(shape_env=env):
+        made = [torch.empty(size, size, device="cuda") for _ in range(2)]
+        symbolic = host_graph(make_fx(product)(*made))
+    assert symbolic.flops is None
+    inputs = [Layout(torch.empty(32, 32, device="meta")) for _ in range(2)]
+    assert graph_work(symbolic, inputs) == host_graph(traced(product, (32, 32), (32, 32))).flops
+    assert graph_work(symbolic, inputs) >= 2 * 32**3
 
 
 def test_the_inputs_that_a_graph_writes_through_a_view_are_known():

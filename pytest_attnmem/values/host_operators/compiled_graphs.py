@@ -28,10 +28,11 @@ class GraphRun:
 
     graph: HostGraph
 
-    @property
-    def flops(self) -> int:
-        """Returns the work of the run."""
-        return self.graph.flops
+    def flops(self, changed: Sequence[Any], kept: Sequence[Any]) -> int:
+        """Returns the work of the run; what stands for a tensor has a layout."""
+        from ..graph_work import graph_work  # it imports the work of operators, as this is of them
+
+        return graph_work(self.graph, joined(self.graph, changed, kept))
 
 
 def split(graph: HostGraph, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], GraphRun]:
@@ -41,15 +42,17 @@ def split(graph: HostGraph, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]
     return changed, kept, GraphRun(graph)
 
 
+def joined(graph: HostGraph, changed: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+    """Returns the inputs in the order of the graph."""
+    written, read = iter(changed), iter(kept)
+    places = range(len(changed) + len(kept))
+    return [next(written if place in graph.changed else read) for place in places]
+
+
 def compiled_graph(call: SimpleNamespace) -> Any:
     """Returns the outputs of a compiled graph on tensors of the CPU; some of them it changes."""
     graph: HostGraph = call.run.graph
-    changed, kept = iter(call.changed), iter(call.inputs)
-    inputs = [
-        next(changed if place in graph.changed else kept)
-        for place in range(len(call.changed) + len(call.inputs))
-    ]
-    return HostRun(graph.module).run(*inputs)
+    return HostRun(graph.module).run(*joined(graph, call.changed, call.inputs))
 
 
 OPERATORS: Final = MappingProxyType({"attnmem.compiled_graph.default": compiled_graph})
