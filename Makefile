@@ -9,6 +9,7 @@ FIGURES := build/figures
 CPU_TORCH := 2.13.0
 TORCH     ?= 2.15.0
 NULL      := .venv-null-$(TORCH)
+ON_NULL   := tests/null $(wildcard tests/verdicts/*_on_null.py)
 NOX       := nox@2026.10.20
 DOCS      := .venv-docs
 BENCH     := .venv-bench
@@ -88,11 +89,16 @@ fuzz: $(VENV)/installed
 soak: $(VENV)/installed
 	$(BIN)/python tests/soak/run.py $(RUNS)
 
-# Lines and branches of the package that the tests run, processes that they start included.
+# Lines and branches of the package that the tests run, processes that they start included; after `make install-null`
+# those on the null device too, with the kernels that Triton interprets.
 coverage: $(VENV)/installed
 	$(call install,$(VENV)) --constraint constraints.txt coverage
 	@mkdir -p build/coverage && rm -f build/coverage/*
 	$(BIN)/python -m coverage run -m pytest -n auto --dist loadfile
+	if test -e $(NULL)/installed; then \
+		$(call install,$(NULL)) --constraint constraints.txt coverage && \
+		$(NULL)/bin/python -m coverage run -m pytest $(ON_NULL) tests/kernels/test_flash_triton.py \
+			-n auto --dist loadfile; fi
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered
 
@@ -114,7 +120,7 @@ gpu: $(NULL)/installed
 install-null: $(NULL)/installed
 
 test-null: $(NULL)/installed
-	$(NULL)/bin/python -m pytest tests/null tests/verdicts/*_on_null.py -n auto
+	$(NULL)/bin/python -m pytest $(ON_NULL) -n auto
 
 # Python × torch × pytest, and the plugins: `make matrix CELLS="--tags main"` runs some of the cells.
 matrix:

@@ -103,17 +103,12 @@ def outgrown(fit: Polynomial, contract: Contract, varied: Sequence[str]) -> Answ
     if not broken:
         return Answer.KEPT
     highest = max(map(power, broken))
-    beside = [m for m, value in fit.terms.items() if value < 0 and power(m) >= highest]
+    beside = {m for m, value in fit.terms.items() if value < 0 and power(m) >= highest}
     if not beside:
         return Answer.BROKEN
-    alone = len(varied) == 1 and all(power(m) > highest for m in beside)
-    return Answer.KEPT if alone and _leads(fit, beside, power) else Answer.UNKNOWN
-
-
-def _leads(fit: Polynomial, negative: Sequence[Monomial], power: Callable[[Monomial], int]) -> bool:
-    """Returns True if every term of the highest power is negative."""
-    highest = max(map(power, fit.terms))
-    return all(monomial in negative for monomial in fit.terms if power(monomial) == highest)
+    top = max(map(power, fit.terms))
+    leading = {monomial for monomial in fit.terms if power(monomial) == top}
+    return Answer.KEPT if len(varied) == 1 and leading <= beside else Answer.UNKNOWN
 
 
 def around(

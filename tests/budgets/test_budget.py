@@ -40,6 +40,10 @@ def scores(shape: AttentionShape) -> int:
     return shape.scores_bytes
 
 
+def nothing(shape: AttentionShape) -> int:
+    return 0
+
+
 class Doubled:
     def __call__(self, shape: AttentionShape) -> int:
         return 2 * shape.N
@@ -60,6 +64,7 @@ class Doubled:
         (MODEL, 10, "twice"),
         (scores, 600, "scores"),
         (Doubled(), 10, "Doubled"),
+        (nothing, 0, "nothing"),
     ],
     ids=lambda value: repr(value) if isinstance(value, str | int) else "",
 )
@@ -127,6 +132,25 @@ def test_a_budget_keeps_the_options() -> None:
     resolved = resolve(spec, SHAPE, ("cpu",))
     assert (resolved.metric, resolved.exact) == ("retained", True)
     assert resolved.tolerance == parse(("1 B",), {"tolerance": 0.05}).tolerance
+
+
+@pytest.mark.parametrize(
+    ("keywords", "warmup"),
+    [
+        ({}, 0),
+        ({"warmup": 1000}, 1000),
+        ({"compiled": "<=eager"}, 1),  # compiles
+        ({"compiled": "<=eager", "warmup": 3}, 3),
+    ],
+    ids=str,
+)
+def test_runs_before_the_measured_one(keywords: dict[str, Any], warmup: int) -> None:
+    spec = parse(("1 B",), keywords)
+    assert (spec.warmup, spec.compiled) == (warmup, "compiled" in keywords)
+
+
+def test_the_least_ranks_and_the_longest_name() -> None:
+    assert parse(("1 B",), {"ranks": 1, "backend": "x" * 64}).backend == "x" * 64
 
 
 def test_a_marker_keeps_what_it_was_given() -> None:
@@ -228,6 +252,13 @@ def test_a_limit_can_be_given_by_name() -> None:
             " a growth contract, a"
             " MemoryModel, a callable or a dict by device",
         ),
+        (0.0, "cannot read limit: the float 0.0; wrap it in int(...)"),
+        (4097.0, "cannot read limit: the float 4097.0; wrap it in int(...)"),
+        (
+            2.0**512,
+            "cannot read limit 1.3407807929942597e+154 (float); expected a size ('64 MiB'), whole"
+            " bytes, a formula, a growth contract, a MemoryModel, a callable or a dict by device",
+        ),
         (
             True,
             "cannot read limit True (bool); expected a size ('64 MiB'), whole bytes, a formula,"
@@ -260,6 +291,14 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
         ({"warmup": -1}, "warmup=-1 is not a number of runs from 0 to 1000"),
         ({"warmup": 1001}, "warmup=1001 is not a number of runs from 0 to 1000"),
         ({"warmup": True}, "warmup=True is not a number of runs from 0 to 1000"),
+        ({"ranks": 0}, "ranks=0 is not a number of ranks; write ranks=8"),
+        ({"ranks": True}, "ranks=True is not a number of ranks; write ranks=8"),
+        ({"ranks": "8"}, "ranks='8' is not a number of ranks; write ranks=8"),
+        ({"compiled": True}, "compiled=True is not a bound; write compiled='<=eager'"),
+        (
+            {"backend": "x" * 65},
+            f"backend='{'x' * 61}...' is not a name; write backend='cpu', for example",
+        ),
         ({"backend": 1}, "backend=1 is not a name; write backend='cpu', for example"),
         ({"device": 0}, "device=0 is not a name; write device='cpu', for example"),
         (
@@ -309,10 +348,11 @@ def test_two_limits_are_refused() -> None:
         ("window*d", {"window": 3}),
         (lambda shape: shape.window, {"window": 3}),
         ({"cuda": 1, "cpu": "window*2"}, {"window": 3}),
+        ({"cuda": 1, "cpu": lambda shape: shape.window}, {"window": 3}),
         (MODEL, {"N": 3}),
         ("1 KiB", {"seq_len": 3, "threads": 1, "dtype": "bf16"}),
     ],
-    ids=["formula", "callable", "dict", "model", "names of the field"],
+    ids=["formula", "callable", "dict", "dict with a callable", "model", "names of the field"],
 )
 def test_a_symbol_that_may_be_read_is_a_keyword(limit: object, keywords: dict[str, Any]) -> None:
     assert parse((limit,), keywords).symbols == keywords
@@ -320,6 +360,10 @@ def test_a_symbol_that_may_be_read_is_a_keyword(limit: object, keywords: dict[st
 
 def raising(shape: AttentionShape) -> int:
     raise RuntimeError("no such\ntable")
+
+
+def long(shape: AttentionShape) -> int:
+    raise RuntimeError("x" * 187)
 
 
 def negative(shape: AttentionShape) -> int:
@@ -338,6 +382,7 @@ def tensor(shape: AttentionShape) -> Any:
     ("limit", "text"),
     [
         (raising, r"budget raising raised RuntimeError: no such\ntable"),
+        (long, f"budget long raised RuntimeError: {'x' * 183}..."),
         (negative, f"budget negative returned -1; {WHOLE}"),
         (fractional, f"budget fractional returned 1.5; {WHOLE}"),
         (lambda shape: HUGE, f"budget <lambda> returned <int of 16610 bits>; {WHOLE}"),
@@ -347,7 +392,7 @@ def tensor(shape: AttentionShape) -> Any:
             rf"        [0., 0....; {WHOLE}",
         ),
     ],
-    ids=["raises", "negative", "float", "huge", "tensor"],
+    ids=["raises", "raises at length", "negative", "float", "huge", "tensor"],
 )
 def test_a_callable_that_gives_no_bytes_is_told_in_one_line(
     limit: Callable[[AttentionShape], int], text: str

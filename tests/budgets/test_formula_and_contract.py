@@ -12,6 +12,8 @@ GRAMMAR = (
     "a growth contract stands alone, or once after or before a '+' and a formula, as in"
     " P/W*18 + O(N*d)"
 )
+#: With O(), a sum and a symbol, one character more than a message shows.
+LONG = "N*" * 26 + "dv"
 
 
 def made(text):
@@ -48,6 +50,15 @@ def test_a_sum_has_a_formula_and_a_contract(text, formula, contract):
             "O(N)+O(d)",
             f"cannot read budget 'O(N)+O(d)': it has two contracts; write one, O(N + d); {GRAMMAR}",
         ),
+        (
+            "O(N)O(d)",
+            f"cannot read budget 'O(N)O(d)': it has two contracts; write one, O(N + d); {GRAMMAR}",
+        ),
+        (
+            f"O({LONG}) + O(d)",
+            f"cannot read budget 'O({LONG}) + O(d)': it has two contracts; write one,"
+            f" O({LONG} ...; {GRAMMAR}",
+        ),
         ("O(N) +", f"cannot read budget 'O(N) +': nothing is added to O(N); {GRAMMAR}"),
         (
             "(8*N + O(N)",
@@ -83,6 +94,8 @@ def test_a_formula_that_is_not_a_polynomial_in_what_varies_has_no_bytes_elsewher
     wider = AttentionShape({"N": 256, "W": 8, "P": 10})
     assert made("8*N^2 + max(P, 3)/W + O(N)").nbytes(wider, own) == 8 * 256**2 + 1
     assert made("P*N/W + O(N)").nbytes(AttentionShape({**own.symbols, "W": 16}), own) == 320
+    for part in ("8*N/2", "N*P/P*4", "N^1*4", "N^0*1024"):
+        assert made(f"{part} + O(N)").nbytes(wider, own) == 1024
     for part in ("max(8*N, 3)", "P/N", "N^0.5", "2^N", "ceil(N/64)", "N//3", "8/(N + W)"):
         with pytest.raises(BudgetError) as error:
             made(f"P + 3*{part} + O(N)").nbytes(wider, own)

@@ -26,6 +26,11 @@ ROOT = Path(__file__).parents[2]
 KNOWN = Path(__file__).with_name("survivors.txt")
 ENTRIES = ("tests/baselines/test_entries.py", "tests/baselines/test_updates.py")
 GROWTH = ("tests/budgets/test_growth_fit.py", "tests/budgets/test_growth_judgement.py")
+LIMITS = (
+    "tests/budgets/test_budget.py",
+    "tests/budgets/test_formula_and_contract.py",
+    "tests/budgets/test_memory_model.py",
+)
 #: The modules that decide, and the tests that must notice.
 MODULES = {
     "budgets/verdict": ("tests/budgets/test_verdict.py",),
@@ -38,7 +43,10 @@ MODULES = {
         "tests/plugin/test_growth_jointly.py",
     ),
     "budgets/formula_and_contract": ("tests/budgets/test_formula_and_contract.py",),
+    "budgets/limit": LIMITS,
+    "budgets/parsing": LIMITS,
     "budgets/world_growth": ("tests/budgets/test_world_growth.py",),
+    "api/conclusion": ("tests/api/test_conclusion.py",),
     "baselines/entries": ENTRIES,
     "baselines/updates": ENTRIES,
     "formulas/exact_arithmetic": (

@@ -1,7 +1,7 @@
 """Counts the lines and branches of the null runtime that tests run: ``python …/gcov.py [TESTS]``.
 
 The runtime is compiled with gcov's counters into a cache of its own. The tests are those of
-``tests/null`` that look at the device; a path runs others.
+``tests/null`` whose programs call the runtime; a path runs others, and ``-n 2`` two at a time.
 """
 
 import json
@@ -14,14 +14,25 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 NULL = HERE.parent / "null"
-TESTS = [str(NULL / f"test_{name}.py") for name in ("device", "memory", "run", "ranks", "session")]
+NAMES = (
+    *("device", "memory", "run", "ranks", "session", "reserved", "snapshot", "values", "cudnn"),
+    *("programs", "compiled", "flex", "flash_triton", "triton_values", "placements"),
+)
+TESTS = [str(NULL / f"test_{name}.py") for name in NAMES]
+#: Triton compiles with $CC too, as a single word, and keeps what it compiled: without counters.
+COMPILER = """#!/bin/sh
+case "$*" in */nulldevice/source/*) exec gcc {flags} "$@" ;; esac
+exec gcc "$@"
+"""
 
 
 def counted(folder: Path, tests: list[str]) -> None:
     """Runs the tests on a runtime with counters, which it writes below the folder."""
     flags = ("--coverage", "-fprofile-update=atomic", f"-fprofile-dir={folder}/counts")
-    compiler = " ".join(("gcc", *flags, str(HERE / "flush_at_exit.c")))
-    environment = {**os.environ, "CC": compiler, "XDG_CACHE_HOME": f"{folder}/cache"}
+    compiler = folder / "cc"
+    compiler.write_text(COMPILER.format(flags=" ".join((*flags, str(HERE / "flush_at_exit.c")))))
+    compiler.chmod(0o755)
+    environment = {**os.environ, "CC": str(compiler), "XDG_CACHE_HOME": f"{folder}/cache"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     subprocess.run(command, env=environment, check=False)
 

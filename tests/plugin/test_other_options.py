@@ -1,6 +1,7 @@
 """pytest's own options, with budgets: ``-x``, ``--pdb``, ``-p no:terminal``, ``--junit-xml``."""
 
 import json
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -25,6 +26,14 @@ class Quiet(pdb.Pdb):
         print("the debugger is on")
         self.set_continue()
 """
+
+
+@pytest.fixture(autouse=True)
+def _traced():
+    """Restores the trace function, which a debugger takes away: coverage would see no more."""
+    tracer = sys.gettrace()
+    yield
+    sys.settrace(tracer)
 
 
 def test_stopping_at_the_first_failure(scripted):

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def forked(arguments, seed):
                 os.dup2(output.fileno(), 2)
                 os.environ["SOAK_SEED"] = str(seed)
                 code = pytest.main(arguments)
+            except BaseException:  # raised after the session, and hidden by the exit below
+                traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 os._exit(code)
