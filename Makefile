@@ -70,12 +70,15 @@ TOOLS := tests/report/browser tests/kernels/test_flex.py
 test-tools: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile $(TOOLS)
 
-# A file to a worker at a time, or each worker would make the costly fixtures of it anew. The linters
-# run meanwhile, on the core that is idle where one worker has ended; their text comes last.
+# The tests that visit every object of their process, again and again: a worker of the suite has a million of them.
+HEAP := tests/measurement/test_garbage.py tests/plugin/test_garbage.py tests/plugin/test_late_markers.py
+
+# A file to a worker at a time, or each worker would make the costly fixtures of it anew. The linters and the tests of
+# HEAP run meanwhile, on the core that is idle where one worker has ended; their text comes last.
 test: $(VENV)/installed
-	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
-	$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(TOOLS)); tests=$$?; \
-	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests | lint))
+	@mkdir -p build; { $(MAKE) --no-print-directory lint && $(BIN)/python -m pytest $(HEAP); } > build/meanwhile.txt 2>&1 & \
+	$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(TOOLS) $(HEAP)); tests=$$?; \
+	wait $$!; meanwhile=$$?; cat build/meanwhile.txt; exit $$((tests | meanwhile))
 
 # Ten minutes of bad input for every parser and file, what the worst of it costs, and inputs that coverage guides.
 fuzz: $(VENV)/installed

@@ -1,6 +1,7 @@
 """The start of every test: imports, fixtures and the state of the garbage collector."""
 
 import functools
+import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -129,6 +130,16 @@ def _threads_end_with_their_workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "run_connection", run_connection)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Collects tests without garbage collections, which would visit all that were collected."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @functools.cache
