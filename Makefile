@@ -14,10 +14,11 @@ NOX       := nox@2026.10.20
 DOCS      := .venv-docs
 BENCH     := .venv-bench
 
-# uv takes seconds where pip takes minutes. pip's place of local builds must be named to it.
+# uv takes seconds where pip takes minutes. pip's place of local builds must be named to it. Both compile the modules: the
+# first processes would, each for itself.
 ifneq ($(shell command -v uv),)
 venv    = uv venv --quiet --allow-existing --python $(PYTHON) $(1)
-install = uv pip install --quiet --python $(1)
+install = uv pip install --quiet --compile-bytecode --python $(1)
 ifneq ($(PIP_FIND_LINKS),)
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 endif
