@@ -43,7 +43,13 @@ class Shown:
     def open(self, text: str) -> Any:
         """Opens the details of that row and returns them."""
         self.row(text).locator(".opener").click()
+        self.wait_for_charts()
         return self.page.locator("tr.more")
+
+    def wait_for_charts(self) -> None:
+        """Returns when each chart is drawn, which a browser does when it has laid out the page."""
+        places = "[...document.querySelectorAll('.drawing')]"
+        self.page.wait_for_function(f"{places}.every((place) => place.childElementCount)")
 
     def overflow(self) -> int:
         """Returns the pixels by which the page is wider than its window."""
@@ -90,6 +96,7 @@ def show(tab: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
         for event, listener in listeners.items():
             page.on(event, listener)
         page.goto(made.address + fragment)
+        made.wait_for_charts()
         return made
 
     yield shown
