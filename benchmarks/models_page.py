@@ -61,7 +61,7 @@ def estimates() -> Iterator[str]:
                 continue
             error = 100 * (bytes_ - peak) / peak
             errors[head].append(abs(error))
-            cells.append(f"{_size(bytes_)} ({error:+.1f} %)")
+            cells.append(f"{_whole(_size(bytes_))} {_whole(f'({error:+.1f} %)')}")
         yield _row([f"`{name}`", recipe, _size(peak), *cells])
     spread = (f"{median(found):.1f} %, {max(found):.0f} %" for found in errors.values())
     yield _row(["", "", "error: median, largest", *spread])
@@ -69,6 +69,11 @@ def estimates() -> Iterator[str]:
 
 def _size(bytes_: int) -> str:
     return f"{bytes_ / _GIB:.2f} GiB" if bytes_ >= _GIB else f"{bytes_ / (1 << 20):.1f} MiB"
+
+
+def _whole(text: str) -> str:
+    """Returns a text that is not broken over two lines."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _row(cells: list[str]) -> str:
