@@ -34,7 +34,7 @@ def is_plain(index: Any) -> bool:
 
 
 def may_hold_tensors(arg: Any) -> bool:
-    """Returns False for an argument that is no tensor and has none in it."""
+    """Returns False for an argument that neither is a tensor nor contains one."""
     return isinstance(arg, (torch.Tensor, list, tuple)) and not is_plain(arg)
 
 

@@ -14,7 +14,7 @@ class Operand(NamedTuple):
     """A tensor argument, or a list of tensors."""
 
     dtype: torch.dtype
-    """Of a list, that of its first tensor."""
+    """The dtype of the tensor, or of the first of a list."""
     more: frozenset[torch.dtype]
     """The dtypes of a list's other tensors."""
     single: bool
