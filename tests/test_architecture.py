@@ -19,6 +19,7 @@ LAW = (
         "units",
         "suggestion",
         "contents",
+        "leave",
         "formulas",
         "profiles",
         "torch_releases",

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError, BudgetError
+from ..leave import leave
 from ..measurement.kept_workspaces import kept_workspaces
 from ..units import excerpt
 from . import (
@@ -33,7 +34,6 @@ from . import (
     sweep,
     verify,
 )
-from .leave import leave
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (

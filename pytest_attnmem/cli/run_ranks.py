@@ -65,8 +65,7 @@ def run_ranks(
     Raises:
         AttnMemError: the null device does not run here.
     """
-    one_thread = {"OMP_NUM_THREADS": "1"} if devices.number > 1 else {}  # as torchrun does
-    variables = {**one_thread, **os.environ, **environment(*devices)}
+    variables = {**_alone(devices.number), **os.environ, **environment(*devices)}
     with (
         tempfile.TemporaryDirectory(prefix="attnmem-ranks-") as name,
         ThreadPoolExecutor(processes) as pool,
@@ -85,6 +84,13 @@ def run_ranks(
             return RankRun(rank, code, found)
 
         return [*pool.map(run, ranks)]
+
+
+def _alone(devices: int) -> dict[str, str]:
+    """Returns variables that keep ranks out of each other's way; the user's own win."""
+    threads = {"OMP_NUM_THREADS": "1"} if devices > 1 else {}  # as torchrun does
+    # Inductor would start a pool of processes for each rank, and the first rank compiles for all.
+    return {**threads, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], rank: int, *, shown: bool) -> int:

@@ -44,14 +44,12 @@ def _with_blocks(args: tuple[Any, ...], place: int, keys: int) -> tuple[Any, ...
     rows, columns, inside = mask[-3:]
     width = -(-keys // columns)
     partial = _dense(number, indices, width)
-    full = torch.zeros_like(partial)
-    if full_number is not None:
-        full = _dense(full_number, full_indices, width)
+    full = None if full_number is None else _dense(full_number, full_indices, width)
 
     def masked(b: Any, h: Any, q: Any, k: Any, *others: Any) -> Any:
         block = q // rows, k // columns
         within = _at(partial, b, h, *block) & inside(b, h, q, k, *others)
-        return _at(full, b, h, *block) | within
+        return within if full is None else _at(full, b, h, *block) | within
 
     return (*args[:place], (*mask[:-1], masked), *args[place + 1 :])
 
@@ -66,6 +64,16 @@ def _dense(number: torch.Tensor, indices: torch.Tensor, width: int) -> torch.Ten
 
 
 def _at(blocks: torch.Tensor, b: Any, h: Any, row: Any, column: Any) -> Any:
-    """Returns an element; a mask of one batch or one head is that of all."""
+    """Returns an element; a mask of one batch or one head is that of all.
+
+    The element of such a mask does not depend on ``b`` or ``h``, so ``vmap`` makes one for all.
+    """
     index: Callable[..., Any] = _aten.index.Tensor
-    return index(blocks, [b % blocks.shape[0], h % blocks.shape[1], row, column])
+    place = [row, column]
+    for dim, outer in ((1, h), (0, b)):
+        size = blocks.shape[dim]
+        if size == 1:
+            blocks = blocks.select(dim, 0)
+        else:
+            place.insert(0, outer % size)
+    return index(blocks, place)

@@ -1,6 +1,8 @@
 """The lines that ``attnmem run --ranks`` prints of ranks that ran."""
 
-from pytest_attnmem.cli.run_ranks import KINDS, RankRun, render
+import sys
+
+from pytest_attnmem.cli.run_ranks import KINDS, RankRun, render, run_ranks
 from pytest_attnmem.nulldevice.launch import devices
 
 
@@ -18,3 +20,18 @@ def test_sizes_that_differ_never_read_the_same():
         "attnmem:   rank 0: 33,554,432 B requested, 33,554,432 B allocated, 33,554,432 B reserved",
         "attnmem:   step holds 1,048,592 B on rank 1, 1,048,576 B on rank 0",
     ]
+
+
+def test_a_rank_computes_and_compiles_in_its_own_thread_unless_the_user_says_more(
+    monkeypatch, capfd
+):
+    code = (
+        "import os; print(os.environ.get('OMP_NUM_THREADS'),"
+        " os.environ['TORCHINDUCTOR_COMPILE_THREADS'])"
+    )
+    monkeypatch.setattr("pytest_attnmem.cli.run_ranks.environment", lambda *_: {})
+    for number in (1, 2):
+        run_ranks([sys.executable, "-c", code], [], devices(f"{number}xH100"), 2, [0], 1)
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "4")
+    run_ranks([sys.executable, "-c", code], [], devices("2xH100"), 2, [0], 1)
+    assert capfd.readouterr().out.splitlines() == ["None 1", "1 1", "1 4"]

@@ -1,5 +1,6 @@
 """``flex_attention`` on the host against plain attention, by the blocks of its mask."""
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch._higher_order_ops.flex_attention import flex_attention
@@ -25,6 +26,28 @@ def test_blocks_in_part_have_the_function_and_full_ones_do_not():
             flex_attention, (q, q, q, lambda s, *_: s, mask, 8**-0.5, {}, (), ())
         )
     allowed = torch.tensor([[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 1, 1]]).bool()
+    torch.testing.assert_close(out, F.scaled_dot_product_attention(q, q, q, attn_mask=allowed))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_mask_may_be_one_for_all_or_one_for_each(heads):
+    def one(*rows):
+        return torch.tensor(rows, dtype=torch.int32)
+
+    batch = 3 - heads
+    first, second = one([1, 1], [1, 1]), one([1, 2], [0, 1])
+    number = torch.stack([first[0], second[0]]).view(batch, heads, 2)
+    indices = torch.stack([one([0, 1], [1, 0]), one([0, 1], [0, 1])]).view(batch, heads, 2, 2)
+    mask = (4, 4, number, indices, *[None] * 10, 2, 2, lambda b, h, i, j: i >= j)
+    q = torch.randn(2, 2, 4, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        out, *_ = flex_forward(
+            flex_attention, (q, q, q, lambda s, *_: s, mask, 8**-0.5, {}, (), ())
+        )
+    causal = torch.ones(4, 4).tril().bool()
+    apart = causal.clone()
+    apart[2:, :2] = False
+    allowed = torch.stack([apart, causal]).view(batch, heads, 4, 4)
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, q, q, attn_mask=allowed))
 
 

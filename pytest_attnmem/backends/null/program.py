@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from ...errors import BackendUnavailable
+from ...leave import leave
 from ...nulldevice import counts, cudnn
 from ...nulldevice.autotune import keep_first
 from ...nulldevice.torchrun import LONE
@@ -170,4 +171,7 @@ def _of_program(traceback: TracebackType | None) -> TracebackType | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    exit_code = main(sys.argv[1:])
+    if LONE in os.environ:  # many ranks run; the process of a single program ends as without us
+        leave(exit_code)
+    sys.exit(exit_code)

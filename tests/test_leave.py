@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from pytest_attnmem.cli.leave import leave
+from pytest_attnmem.leave import leave
 
 CODE = """
 import atexit, sys
-from pytest_attnmem.cli.leave import leave
+from pytest_attnmem.leave import leave
 
 class Freed:
     def __del__(self):
