@@ -30,6 +30,8 @@ class Replay:
             UnknownValue: they need more work than the limit; none of them was run.
         """
         waiting = self._needed(last)
+        for note in waiting:
+            note.prepare()
         total = sum([_work(note) for note in waiting])
         if total > self.limit:
             raise UnknownValue(

@@ -84,7 +84,7 @@ class Simulation:
         self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated()
         self._threads = ProgramThreads(self._fake_mode, self._function_mode)
-        self._storages.in_other_thread = self._threads.is_own
+        self._storages.planned.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
