@@ -294,4 +294,4 @@ class Simulation:
 
     def device_named(self) -> None:
         """Records that the program names the device; its other tensors belong on the host."""
-        self.placement.device_named(at())
+        self.placement.device_named()
