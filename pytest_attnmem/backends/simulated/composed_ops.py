@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 
 from .grouped_products import grouped_mm
+from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
@@ -239,6 +240,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._trilinear.default: trilinear,
         _aten._grouped_mm.default: grouped_mm,
         **WINDOWS,
+        _aten._pack_padded_sequence.default: pack_padded,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
         _aten.where.self: _where,
     }

@@ -52,6 +52,7 @@ def patched_torch(
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
         **without_modes(fake_mode.torch_code),
+        **composite_ops.patches(),
         **further,
     }
     with ExitStack() as stack:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import torch
 
+from . import recurrent_shapes
 from .convolution import shapes as convolution
 from .layout_rules import LOOPS
 
@@ -140,6 +141,7 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.nonzero_static.default: _places,
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
         **LAYOUTS,
+        **recurrent_shapes.CELLS,
         **dict.fromkeys(
             (
                 _aten.multi_margin_loss_backward.default,

@@ -55,7 +55,7 @@ class Simulation:
         self._cudnn = CudnnPlans(profile, version, os.environ)
         self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
         self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
-        self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
+        self._composite_ops = CompositeOps(profile, self._storages.unknown)
         self._errors = ProgramErrors()
         self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
