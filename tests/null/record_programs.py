@@ -26,6 +26,7 @@ DEVICES = {
     "random_programs": ("A100-80GB", "H100"),
     "layout_programs": ("A100-80GB", "B200"),
     "mended_programs": ("A100-80GB", "B200"),
+    "forward_programs": ("A100-80GB", "B200"),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings

@@ -18,6 +18,7 @@ from .grouped_products import grouped_mm
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
+from .zero_tensors import ASKING
 
 _aten = torch.ops.aten
 _MASKS: Final = (torch.bool, torch.uint8)
@@ -241,5 +242,6 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         **WINDOWS,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
         _aten.where.self: _where,
+        **ASKING,
     }
 )

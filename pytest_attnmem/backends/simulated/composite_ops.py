@@ -22,10 +22,12 @@ from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .fast_encoder import encoder_layer, multi_head_attention
+from .forward_formulas import ForwardFormulas
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .shape_rules import SHAPES
 from .transforms import is_transformed, unknown_inside
 from .wrapper_composites import for_wrappers
+from .zero_tensors import OF_ZEROS
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -93,6 +95,7 @@ class CompositeOps:
         self._profile = profile
         self._mark_unknown = mark_unknown
         self.fake_mode: SimulatedFakeMode
+        self.forward_formulas = ForwardFormulas(mark_unknown, lambda: self.fake_mode)
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
         """Returns the replacements by operator."""
@@ -124,6 +127,8 @@ class CompositeOps:
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
             for op, replacement in for_wrappers(self.replacements()).items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradMeta")
+            for op, of_zeros in OF_ZEROS.items():
+                library.impl(op.name().removeprefix("aten::"), of_zeros, "ZeroTensor")
             for op, shape in SHAPES.items():
                 library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:
