@@ -150,7 +150,7 @@ def _counted() -> dict[str, str]:
         ("random_programs", "programs of random steps", "test_random_programs.py"),
         ("layout_programs", "operators, random layouts", "test_random_programs.py"),
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
-        ("forward_programs", "programs with forward-mode gradients", "test_forward_mode.py"),
+        ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):
         programs = [read(file, version)["devices"] for version in VERSIONS]
         number, on = len(set().union(*programs[0].values())), len(programs[0])
