@@ -1,6 +1,7 @@
 """Checks of dtypes that CUDA's operators alone make, outside of kernels.
 
-Sources: aten/src/ATen/native/transformers/cuda/attention.cu, native/cuda/{SoftMax,SummaryOps}.cu.
+The texts are those of aten/src/ATen/native/transformers/cuda/attention.cu, of SoftMax.cu and
+SummaryOps.cu in native/cuda, and of native/cuda/DistributionTemplates.h.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+
+from .names import NAMES
 
 _aten = torch.ops.aten
 _HALVES: Final = (torch.float16, torch.bfloat16)
@@ -40,6 +43,14 @@ def _histogram(x: Any, *_: Any, **__: Any) -> str:
     return "HalfTensor is not supported" if x.dtype is torch.float16 else ""
 
 
+def _bernoulli(x: Any, p: Any = None, *_: Any, **__: Any) -> str:
+    probabilities = x if p is None else p
+    if not isinstance(probabilities, torch.Tensor) or probabilities.dtype.is_floating_point:
+        return ""
+    name = NAMES[probabilities.dtype]
+    return f"expected probabilities tensor to have floating type, got {name}"
+
+
 #: What makes the text of an error of a call, or "", by operator.
 CHECKS: Final[Mapping[Any, Callable[..., str]]] = MappingProxyType(
     {
@@ -47,5 +58,8 @@ CHECKS: Final[Mapping[Any, Callable[..., str]]] = MappingProxyType(
         _aten._efficient_attention_forward.default: _efficient,
         _aten._softmax_backward_data.default: _softmax_backward,
         _aten.histc.default: _histogram,
+        **dict.fromkeys(
+            (_aten.bernoulli.default, _aten.bernoulli.Tensor, _aten.bernoulli_.Tensor), _bernoulli
+        ),
     }
 )

@@ -22,6 +22,9 @@ REFUSED = {
     "index_add": lambda on: zeros(4, device=on).index_add(
         0, zeros(2, device=on), zeros(2, device=on)
     ),
+    "index_copy": lambda on: zeros(4, device=on).index_copy(
+        0, zeros(1, device=on), zeros((), device=on)
+    ),
     "full_like": lambda on: torch.full_like(zeros(4, dtype=torch.uint8, device=on), 300),
 }
 
@@ -51,8 +54,8 @@ def test_what_only_a_kernel_of_the_host_refuses_is_no_error():
     assert error_on_host(torch.ops.aten.relu.default, refused, {}) is None
 
 
-def test_what_is_wrong_with_small_tensors_alone_is_no_error(run):
-    """The host gets tensors with two elements a dimension, whose other errors say nothing."""
+def test_what_is_wrong_with_one_element_alone_is_no_error(run):
+    """The host gets tensors of one element, whose other errors say nothing."""
 
     def program():
         x = zeros(4, 8, dtype=torch.float64)
