@@ -47,6 +47,8 @@ def _bernoulli(x: Any, p: Any = None, *_: Any, **__: Any) -> str:
     probabilities = x if p is None else p
     if not isinstance(probabilities, torch.Tensor) or probabilities.dtype.is_floating_point:
         return ""
+    if not x.numel():
+        return ""
     name = NAMES[probabilities.dtype]
     return f"expected probabilities tensor to have floating type, got {name}"
 

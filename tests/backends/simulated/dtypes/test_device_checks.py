@@ -60,6 +60,7 @@ def test_the_dtypes_that_cuda_takes_run(run):
         efficient(zeros(1, 4, 2, 8))
         zeros(4).bernoulli()
         zeros(4, dtype=torch.int64).bernoulli(0.5)
+        zeros(0, dtype=torch.int64).bernoulli()
         _aten._softmax_backward_data(zeros(4), zeros(4), 0, torch.float16)
 
     assert run(taken).unmeasured is None
