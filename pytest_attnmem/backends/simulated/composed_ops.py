@@ -19,6 +19,7 @@ from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
+from .zero_tensors import ASKING
 
 _aten = torch.ops.aten
 _MASKS: Final = (torch.bool, torch.uint8)
@@ -223,6 +224,15 @@ def _where(condition: Any, self: Any, other: Any) -> Any:
     return torch.where(condition.to(torch.bool), self, other)
 
 
+def _group_norm(
+    x: Any, _weight: Any, _bias: Any, batch: Any, _c: Any, _elements: Any, groups: Any, _eps: Any
+) -> Any:
+    """Returns the results for no elements, which launch no kernel, whatever the dtype."""
+    if x.numel() or x.dtype.is_floating_point:
+        return NotImplemented
+    return torch.empty_like(x), x.new_empty(batch, groups), x.new_empty(batch, groups)
+
+
 #: The functions by operator. The fake mode calls them, so autograd knows one operator.
 COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
@@ -243,5 +253,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._pack_padded_sequence.default: pack_padded,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
         _aten.where.self: _where,
+        _aten.native_group_norm.default: _group_norm,
+        **ASKING,
     }
 )

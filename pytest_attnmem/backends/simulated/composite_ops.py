@@ -21,6 +21,7 @@ from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .fast_encoder import encoder_layer, multi_head_attention
+from .forward_formulas import ForwardFormulas
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .packed_sequences import pack_padded_backward, pad_packed
 from .recurrent_ops import recurrent_ops, weight_patches
@@ -28,6 +29,7 @@ from .shape_rules import SHAPES
 from .transforms import is_transformed, unknown_inside
 from .unknown_scratch import UnknownScratch
 from .wrapper_composites import for_wrappers
+from .zero_tensors import OF_ZEROS
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -83,6 +85,7 @@ class CompositeOps:
         self._unknown_scratch = unknown
         self._mark_unknown = unknown.mark
         self.fake_mode: SimulatedFakeMode
+        self.forward_formulas = ForwardFormulas(unknown.mark, lambda: self.fake_mode)
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
         """Returns the replacements by operator."""
@@ -119,6 +122,8 @@ class CompositeOps:
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
             for op, replacement in for_wrappers(self.replacements()).items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradMeta")
+            for op, of_zeros in OF_ZEROS.items():
+                library.impl(op.name().removeprefix("aten::"), of_zeros, "ZeroTensor")
             for op, shape in SHAPES.items():
                 library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:
@@ -238,7 +243,7 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
 
 
 def _one_hot(self: Any, num_classes: int = -1) -> Any:
-    if num_classes < -1 or num_classes == 0 or not self.numel():
+    if num_classes < -1 or num_classes == 0 or not self.numel() or self.dtype is not torch.int64:
         return in_cpp(_aten.one_hot.default, self, num_classes)
     if num_classes == -1:
         num_classes = int(self.max().item()) + 1

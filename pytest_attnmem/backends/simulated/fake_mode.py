@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
@@ -76,7 +76,7 @@ class SimulatedFakeMode(FakeTensorMode):
         """The listener that hears of each operator that runs."""
         self._dispatch_depth = 0
         self.known_ops = KnownOps({**replacements, **COMPOSED}, known.refusals)
-        self._avoided_ops: tuple[Any, ...] = ()
+        self._avoided_ops: Container[Any] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
@@ -285,7 +285,7 @@ class SimulatedFakeMode(FakeTensorMode):
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     @contextmanager
-    def in_place_of(self, ops: tuple[Any, ...]) -> Iterator[None]:
+    def in_place_of(self, ops: Container[Any]) -> Iterator[None]:
         """Treats ``ops`` as in place: C++ code calls them on subclasses to avoid in-place ops."""
         before, self._avoided_ops = self._avoided_ops, ops
         try:

@@ -58,6 +58,7 @@ def patched_torch(
     with ExitStack() as stack:
         stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
+        stack.enter_context(composite_ops.forward_formulas.followed())
         stack.callback(autocast.restore)
         autocast.follow()
         stack.enter_context(fake_mode)

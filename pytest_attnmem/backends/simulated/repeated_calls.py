@@ -138,6 +138,8 @@ class RepeatedCalls:
                     return None
                 if own["constant"] is not None or own["fake_mode"] is not mode:
                     return None
+                if mode.op_cache.has_zeros and arg._is_zerotensor():
+                    return None
                 device = own["_fake_device"]
                 where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
                 parts.append((arg.shape, arg.stride(), dtype, arg.storage_offset(), where))

@@ -15,7 +15,7 @@ import torch
 
 from . import recurrent_shapes
 from .convolution import shapes as convolution
-from .layout_rules import LOOPS
+from .layout_rules import LOOPS, reduced_in_place
 
 _aten = torch.ops.aten
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
@@ -116,7 +116,7 @@ def _log_softmax_backward(grad: Any, _output: Any, _dim: int, input_dtype: torch
 
 
 def _cross_entropy(x: Any, _target: Any, _weight: Any = None, reduction: int = 1) -> Any:
-    return x.new_empty(()) if reduction else torch.empty_like(x)
+    return reduced_in_place(torch.empty_like(x), reduction)
 
 
 #: Operators whose results have another layout on CUDA than in PyTorch's rules of shapes.
@@ -139,6 +139,7 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.nonzero_static.default: _places,
+        _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
         **LAYOUTS,
         **recurrent_shapes.CELLS,

@@ -40,6 +40,7 @@ from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
+from .transforms import untraceable
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
 from .wrapped_tensors import show_devices
@@ -154,6 +155,7 @@ class Simulation:
             **saving.patches(),
             **self.values.patches(),
             **torch_distributed.patches(),
+            **untraceable(self.refused),
         }
 
     def prime(self) -> int:
