@@ -12,6 +12,7 @@ from .dtypes.refusals import Refusals
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
+from .overlaps import refuses_overlap
 
 _aten = torch.ops.aten
 
@@ -39,7 +40,7 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "cacheable", "composite", "factory", "func", "reads_cudnn"),
-        *("lift", "name", "plain", "refusals", "view"),
+        *("lift", "name", "plain", "refusals", "refuses_overlap", "view"),
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class OpFacts:
         """True if a cached call may be repeated without further questions."""
         self.refusals = refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
+        self.refuses_overlap = refuses_overlap(func)
 
 
 class KnownOps:

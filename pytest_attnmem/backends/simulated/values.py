@@ -60,7 +60,7 @@ class SimulatedStorages:
         slot = Slot(self._outside)
         self._slots[key] = slot, weakref.ref(storage, partial(self._forget, key))
         constant = tensor.__dict__.get("constant")
-        if constant is not None:
+        if constant is not None and not constant.is_meta:
             adopt(slot, constant)
         return slot
 
