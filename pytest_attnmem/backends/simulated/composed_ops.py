@@ -159,7 +159,8 @@ def _index(self: Any, indices: Any) -> Any:
     if any_on_host(self, indices):
         return _aten.index.Tensor(self, on_device(self, indices))
     masks, others = _by_masks(self, indices)
-    if not masks or masks + others == 1:
+    of_bytes = any(index is not None and index.dtype is torch.uint8 for index in indices)
+    if not masks or (masks + others == 1 and not of_bytes):
         return NotImplemented
     return _aten.index.Tensor(self, expanded(indices))
 

@@ -160,6 +160,27 @@ def modules_on_meta_and_buffers_of_another_dtype():
     )
 
 
+@program
+def views_in_inference_mode():
+    """Views of a tensor from outside the mode are no inference tensors."""
+    attention = torch.nn.MultiheadAttention(16, 4, device="cuda")
+    query, key = made(3, 1, 16), made(5, 1, 16)
+    for _ in range(2):
+        with torch.inference_mode():
+            attention(query, key, key)
+            key.chunk(5)[0].add_(1)
+
+
+@program
+def parameters_of_a_graph_moved_to_the_host():
+    layer = torch.nn.Linear(300, 300, device="cuda")
+    y = layer(made(5, 300, grad=True))
+    layer.cpu()
+    made(300, 300)
+    layer.cuda()
+    y.sum().backward()
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.lstm_cell.default": lambda: torch.nn.LSTMCell(8, 16, device="cuda")(made(5, 8)),

@@ -57,6 +57,15 @@ def test_a_function_that_lets_go_of_an_argument_of_its_caller(run):
     assert run(loss).unmeasured == "no model of torch.nn.functional.gaussian_nll_loss"
 
 
+def test_a_mask_of_bytes_reads_as_one_of_booleans(run):
+    def read(dtype):
+        x = torch.ones(64, 33, device="cuda", requires_grad=True)
+        x[(x[:, 0] > 0).to(dtype)].sum().backward()
+
+    seen = {dtype: run(lambda dtype=dtype: read(dtype)) for dtype in (torch.bool, torch.uint8)}
+    assert [found.peak_bytes for found in seen.values()] == [27_465] * 2
+
+
 def test_a_gradient_that_is_sparse(run):
     def embedded():
         table = torch.nn.Embedding(10, 4, sparse=True, device="cuda")
