@@ -32,6 +32,8 @@ _BACKWARD_OPS: Final = frozenset(
 
 #: The namespace of ``fully_shard``, whose operators are Python code.
 _SHARDING: Final = "fsdp"
+#: Give a tensor another storage, and write nothing into it.
+_TO_STORAGE: Final = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
 _CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
 
 
@@ -57,7 +59,8 @@ class OpFacts:
             self.composite = partial(on_cuda, func)
         self.factory = is_factory(func)
         self.lift = func in torch._subclasses.FakeTensorMode.lift_fns
-        self.view = bool(getattr(func, "is_view", False)) and not self.lift
+        moves = func in _TO_STORAGE or bool(getattr(func, "is_view", False))
+        self.view = moves and not self.lift
         """True if it writes no values."""
         self.cacheable = _is_cacheable(func)
         self.reads_cudnn = func in _CONVOLUTIONS
