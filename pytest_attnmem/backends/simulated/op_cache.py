@@ -126,9 +126,12 @@ class OpCache:
         if output.source < 0:
             elem = torch.empty_strided(output.shape, output.stride, dtype=output.dtype, device=META)
         else:
+            source = args[output.source]
+            if _in_inference_mode() and not source.is_inference():  # the view is none either
+                with torch.inference_mode(False):
+                    return self.make(output, args)
             elem = torch.empty(0, dtype=output.dtype, device=META)
-            storage = args[output.source].untyped_storage()
-            elem.set_(storage, output.offset, output.shape, output.stride)
+            elem.set_(source.untyped_storage(), output.offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)
 
 

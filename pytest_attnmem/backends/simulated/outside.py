@@ -23,6 +23,7 @@ from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
+from .undescribed_ops import NO_DATA
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -116,6 +117,8 @@ class Outside:
         op = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
         def run(*args: Any, device: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
+            if self._fake_mode.dispatch_depth:
+                raise NotImplementedError(NO_DATA)
             device = self._function_mode.device(device or CUDA)
             with self._fake_mode:
                 return op(*args, **kwargs, device=device)

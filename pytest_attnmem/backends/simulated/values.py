@@ -67,7 +67,7 @@ class SimulatedStorages:
         self._watched[key] = found = _Watched(storage, self._forget)
         found.key, found.slot = key, (slot := Slot(self._outside))
         constant = tensor.__dict__.get("constant")
-        if constant is not None:
+        if constant is not None and not constant.is_meta:
             adopt(slot, constant)
         return slot
 

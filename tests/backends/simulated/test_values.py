@@ -158,3 +158,13 @@ def test_a_gradient_that_is_infinite_skips_the_step(backends, weight, limit, sta
             assert len(optimizer.state) == states
     finally:
         backend.limit_values(10**12)
+
+
+def test_a_tensor_of_another_storage_has_its_values(run):
+    def read():
+        x = torch.arange(5.0, 9.0).to("cuda")
+        whole = torch.empty(0, device="cuda").set_(x.untyped_storage())
+        part = torch.tensor([], device="cuda").set_(x.untyped_storage(), 1, (2,))
+        assert (whole.tolist(), part.tolist()) == ([5, 6, 7, 8], [6, 7])
+
+    assert run(read).unmeasured is None
