@@ -181,6 +181,18 @@ def parameters_of_a_graph_moved_to_the_host():
     y.sum().backward()
 
 
+@program
+def images_of_few_channels_resized():
+    """Images in channels-last format have a kernel of their own from 4 channels on."""
+    for channels in (1, 3, 4):
+        x = made(2, channels, 32, 48).contiguous(memory_format=torch.channels_last)
+        x.requires_grad_()
+        for mode in ("nearest", "nearest-exact", "bilinear"):
+            for size in ((32, 48), (40, 56)):
+                y = F.interpolate(x, size=size, mode=mode)
+                y.backward(torch.randn_like(y))
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

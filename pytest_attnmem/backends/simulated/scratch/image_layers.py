@@ -19,6 +19,8 @@ from .tensor_bytes import dense_bytes, format_copy_bytes, suggested_format, wrap
 _OUTPUTS: Final = "outputs"
 _RESULTS: Final = "contiguous results"
 _PLAIN: Final = torch.contiguous_format
+#: The channels from which on an image in channels-last format is resized as it is.
+_FEWEST_CHANNELS: Final = 4
 
 
 class _Steps(NamedTuple):
@@ -66,6 +68,23 @@ def _by_format(call: OpCall) -> AllocationPlan | None:
     if suggested_format(argument(call, "self")) is not _PLAIN:
         return outputs_only(call)
     return _copying(_Steps((_OUTPUTS, "grad_output")))(call)
+
+
+def _resizing(by_format: _Steps, plain: _Steps) -> Rule:
+    """Returns a rule that plans by the memory format of an image, or by the contiguous kernel.
+
+    A few channels are too few for the kernel of the format. An image that keeps its size is copied.
+    """
+    in_format, contiguous = _copying(by_format), _copying(plain)
+
+    def rule(call: OpCall) -> AllocationPlan | None:
+        x: torch.Tensor = argument(call, by_format.like)
+        if call.outputs[0].shape == x.shape:
+            return outputs_only(call)
+        by_channel = suggested_format(x) is not _PLAIN and x.shape[1] >= _FEWEST_CHANNELS
+        return (in_format if by_channel else contiguous)(call)
+
+    return rule
 
 
 def _in_blocks(call: OpCall) -> AllocationPlan | None:
@@ -151,14 +170,17 @@ def _table() -> dict[str, Rule]:
         ),
         **{f"{kind}_backward": _Steps((outputs, grad)) for kind in _CONTIGUOUS_GRADIENT},
         **{f"{kind}": _Steps((outputs, _RESULTS, "self")) for kind in _CONTIGUOUS_RESULT},
-        **{f"{kind}": _Steps((outputs, "self"), like="self") for kind in _NEAREST_2D},
-        **{
-            f"{kind}_backward": _Steps((outputs, grad), like=grad)
-            for kind in (*_NEAREST_2D, "upsample_bilinear2d")
-        },
         "upsample_trilinear3d_backward": _Steps((outputs, grad, _RESULTS)),
     }
-    return {f"aten.{name}.default": _copying(kernel) for name, kernel in images.items()}
+    resized = _resizing(_Steps((outputs, "self"), like="self"), _Steps((outputs, _RESULTS, "self")))
+    of_resized = _Steps((outputs, grad), like=grad), _Steps((outputs, _RESULTS, grad))
+    rules: dict[str, Rule] = {
+        **{name: _copying(kernel) for name, kernel in images.items()},
+        **dict.fromkeys(_NEAREST_2D, resized),
+        **{f"{kind}_backward": _resizing(*of_resized) for kind in _NEAREST_2D},
+        "upsample_bilinear2d_backward": _resizing(*of_resized),
+    }
+    return {f"aten.{name}.default": rule for name, rule in rules.items()}
 
 
 RULES: Final = MappingProxyType[str, Rule](
