@@ -119,7 +119,9 @@ class Tape(KnownValues):
         """Notes an operator that made ``out`` of ``tensors``, as ``begin`` and ``end`` do."""
         self._host.let_go()
         self._count_one()
-        find, read, before = self._find, list[Buffer | HostTensor](), list[Note]()
+        find = self._find
+        read: list[Buffer | HostTensor] = []
+        before: list[Note] = []
         unknown = assumed = ""
         for tensor in tensors:
             slot = find(tensor)
@@ -225,7 +227,7 @@ class Tape(KnownValues):
 
     def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
         """Returns the slots that the operator changes, each once."""
-        found = dict[Slot, None]()
+        found: dict[Slot, None] = {}
         for position, name in traits.changed:
             found.update(
                 dict.fromkeys(

@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
-from .fake_tensor import CPU, SimulatedTensor
+from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, SimulatedTensor
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -34,10 +34,11 @@ class FakeMaker:
         if _in_inference_mode() and not elem.is_inference():  # a view of a tensor from outside it
             with torch.inference_mode(False):
                 return self.make(elem, device)
+        on_cuda = device is CUDA or device is IMPLICIT_CUDA or device.type == "cuda"
         tensor: Any = _make_subclass(
             SimulatedTensor,
             elem,
-            dispatch_device=device.type != "cuda",  # C++ code sees CUDA's on ``meta``, as they are
+            dispatch_device=not on_cuda,  # C++ code sees CUDA's on ``meta``, as they are
             device_for_backend_keys=device,
         )
         _set_throw_on_mutable_data_ptr(tensor)

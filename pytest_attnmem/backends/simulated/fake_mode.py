@@ -172,6 +172,8 @@ class SimulatedFakeMode(FakeTensorMode):
         """Runs an operator whose call is cached."""
         if facts.view or not self._is_observed:
             out = self.op_cache.replay(cached, args)
+            if not self.observer.traced and torch._C._current_graph_task_id() == -1:
+                return out  # a view allocates nothing, and no listener counts it
         else:
             tape = self.values.tape
             noted = tape.begin(facts.func, args, kwargs, cached.layouts)

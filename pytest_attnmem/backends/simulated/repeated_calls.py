@@ -47,6 +47,7 @@ _default_dtype = torch.get_default_dtype
 _is_deterministic = torch._C._get_deterministic_algorithms
 _graph_task = torch._C._current_graph_task_id
 _DisableTorchDispatch = torch._C._DisableTorchDispatch
+_DisableTorchFunctionSubclass = torch._C.DisableTorchFunctionSubclass
 
 
 class RepeatedCall(NamedTuple):
@@ -91,28 +92,30 @@ class RepeatedCalls:
         self, func: Any, args: tuple[Any, ...], kwargs: Any, otherwise: Callable[..., Any]
     ) -> Any:
         """Returns what the function returns; ``otherwise`` calls it if the call is not known."""
-        key = None if func in self._unlike else self._key(func, args, kwargs)
+        if func in self._unlike:
+            return otherwise(func, args, kwargs)
+        mode = self._fake_mode
+        with _DisableTorchFunctionSubclass():  # each attribute of a tensor takes half as long
+            key = self._key(func, args, kwargs)
+            call = None if key is None else self._calls.get(key)
+            new = None if call is None else call.new
+            if not (
+                new is None or mode.heard is not None or mode.observer.traced or _graph_task() != -1
+            ):
+                with _DisableTorchDispatch():
+                    out = mode.op_cache.make(new.returned, ())
+                tensors = [args[place] for place in new.places]
+                mode.values.tape.repeat(new.note, tensors, out)
+                mode.observer.after_new(new.note.func, tensors, out, new.made, new.plan)
+                return out
         if key is None:
             return otherwise(func, args, kwargs)
-        call = self._calls.get(key)
         if call is None:
             return self._learn(key, func, args, kwargs, otherwise)
-        mode, new = self._fake_mode, call.new
-        if new is None or mode.heard is not None or mode.observer.traced or _graph_task() != -1:
-            operands = tuple(
-                [args[place] if place >= 0 else value for place, value in call.operands]
-            )
-            with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
-                out = mode.run_again(
-                    mode.known_ops.of(call.func), operands, call.kwargs, call.cached
-                )
-                return out if call.view is None else mode.op_cache.make(call.view, (out,))
-        with _DisableTorchDispatch():
-            out = mode.op_cache.make(new.returned, ())
-        tensors = [args[place] for place in new.places]
-        mode.values.tape.repeat(new.note, tensors, out)
-        mode.observer.after_new(call.func, tensors, out, new.made, new.plan)
-        return out
+        operands = tuple([args[place] if place >= 0 else value for place, value in call.operands])
+        with torch._C._ExcludeDispatchKeyGuard(_ABOVE_OPERATORS):
+            out = mode.run_again(mode.known_ops.of(call.func), operands, call.kwargs, call.cached)
+            return out if call.view is None else mode.op_cache.make(call.view, (out,))
 
     def _key(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any | None:
         """Returns all that the operators of the call depend on; None if that may be more."""
