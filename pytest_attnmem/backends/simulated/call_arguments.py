@@ -38,11 +38,6 @@ def may_hold_tensors(arg: Any) -> bool:
     return isinstance(arg, (torch.Tensor, list, tuple)) and not is_plain(arg)
 
 
-def is_index(index: Any) -> bool:
-    """Returns True for a list of whole numbers."""
-    return type(index) is list and bool(index) and all(type(item) is int for item in index)
-
-
 def is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Returns True if a factory makes a single number."""
     first = args[0] if args else kwargs.get("data", kwargs.get("size"))

@@ -196,7 +196,7 @@ class SimulatedFakeMode(FakeTensorMode):
             self._autograd_calls.note(out)
         op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
         self.observer.after_op(op)
-        if self.heard is not None:
+        if self.heard:
             self.heard.note(op)
         return out
 
@@ -204,11 +204,8 @@ class SimulatedFakeMode(FakeTensorMode):
         self, facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[OpFacts, tuple[Any, ...]]:
         """Returns the operator that a device runs, and its arguments as fakes of this mode."""
-        if not facts.lift:
-            for arg in args:
-                if not is_own(self, arg):
-                    args = as_fakes(self, args)
-                    break
+        if not facts.lift and not all(is_own(self, arg) for arg in args):
+            args = as_fakes(self, args)
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
         in_backward = in_backward and not self.wrapper_calls.running
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):

@@ -19,6 +19,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
 from .hidden_fakes import asked_by_torch
+from .printing import printed
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ DEVICE = DeviceName("cuda:0")
 #: identity of the object tells the two apart.
 IMPLICIT_CUDA = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
-PRINTING = "printing a tensor"
 DEVICE_OF = torch.ops.prim.device.default
 
 
@@ -143,11 +143,11 @@ class SimulatedTensor(torch.Tensor):
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy()"
                 " instead."
             )
-        return _on_host(self, "Tensor.numpy", lambda values: values.clone().numpy())
+        return _moved(self, "Tensor.numpy", lambda values: values.clone().numpy())
 
     def tolist(self) -> Any:
         """Returns the values as nested lists."""
-        return _on_host(self, "Tensor.tolist", torch.Tensor.tolist)
+        return _moved(self, "Tensor.tolist", torch.Tensor.tolist)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return self.numpy().__array__(*args, **kwargs)
@@ -160,17 +160,11 @@ class SimulatedTensor(torch.Tensor):
         if _fake_mode(self).in_kernel_invocation:  # C++ prints what no overload takes
             return self._described()
         try:
-            text = _on_host(self, PRINTING, repr)
+            shown = printed(self, _fake_mode(self))
         except CannotSimulate:
             if _fake_mode(self).running:
                 raise
             return self._described()
-        more = f", device='{self._fake_device}'" if self.is_cuda else ""
-        if self.grad_fn is not None:
-            more += f", grad_fn=<{type(self.grad_fn).__name__}>"
-        elif self.requires_grad:
-            more += ", requires_grad=True"
-        shown = f"{text[:-1]}{more})"
         return f"Parameter containing:\n{shown}" if getattr(self, "_is_param", False) else shown
 
     def _described(self) -> str:
@@ -209,6 +203,13 @@ def _on_host(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any
     values = _fake_mode(tensor).observer.value(tensor, call)
     with torch._C.DisableTorchFunction(), no_dispatch():
         return read(values)
+
+
+def _moved(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
+    """Returns the same; a copy of elements with gaps is made contiguous on the device first."""
+    if tensor.is_cuda and not tensor.is_contiguous() and _fake_mode(tensor).running:
+        tensor = torch.ops.aten._to_copy.default(tensor.detach(), device=CPU)
+    return _on_host(tensor, call, read)
 
 
 def seen_by_cpp(tensor: Any) -> torch.device:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,13 +13,14 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .call_arguments import device, is_index, is_number, is_plain, may_hold_tensors, names_meta
+from .call_arguments import device, is_number, may_hold_tensors, names_meta
+from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
-from .set_by_index import fill
 from .simulated_device import DeviceName
+from .tensors_as_sizes import reading_sizes
 from .transforms import dropouts, unwrapped
 from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 
@@ -37,6 +37,7 @@ _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 _READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
 #: Functions that move a tensor, or what it wraps.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
+_NEW_TENSOR = torch.Tensor.new_tensor
 
 _GET_DEVICE = (torch.get_device, torch.Tensor.get_device)
 
@@ -58,13 +59,13 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._fake_mode = fake_mode
         self._converter = converter
         self._factories = frozenset(_device_constructors())
+        elements = Elements(self._run_factory)
         self._special: dict[Any, Callable[..., Any]] = {
             torch.Tensor.to: self.tensor_to,
-            torch.Tensor.__getitem__: partial(self._indexed, torch.Tensor.__getitem__),
-            torch.Tensor.__setitem__: partial(self._indexed, torch.Tensor.__setitem__),
-            torch.Tensor.cuda: lambda tensor, device=None, *_, **__: self._move(
-                tensor, self.device(CUDA if device is None else device)
-            ),
+            torch.Tensor.__getitem__: elements.get,
+            torch.Tensor.__setitem__: elements.set,
+            torch.Tensor.cuda: self._to_cuda,
+            _NEW_TENSOR: self._new_tensor,
             torch.Tensor.cpu: lambda tensor, *_, **__: self._move(tensor, CPU),
             torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
@@ -74,6 +75,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.device: device,
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
+            **reading_sizes(),
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 
@@ -196,12 +198,29 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     return type(arg)([self._to_fake(item) for item in arg])
         return arg
 
+    def _new_tensor(self, tensor: Any, data: Any, **kwargs: Any) -> Any:
+        if not isinstance(data, torch.Tensor):
+            data = self._with_values(data)
+        return _NEW_TENSOR(tensor, data, **kwargs)
+
+    def _with_values(self, data: Any) -> Any:
+        """Returns data with the values of the tensors in lists, which C++ code reads."""
+        if type(data) is SimulatedTensor:
+            return self._fake_mode.observer.value(data, "torch.tensor")
+        if type(data) in (list, tuple):
+            for item in data:
+                if isinstance(item, (torch.Tensor, list, tuple)):
+                    return type(data)([self._with_values(item) for item in data])
+        return data
+
     def _is_own(self, tensor: torch.Tensor) -> bool:
         return getattr(tensor, "fake_mode", None) is self._fake_mode
 
     def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
         first = args[0] if args else kwargs.get("data")
+        if args and type(first) in (list, tuple):
+            args = (self._with_values(first), *args[1:])
         given = kwargs.get("device")
         if given is None and isinstance(first, torch.Tensor):
             return func(*args, **kwargs)  # on the device of that tensor
@@ -249,13 +268,16 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 device = rest.pop(0)
         elif rest:
             rest.pop(0)
-        kwargs.pop("non_blocking", None)
-        if rest and isinstance(rest[0], torch.dtype):
-            kwargs["dtype"] = rest.pop(0)
-            rest = rest[1:] if rest else rest
-        if rest:
-            kwargs["copy"] = rest[-1]
+        kwargs.update(zip(("dtype", "non_blocking", "copy"), rest, strict=False))
+        if kwargs.get("dtype") is None:
+            kwargs.pop("dtype", None)
         return self._move(tensor, None if device is None else self.device(device), **kwargs)
+
+    def _to_cuda(
+        self, tensor: Any, device: Any = None, non_blocking: bool = False, **_: Any
+    ) -> Any:
+        device = self.device(CUDA if device is None else device)
+        return self._move(tensor, device, non_blocking=non_blocking)
 
     def _name_target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Names the device of a move before the moved tensor is given a device."""
@@ -264,29 +286,6 @@ class SimulatedFunctionMode(TorchFunctionMode):
             given = CUDA
         if isinstance(given, (str, torch.device, int)) and not isinstance(given, bool):
             self.device(given)
-
-    def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
-        """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
-        inner = unwrapped(tensor)
-        if type(inner) is SimulatedTensor and inner._fake_device.type == "cuda":
-            if is_plain(index):
-                pass
-            elif is_index(index):
-                index = self._index_tensor(index)
-            elif type(index) is tuple and any(map(is_index, index)):
-                index = tuple(self._index_tensor(i) if is_index(i) else i for i in index)
-            if value and isinstance(value[0], (int, float, complex)):
-                if fill(tensor, index, value[0]):
-                    return None
-                value = (self._host_number(value[0], tensor.dtype),)
-        return func(tensor, index, *value)
-
-    def _host_number(self, number: complex, dtype: torch.dtype) -> Any:
-        """Returns the tensor that C++ code makes of a number for a tensor of CUDA: on the host."""
-        return self._run_factory(torch.tensor, (number,), {"dtype": dtype, "device": CPU})
-
-    def _index_tensor(self, index: list[int]) -> Any:
-        return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})
 
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         if device is None or unwrapped(tensor).device == device:

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import CannotSimulate
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
-from .fake_tensor import PRINTING
+from .printing import PRINTING
 
 
 class ProgramErrors:

@@ -6,6 +6,7 @@ number, which the device held for as long. The C++ code sees no tensor of CUDA i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -15,26 +16,31 @@ from ...torch_releases import minor_version
 _FILLS: Final = minor_version(torch.__version__) >= (2, 15)
 
 
-def fill(tensor: Any, index: Any, number: complex) -> bool:
+def fill(tensor: Any, index: Any, number: Any, tensor_of: Callable[[bool], torch.Tensor]) -> bool:
     """Fills the elements at an index tensor, perhaps among slices and numbers; returns False else.
 
-    A mask is not one, nor is a tensor of the host or an index that numbers a single place.
+    A mask is not one, nor is a tensor of the host or an index that numbers a single place. A mask
+    that is one value adds a dimension and indexes it by ``tensor_of`` the value.
     """
-    given = index if type(index) is tuple else (index,)
-    tensors = [each for each in given if isinstance(each, torch.Tensor)]
-    if not _FILLS or len(tensors) != 1 or tensors[0].dtype is not torch.int64:
+    given = tuple(index) if type(index) in (tuple, list) else (index,)
+    if not _FILLS or isinstance(index, bool):
         return False
-    if tensors[0].device != tensor.device:
+    places = [place for place, each in enumerate(given) if isinstance(each, (torch.Tensor, bool))]
+    if len(places) != 1:
         return False
-    place = next(place for place, each in enumerate(given) if each is tensors[0])
+    place, found = places[0], given[places[0]]
     before, behind = given[:place], given[place + 1 :]
-    plain = all(each in (None, ...) or type(each) in (int, slice) for each in before + behind)
-    if not plain or not tensors[0].dim():
+    if not all(each in (None, ...) or type(each) in (int, slice) for each in before + behind):
         return False
-    every = (*before, slice(None), *behind)
-    part = tensor[every]
-    dim = part.dim() - 1 - _kept(behind) if ... in before else _kept(before)
-    part.index_fill_(dim, tensors[0].reshape(-1), number)
+    part: Any = slice(None)
+    if isinstance(found, bool) or (not found.dim() and found.dtype is torch.bool):
+        part, found = None, tensor_of(bool(found))
+    elif not found.dim() or found.dtype is not torch.int64 or found.device != tensor.device:
+        return False
+    every = (*before, part, *behind)
+    kept = tensor[every]
+    dim = kept.dim() - 1 - _kept(behind) if ... in before else _kept(before)
+    kept.index_fill_(dim, found.reshape(-1), number)
     return True
 
 

@@ -193,6 +193,49 @@ def images_of_few_channels_resized():
                 y.backward(torch.randn_like(y))
 
 
+@program
+def indexed_by_sequences():
+    """Each sequence in an index becomes a tensor on the device; a list may be a tuple of them."""
+    x = made(64, 96)
+    for index in (
+        *([[0, 1], [2, 3]], range(40), [True, False] * 32, list(range(64)) * 2),
+        *((slice(None), [[0, 1], [2, 3]]), (1, []), ([0, 1], range(2)), (None, [0, 5])),
+    ):
+        x[index] * 2
+        x[index] = 1.0
+        x[index] += 1
+    for flag in (True, False):
+        x[1, flag] = 2.0
+
+
+@program
+def copies_with_gaps_between_host_and_device():
+    """A copy of other than one piece goes through contiguous tensors of one dtype."""
+    x, host = made(64, 96), torch.ones(64, 96, device="cpu")
+    for part in (x[:, ::3], x.t(), x[:1].expand(64, 96), x.unfold(1, 5, 2), x[:, 3]):
+        part.cpu()
+        part.to("cpu", torch.float64)
+        part.to("cpu", torch.float16, non_blocking=True)
+        torch.empty(part.shape, device="cpu").copy_(part)
+    for part in (host, host[:, ::3], host.t()):
+        part.to("cuda", torch.float16)
+        part.to("cuda", torch.float16, non_blocking=True)
+        torch.empty(part.shape[::-1], device="cuda").t().copy_(part)
+        torch.empty(2, *part.shape, device="cuda", dtype=torch.float16).copy_(part)
+
+
+@program
+def choices_and_sizes_of_the_host():
+    """A single choice goes to the device; lengths are numbers."""
+    x = made(64, 96)
+    torch.where(x > 0, torch.tensor(1.0, device="cpu"), x)
+    torch.where(x > 0, torch.tensor(1.0, device="cpu"), torch.tensor(2, device="cpu"))
+    torch.tensor_split(x, torch.tensor([2, 4], device="cpu"))[1] * 2
+    scores = made(12, 3, 6).log_softmax(-1).requires_grad_()
+    lengths = torch.full((3,), 12, device="cpu"), torch.tensor([5, 3, 2], device="cpu")
+    F.ctc_loss(scores, torch.ones(3, 5, device="cuda", dtype=torch.long), *lengths).backward()
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

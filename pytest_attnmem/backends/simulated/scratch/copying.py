@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Operators that allocate their outputs and nothing else: all their kernels write to the result
 #: (Copy.cu, Shape.cu, ScatterGatherKernel.cu, TriangularOps.cu and so on).
 OUTPUTS_ONLY: Final = (
-    *("clone", "copy", "copy_", "_to_copy", "cat", "stack", "flip", "repeat", "constant_pad_nd"),
+    *("clone", "copy", "cat", "stack", "flip", "repeat", "constant_pad_nd"),
     *("tril", "triu", "diag_embed", "slice_backward", "select_backward", "diagonal_backward"),
     *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
     *("split_copy", "split_with_sizes_copy", "_unsafe_view", "unfold_copy", "view_copy"),

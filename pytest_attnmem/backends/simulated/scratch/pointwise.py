@@ -77,15 +77,18 @@ def _nothing(call: OpCall) -> AllocationPlan:
 def _where(call: OpCall) -> AllocationPlan:
     """Plans casts of both choices to one dtype (native/TensorCompare.cpp).
 
-    A condition of the host, which is a single one, goes to the device as a choice does.
+    A condition or choice of the host, which is a single one, goes to the device.
     """
     condition, first, second = call.args
-    on_host = condition.dim() == 0 and condition.device != call.outputs[0].device
-    moved = condition.nbytes if on_host else 0
+    device = call.outputs[0].device
+    moved = 0 if condition.device == device else condition.nbytes
     dtype = torch.result_type(first, second)
-    casts = tuple(0 if x.dtype == dtype else dense_bytes(x, dtype) for x in (first, second))
+    kept = [x.device == device and x.dtype == dtype for x in (first, second)]
+    casts = [
+        0 if same else dense_bytes(x, dtype) for same, x in zip(kept, (first, second), strict=True)
+    ]
     made = temporary("condition", moved, allocate_outputs(call))
-    return temporary("first, cast", casts[0], temporary("second, cast", casts[1], made))
+    return temporary("first choice", casts[0], temporary("second choice", casts[1], made))
 
 
 def _is_infinite(call: OpCall) -> AllocationPlan:

@@ -1,0 +1,54 @@
+"""Functions whose C++ code reads a tensor as sizes, from its memory; here they get the numbers.
+
+Sources, in aten/src/ATen/native: TensorShape.cpp (``tensor_split``) and LossCTC.cpp (``ctc_loss``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+
+from .fake_tensor import SimulatedTensor
+
+#: The arguments that are sizes, by name and position.
+_OF_SPLIT: Final = MappingProxyType({"tensor_indices_or_sections": 1})
+_OF_CTC: Final = MappingProxyType({"input_lengths": 2, "target_lengths": 3})
+_SIZES: Final = MappingProxyType(
+    {
+        **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), _OF_SPLIT),
+        **dict.fromkeys((torch.ctc_loss, F.ctc_loss), _OF_CTC),
+    }
+)
+
+
+def reading_sizes() -> Mapping[Any, Callable[..., Any]]:
+    """Returns these functions, by what they replace."""
+    return {function: partial(_run, function, sizes) for function, sizes in _SIZES.items()}
+
+
+def _run(function: Any, sizes: Mapping[str, int], *args: Any, **kwargs: Any) -> Any:
+    passed = [*args]
+    for name, place in sizes.items():
+        if place < len(passed):
+            passed[place] = _numbers(name, passed[place])
+        elif name in kwargs:
+            kwargs[name] = _numbers(name, kwargs[name])
+    return function(*passed, **kwargs)
+
+
+def _numbers(name: str, sizes: Any) -> Any:
+    """Returns the numbers in a tensor; another argument is returned as it is.
+
+    Raises:
+        RuntimeError: ``tensor_split`` got a tensor of the device.
+    """
+    if type(sizes) is not SimulatedTensor:
+        return sizes
+    if name in _OF_SPLIT and sizes.is_cuda:
+        raise RuntimeError(f"tensor_split expected {name} to be on cpu, but it's on {sizes.device}")
+    return sizes.tolist()
