@@ -10,7 +10,7 @@ static void *allocate(size_t size, int kind)
 {
     int device = null_device();
     uintptr_t at = 0;
-    if (!null_is_device(device) || size > null_profile()->memory)
+    if (!null_context(device) || size > null_profile()->memory)
         return NULL;
     size = null_round(size, GRANULARITY);
     memory_lock();
@@ -141,7 +141,7 @@ cudaError_t cudaHostUnregister(void *pointer)
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 {
     *device = host; /* unified addressing */
-    return cudaSuccess;
+    return null_shared(host) ? cudaSuccess : null_fail(cudaErrorInvalidValue);
 }
 
 bool null_on_device(const void *pointer)
@@ -153,6 +153,16 @@ bool null_on_device(const void *pointer)
     bool readable = range && range->kind == MANAGED;
     memory_unlock();
     return ours && !readable;
+}
+
+bool null_shared(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    memory_lock();
+    struct range *range = space_find(address);
+    bool shared = (range && range->kind == MANAGED) || ranges_find(&pinned, address);
+    memory_unlock();
+    return shared;
 }
 
 int null_pointer_device(uintptr_t pointer)

@@ -14,22 +14,29 @@ static long long number(const char *name)
     return text ? atoll(text) : 0;
 }
 
-/* All devices are alike, so only the number of devices in CUDA_VISIBLE_DEVICES matters. */
+static int *ordinals; /* of the installed devices: their numbers in CUDA_VISIBLE_DEVICES, or -1 */
+
+/* Returns the number of devices in CUDA_VISIBLE_DEVICES, and numbers them. */
 static int visible(int devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     int count = 0;
+    ordinals = calloc(devices > 0 ? (size_t)devices : 1, sizeof *ordinals);
+    if (!ordinals)
+        abort();
+    for (int device = 0; device < devices; device++)
+        ordinals[device] = text ? -1 : device;
     if (!text)
         return devices;
-    while (*text) {
+    while (*text && count < devices) {
         char *end;
         long index = strtol(text, &end, 10);
         if (end == text || index < 0 || index >= devices)
             break; /* CUDA also stops at the first missing device */
-        count++;
+        ordinals[index] = count++;
         text = *end == ',' ? end + 1 : end + strlen(end);
     }
-    return count < devices ? count : devices;
+    return count;
 }
 
 static void read_profile(void)
@@ -56,6 +63,11 @@ const struct profile *null_profile(void)
 {
     pthread_once(&once, read_profile);
     return &profile;
+}
+
+int null_ordinal(unsigned int installed)
+{
+    return installed < (unsigned int)null_profile()->installed ? ordinals[installed] : -1;
 }
 
 bool null_is_device(int device)
@@ -200,14 +212,22 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
 {
     if (!null_is_device(device))
         return null_fail(cudaErrorInvalidDevice);
-    snprintf(text, (size_t)size, "0000:%02X:00.0", null_attribute(cudaDevAttrPciBusId, device));
+    char id[16];
+    int length = snprintf(id, sizeof id, "0000:%02X:00.0", null_attribute(cudaDevAttrPciBusId, device));
+    if (size <= length)
+        return null_fail(cudaErrorInvalidValue);
+    strcpy(text, id);
     return cudaSuccess;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
+    if (!null_is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (size <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)size, "%s", null_profile()->name);
-    return null_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
