@@ -103,3 +103,37 @@ answer(codes, streams, bad, of_pack, known, unknown, executed, runs, counts.unkn
         *([0, bad, bad], 1),
         {"cudnnBackendSetAttribute": 1, "cudnnBackendGetAttribute": 2},
     )
+
+
+def test_descriptors_of_the_library_pass_through_and_ours_have_its_answers(under):
+    """Parts of cuDNN call each other by these names, with descriptors of their own."""
+    script = """
+real = ctypes.CDLL("libcudnn.so.9")
+TENSOR, DTYPE_OF, INT64 = 17, 1, 3
+ALIGNMENT, DTYPE, DIMENSIONS, STRIDES, ID = 900, 901, 902, 903, 906
+def tensor(library):
+    p = c_void_p()
+    assert library.cudnnBackendCreateDescriptor(TENSOR, byref(p)) == 0
+    return p
+def asked(d):
+    many = c_int64 * 3
+    codes = [cudnn.cudnnBackendFinalize(d)]
+    one = c_int64 * 1
+    for name, kind, values in ((ALIGNMENT, INT64, one(16)), (ID, INT64, one(7)),
+                               (DTYPE, DTYPE_OF, (c_int * 1)(0)),
+                               (DIMENSIONS, INT64, many(2, 3, 5)),
+                               (STRIDES, INT64, many(15, 5, 1))):
+        codes.append(cudnn.cudnnBackendSetAttribute(d, name, kind, c_int64(len(values)), values))
+    codes += [cudnn.cudnnBackendFinalize(d)]
+    told, found = (c_int64 * 8)(), c_int64(-9)
+    get = lambda *of: cudnn.cudnnBackendGetAttribute(d, DIMENSIONS, INT64, *of)
+    codes += [get(c_int64(8), byref(found), told), found.value, *told[:3]]
+    codes += [get(c_int64(0), byref(found), None), found.value, get(c_int64(8), None, told)]
+    return codes + [cudnn.cudnnBackendDestroyDescriptor(d)]
+answer(asked(tensor(real)), asked(tensor(cudnn)), counts.unknown_calls())
+"""
+    of_library, ours, unknown = under(PRELUDE + script)
+    assert of_library == ours
+    assert of_library[1:] == [*[0] * 6, *(0, 3, 2, 3, 5), *(0, 3, 0), 0]
+    assert of_library[0] != 0
+    assert unknown == {}

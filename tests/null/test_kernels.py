@@ -80,11 +80,10 @@ def test_every_launch_is_checked_and_counted(under):
     script = """
 function = made(cuda.cuModuleGetFunction, made(cuda.cuModuleLoadData, image), name)
 launched = ctypes.c_ulong.in_dll(cuda, "attnmem_null_foreign_launches")
-class Launch(ctypes.Structure):  # CUlaunchConfig and cudaLaunchConfig_t
-    _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_size_t),
+class Launch(ctypes.Structure):  # CUlaunchConfig
+    _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_uint),
                 ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint)]
-    _fields_ = _fields_[:2] + [("shared", c_uint)] + _fields_[3:]
-class RuntimeLaunch(ctypes.Structure):
+class RuntimeLaunch(ctypes.Structure):  # cudaLaunchConfig_t
     _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_size_t),
                 ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint)]
 for call in (cuda.cudaLaunchCooperativeKernel, cuda.__cudaLaunchKernel):
@@ -103,9 +102,58 @@ def each(threads, f=function):
     ]
 before = launched.value
 taken, count = each(1024), launched.value - before
-answer(taken, count, each(1025), cuda.cudaGetLastError(), each(1, None)[:3])
+def fits(*sizes):
+    return cuda.cuLaunchKernel(function, *sizes, 0, None, None, None) == 0
+most = (2**31 - 1, 65535, 65535)
+grids = [fits(*most, 1, 1, 1)] + [fits(*[n + (i == j) for j, n in enumerate(most)], 1, 1, 1)
+                                  for i in range(3)]
+grids += [fits(*[int(i != j) for j in range(6)]) for i in range(6)]
+blocks = [fits(1, 1, 1, *of) for of in ((1024, 1, 1), (1, 1024, 1), (4, 4, 64), (16, 16, 4))]
+blocks += [fits(1, 1, 1, *of) for of in ((1025, 1, 1), (1, 1025, 1), (1, 1, 65), (32, 32, 2))]
+answer(taken, count, each(1025), cuda.cudaGetLastError(), each(1, None)[:3], grids, blocks)
 """
-    assert under(PRELUDE + script) == ([0] * 6, 6, [1] * 3 + [9] * 3, 9, [400] * 3)
+    assert under(PRELUDE + script) == (
+        *([0] * 6, 6, [1] * 3 + [9] * 3, 9, [400] * 3),
+        [True] + [False] * 9,
+        [True] * 4 + [False] * 4,
+    )
+
+
+def test_a_kernel_has_the_image_that_the_device_would_run(under):
+    """A binary runs on its own generation, on later devices of it; another one is for none."""
+    script = """
+import struct
+def binary(*architectures, magic=0xBA55ED50):
+    images = b"".join(struct.pack("<HHIQIIHHI", 2, 1, 32, 0, 0, 0, 0, 0, a) for a in architectures)
+    text = create_string_buffer(struct.pack("<IHHQ", magic, 1, 16, len(images)) + images)
+    wrapper = struct.pack("<IIQ", 0x466243B1, 1, ctypes.addressof(text))
+    return create_string_buffer(wrapper), text
+register, add = cuda.__cudaRegisterFatBinary, cuda.__cudaRegisterFunction
+register.restype, add.argtypes = c_void_p, [c_void_p, c_void_p]
+class Attributes(ctypes.Structure):  # cudaFuncAttributes
+    _fields_ = [("sizes", c_size_t * 3), ("threads", c_int), ("registers", c_int), ("ptx", c_int),
+                ("binary", c_int), ("rest", ctypes.c_char * 256)]
+def of(kernel):
+    attributes = Attributes()
+    assert cuda.cudaFuncGetAttributes(byref(attributes), c_void_p(kernel)) == 0
+    return attributes.ptx, attributes.binary
+def registered(kernel, *architectures, **other):
+    wrapper, text = binary(*architectures, **other)
+    handle = register(wrapper)
+    add(handle, c_void_p(kernel))
+    return handle and of(kernel)
+kept = [registered(64 * i, *images) for i, images in enumerate(
+    ((70, 75, 80), (80, 86, 90), (86, 80), (90, 75), (87, 80), ()), start=1)]
+kept += [registered(1024, 80, magic=1), registered(64, 86), of(4096)]
+for i in range(5000):  # the table grows
+    registered(1 << 20 | i << 4, 80)
+answer(kept, {of(1 << 20 | i << 4) for i in range(5000)} == {(80, 80)}, of(128))
+"""
+    own, older = [86, 86], [80, 80]
+    assert under(PRELUDE + script, "RTX 3090") == (
+        [older, own, own, own, older, own, own, own, own],
+        *(True, own),
+    )
 
 
 def test_occupancy_is_bounded_by_threads_blocks_and_shared_memory(under):
