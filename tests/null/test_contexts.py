@@ -140,3 +140,24 @@ answer(cuda.cuInit(0), cuda.cudaGetDeviceCount(byref(c_int())), number(cuda.cuDe
 """
     found = under(PRELUDE + script, CUDA_VISIBLE_DEVICES="")
     assert found == (100, 100, 0, 101, 2, None, None, 100, 100, -1)
+
+
+def test_a_profile_decides_what_a_device_can_do_and_without_one_there_is_none(under):
+    script = """
+copies, clusters, registers = 40, 120, 12
+found = [number(cuda.cudaDeviceGetAttribute, name, 0) for name in (copies, clusters, registers)]
+p, level, peak = c_void_p(), c_size_t(), c_size_t()
+cuda.cudaMalloc(byref(p), c_size_t(MIB))
+cuda.cudaFree(p)
+for device in (1, -1, 0):
+    cuda.attnmem_null_reset_peak(device)
+    cuda.attnmem_null_memory(0, byref(level), byref(peak))
+    found += [peak.value // MIB]
+answer(*found)
+"""
+    none = "error 101"
+    hopper = under(PRELUDE + script, "H100", ATTNMEM_TEST="a process without torch")
+    assert hopper == (2, 1, 65536, 2, 2, 0)
+    assert under(PRELUDE + script)[:2] == (2, 0)
+    gone = under(PRELUDE + script, ATTNMEM_NULL_MEMORY="0", ATTNMEM_NULL_NAME="")
+    assert gone == (none, none, none, 0, 0, 0)

@@ -80,3 +80,24 @@ answer([memory(handle(by_index, i)) for i in range(4)], memory(None), memory(c_v
 """
     found = under(PRELUDE + script, devices=4, CUDA_VISIBLE_DEVICES="3,2")
     assert found == ([[0, True], [0, True], [6, True], [0, True]], "error 2", "error 2")
+
+
+def test_the_runtime_and_nvml_have_the_same_identity_of_a_device(under):
+    """Programs look for the device that they use by its place on the bus, or by its UUID."""
+    script = """
+import torch
+def uuid(device):
+    text = ctypes.create_string_buffer(96)
+    assert nvml.nvmlDeviceGetUUID(device, text, 96) == 0
+    return text.value.decode()
+def of(ordinal):
+    bus = ctypes.create_string_buffer(16)
+    assert torch._C._cuda_getDeviceCount() == 2
+    assert ctypes.CDLL(None).cudaDeviceGetPCIBusId(bus, 16, ordinal) == 0
+    p = torch.cuda.get_device_properties(ordinal)
+    device = handle(by_bus, bus.value)
+    same = uuid(device) == f"GPU-{p.uuid}", p.pci_bus_id == device.value
+    return device.value - 1, all(same)
+answer(of(0), of(1))
+"""
+    assert under(PRELUDE + script, devices=4, CUDA_VISIBLE_DEVICES="3,1") == ([3, True], [1, True])

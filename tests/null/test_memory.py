@@ -117,11 +117,17 @@ answer([device_of(x) for x in (p, p + PAGE - 1, q, q + PAGE, q + 2 * PAGE, 0,
 def test_host_memory_is_pinned_once(under):
     script = """
 buffer = ctypes.create_string_buffer(4096)
-p, n = c_void_p(ctypes.addressof(buffer)), c_size_t(4096)
-answer([cuda.cudaHostRegister(p, n, 0), cuda.cudaHostRegister(p, n, 0), cuda.cudaFreeHost(p),
-        cuda.cudaHostUnregister(p), cuda.cudaHostUnregister(p)])
+def at(offset):
+    return c_void_p(ctypes.addressof(buffer) + offset)
+def register(offset, size):
+    return cuda.cudaHostRegister(at(offset), c_size_t(size), 0)
+codes = [register(1024, 1024), cuda.cudaFreeHost(at(1024))]
+overlapping = [register(*of) for of in ((1024, 1024), (0, 1025), (2047, 9), (0, 4096), (1100, 9))]
+codes += [register(0, 1024), register(2048, 1024), cuda.cudaHostUnregister(at(1025))]
+codes += [cuda.cudaHostUnregister(at(1024)) for _ in range(2)]
+answer(codes, overlapping)
 """
-    assert under(PRELUDE + script) == ([0, 712, 1, 0, 713],)
+    assert under(PRELUDE + script) == ([0, 1, 0, 0, 713, 0, 713], [712] * 5)
 
 
 def test_managed_memory_is_the_hosts_too(under):

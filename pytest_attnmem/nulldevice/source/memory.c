@@ -125,7 +125,9 @@ cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags)
         return null_fail(cudaErrorInvalidValue);
     struct range range = {.base = (uintptr_t)pointer, .size = size, .device = null_device(), .kind = REGISTERED};
     memory_lock();
-    bool known = ranges_find(&pinned, range.base) || ranges_find(&pinned, range.base + size - 1);
+    size_t next = ranges_from(&pinned, range.base);
+    bool overlaps = next < pinned.count && pinned.items[next].base - range.base < size;
+    bool known = overlaps || ranges_find(&pinned, range.base);
     bool added = !known && ranges_add(&pinned, range);
     memory_unlock();
     if (known)

@@ -14,29 +14,36 @@ static long long number(const char *name)
     return text ? atoll(text) : 0;
 }
 
-static int *ordinals; /* of the installed devices: their numbers in CUDA_VISIBLE_DEVICES, or -1 */
+static struct {
+    int ordinal;   /* of the installed device of this index: its number in CUDA_VISIBLE_DEVICES, or -1 */
+    int installed; /* of the device that the program sees under this number: its index */
+} *numbers;
 
 /* Returns the number of devices in CUDA_VISIBLE_DEVICES, and numbers them. */
 static int visible(int devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     int count = 0;
-    ordinals = calloc(devices > 0 ? (size_t)devices : 1, sizeof *ordinals);
-    if (!ordinals)
+    numbers = calloc(devices > 0 ? (size_t)devices : 1, sizeof *numbers);
+    if (!numbers)
         abort();
-    for (int device = 0; device < devices; device++)
-        ordinals[device] = text ? -1 : device;
-    if (!text)
-        return devices;
-    while (*text && count < devices) {
+    for (int device = 0; device < devices; device++) {
+        numbers[device].ordinal = text ? -1 : device;
+        numbers[device].installed = device;
+    }
+    while (text) {
         char *end;
         long index = strtol(text, &end, 10);
         if (end == text || index < 0 || index >= devices)
-            break; /* CUDA also stops at the first missing device */
-        ordinals[index] = count++;
-        text = *end == ',' ? end + 1 : end + strlen(end);
+            return count; /* CUDA also stops at the first missing device */
+        if (numbers[index].ordinal >= 0)
+            return 0; /* and shows none if one is named twice */
+        numbers[index].ordinal = count;
+        numbers[count++].installed = (int)index;
+        text = strchr(end, ','); /* and reads the digits alone */
+        text = text ? text + 1 : "";
     }
-    return count;
+    return devices;
 }
 
 static void read_profile(void)
@@ -67,7 +74,7 @@ const struct profile *null_profile(void)
 
 int null_ordinal(unsigned int installed)
 {
-    return installed < (unsigned int)null_profile()->installed ? ordinals[installed] : -1;
+    return installed < (unsigned int)null_profile()->installed ? numbers[installed].ordinal : -1;
 }
 
 bool null_is_device(int device)
@@ -108,7 +115,7 @@ int null_attribute(int attribute, int device)
     case cudaDevAttrMemoryClockRate:
         return p->memory_clock_khz;
     case cudaDevAttrPciBusId:
-        return device + 1;
+        return numbers[device].installed + 1; /* as NVML has it */
     case cudaDevAttrWarpSize:
         return 32;
     case cudaDevAttrMaxThreadsPerBlock:
@@ -166,7 +173,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     memset(&p, 0, sizeof p);
 #define ASK(attribute) null_attribute(cudaDevAttr##attribute, device)
     snprintf(p.name, sizeof p.name, "%s", null_profile()->name);
-    snprintf(p.uuid.bytes, sizeof p.uuid.bytes, "attnmem null %d", device);
+    for (int i = 0; i < 4; i++) /* the same as in nvml.c */
+        p.uuid.bytes[15 - i] = (char)((unsigned int)ASK(PciBusId) >> 8 * i);
     p.totalGlobalMem = null_profile()->memory;
     p.major = ASK(ComputeCapabilityMajor);
     p.minor = ASK(ComputeCapabilityMinor);
@@ -238,6 +246,8 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
+    if (!null_is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
     *value = null_attribute((int)attribute, device);
-    return null_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return CUDA_SUCCESS;
 }
