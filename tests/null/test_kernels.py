@@ -150,10 +150,13 @@ for i in range(5000):  # the table grows
 answer(kept, {of(1 << 20 | i << 4) for i in range(5000)} == {(80, 80)}, of(128))
 """
     own, older = [86, 86], [80, 80]
-    assert under(PRELUDE + script, "RTX 3090") == (
+    alone = {"ATTNMEM_TEST": "a process without torch"}
+    assert under(PRELUDE + script, "RTX 3090", **alone) == (
         [older, own, own, own, older, own, own, own, own],
         *(True, own),
     )
+    tegra = under(PRELUDE + script, ATTNMEM_NULL_CAPABILITY="87")  # runs its own binaries alone
+    assert tegra[0] == [[87, 87]] * 9
 
 
 def test_occupancy_is_bounded_by_threads_blocks_and_shared_memory(under):
