@@ -116,7 +116,7 @@ expect = cuda.attnmem_null_expect
 expect.restype = size
 left = [expect(announced, size(6))]
 away, before = host(b"......"), counts.device_reads()
-codes += [cuda.cudaMemcpy(away, device, size(4), 2)]
+codes += [cuda.cudaMemcpy(c_void_p(away.value + i), device, size(2), 2) for i in (0, 2)]
 first = string_at(away, 4).decode()
 left += [expect(None, size(4))]
 codes += [cuda.cudaMemcpy(away, device, size(4), 2)]
@@ -124,4 +124,4 @@ zeros, unread = string_at(away, 4), counts.device_reads() - before
 codes += [cuda.cudaMemcpy(away, device, size(4), 2)]
 answer(codes, left, first, zeros == bytes(4), unread, counts.device_reads() - before)
 """
-    assert under(PRELUDE + script) == ([0] * 7, [0, 2], "abcd", True, 0, 1)
+    assert under(PRELUDE + script) == ([0] * 8, [0, 2], "abcd", True, 0, 1)
