@@ -17,7 +17,8 @@ answer(p.name, p.major, p.minor, p.multi_processor_count, p.total_memory, p.L2_c
 
 
 @pytest.mark.parametrize(
-    ("wanted", "count"), [(None, 4), ("0,1", 2), ("", 0), ("2,9,1", 1), ("-1", 0), ("x", 0)]
+    ("wanted", "count"),
+    [(None, 4), ("0,1", 2), ("", 0), ("2,9,1", 1), ("-1", 0), ("x", 0), ("3,1,3", 0), (" 1x,2", 2)],
 )
 def test_visible_devices_are_counted(under, wanted, count):
     over = {} if wanted is None else {"CUDA_VISIBLE_DEVICES": wanted}

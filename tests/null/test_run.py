@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import pytest_attnmem
+
+PACKAGE = str(Path(str(pytest_attnmem.__file__)).parents[1])
 SCRIPT = """
 import sys
 import torch
@@ -24,7 +28,7 @@ def attnmem(tmp_path):
         return subprocess.run(
             [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments],
             cwd=tmp_path,
-            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            env={**os.environ, "PYTHONPATH": PACKAGE},
             capture_output=True,
             text=True,
             timeout=300,

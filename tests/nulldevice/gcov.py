@@ -15,6 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NULL = HERE.parent / "null"
 NAMES = (
+    *("copies", "contexts", "streams", "kernels", "management", "nccl", "cudnn_calls"),
+    *("frees", "cublas_handles", "host_memory", "unknown_calls", "cudnn_plans"),
     *("device", "memory", "run", "ranks", "session", "reserved", "snapshot", "values", "cudnn"),
     *("programs", "compiled", "flex", "flash_triton", "triton_values", "placements"),
 )

@@ -99,16 +99,35 @@ VISIBLE void attnmem_null_on_read(void (*call)(void))
     __atomic_store_n(&listener, call, __ATOMIC_RELEASE);
 }
 
-static void fill(void *at, int value, size_t size)
+/* Returns cudaErrorInvalidValue, which is also the driver's error, if one pointer is NULL. */
+static cudaError_t copy(void *to, const void *from, size_t size)
 {
-    if (size && !null_on_device(at))
-        memset(at, value, size);
+    if (size && (!to || !from))
+        return cudaErrorInvalidValue;
+    null_copy(to, from, size);
+    return cudaSuccess;
+}
+
+/* Returns cudaErrorInvalidValue for memory of the host that a device does not reach. */
+static cudaError_t fill(void *at, unsigned int value, size_t width, size_t count)
+{
+    bool device = null_on_device(at);
+    if (count && ((uintptr_t)at % width || !(device || null_shared(at))))
+        return cudaErrorInvalidValue;
+    if (!count || device)
+        return cudaSuccess;
+    for (size_t i = 0; width > 1 && i < count; i++)
+        ((unsigned int *)at)[i] = value;
+    if (width == 1)
+        memset(at, (int)value, count);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
-    null_copy(to, from, size);
-    return cudaSuccess;
+    if ((unsigned int)kind > cudaMemcpyDefault)
+        return null_fail(cudaErrorInvalidMemcpyDirection);
+    return null_fail(copy(to, from, size));
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -118,6 +137,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMe
 
 cudaError_t cudaMemcpyPeer(void *to, int device, const void *from, int source, size_t size)
 {
+    if (!null_is_device(device) || !null_is_device(source))
+        return null_fail(cudaErrorInvalidDevice);
     return cudaMemcpy(to, from, size, cudaMemcpyDefault);
 }
 
@@ -131,9 +152,10 @@ cudaError_t cudaMemcpy2D(void *to, size_t pitch, const void *from, size_t source
 {
     if (width > pitch || width > source_pitch)
         return null_fail(cudaErrorInvalidPitchValue);
-    for (size_t row = 0; row < height; row++)
-        cudaMemcpy((char *)to + row * pitch, (const char *)from + row * source_pitch, width, kind);
-    return cudaSuccess;
+    cudaError_t error = cudaSuccess;
+    for (size_t row = 0; !error && row < height; row++)
+        error = cudaMemcpy((char *)to + row * pitch, (const char *)from + row * source_pitch, width, kind);
+    return error;
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t pitch, const void *from, size_t source_pitch, size_t width,
@@ -150,8 +172,7 @@ cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size
 
 cudaError_t cudaMemset(void *at, int value, size_t size)
 {
-    fill(at, value, size);
-    return cudaSuccess;
+    return null_fail(fill(at, (unsigned char)value, 1, size));
 }
 
 cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t stream)
@@ -161,8 +182,7 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t strea
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
 {
-    null_copy(to, (const void *)from, size);
-    return CUDA_SUCCESS;
+    return (CUresult)copy(to, (const void *)from, size);
 }
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream)
@@ -172,8 +192,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream str
 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
 {
-    null_copy((void *)to, from, size);
-    return CUDA_SUCCESS;
+    return (CUresult)copy((void *)to, from, size);
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream)
@@ -183,8 +202,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstre
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-    null_copy((void *)to, (const void *)from, size);
-    return CUDA_SUCCESS;
+    return (CUresult)copy((void *)to, (const void *)from, size);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
@@ -194,8 +212,7 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstre
 
 CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t count)
 {
-    fill((void *)at, value, count);
-    return CUDA_SUCCESS;
+    return (CUresult)fill((void *)at, value, 1, count);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUstream stream)
@@ -205,10 +222,7 @@ CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUst
 
 CUresult cuMemsetD32(CUdeviceptr at, unsigned int value, size_t count)
 {
-    if (!null_on_device((void *)at))
-        for (size_t i = 0; i < count; i++)
-            ((unsigned int *)at)[i] = value;
-    return CUDA_SUCCESS;
+    return (CUresult)fill((void *)at, value, sizeof value, count);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned int value, size_t count, CUstream stream)

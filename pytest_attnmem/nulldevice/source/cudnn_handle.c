@@ -31,12 +31,16 @@ VISIBLE int cudnnDestroy(void *handle)
 
 VISIBLE int cudnnSetStream(struct handle *handle, void *stream)
 {
+    if (!handle)
+        return BAD_PARAM;
     handle->stream = stream;
     return SUCCESS;
 }
 
 VISIBLE int cudnnGetStream(struct handle *handle, void **stream)
 {
+    if (!handle)
+        return BAD_PARAM;
     *stream = handle->stream;
     return SUCCESS;
 }

@@ -3,12 +3,22 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#define NESTED 16 /* most contexts that a thread has pushed; programs pop each one soon */
+
 static struct CUctx_st {
     int device;
     bool active;
-} *contexts; /* primary contexts; there are no others */
+    size_t limits[3]; /* of the stack, of printf and of malloc: those that come first in CUlimit */
+} *contexts;          /* primary contexts; there are no others */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Thread_local int current;
+
+struct binding {
+    int device;
+    bool unbound; /* the driver has no current context; the next call of the runtime binds one */
+};
+static _Thread_local struct binding now = {.unbound = true};
+static _Thread_local struct binding below[NESTED]; /* those that others were pushed on */
+static _Thread_local unsigned depth;
 
 static void make_contexts(void)
 {
@@ -17,7 +27,7 @@ static void make_contexts(void)
     if (!contexts)
         abort();
     for (int device = 0; device < devices; device++)
-        contexts[device].device = device;
+        contexts[device] = (struct CUctx_st){device, false, {1024, MIB, 8 * MIB}};
 }
 
 static CUcontext context_of(int device)
@@ -28,16 +38,23 @@ static CUcontext context_of(int device)
 
 int null_device(void)
 {
-    return current;
+    return now.device;
 }
 
-CUcontext null_context(int device)
+static CUcontext activate(int device)
 {
     if (!null_is_device(device))
         return NULL;
     CUcontext context = context_of(device);
     __atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
     return context;
+}
+
+CUcontext null_context(int device)
+{
+    if (device == now.device)
+        now.unbound = false;
+    return activate(device);
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -48,7 +65,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = current;
+    *device = now.device;
     return cudaSuccess;
 }
 
@@ -56,7 +73,7 @@ cudaError_t cudaSetDevice(int device)
 {
     if (!null_context(device))
         return null_fail(cudaErrorInvalidDevice);
-    current = device;
+    now = (struct binding){.device = device};
     return cudaSuccess;
 }
 
@@ -67,7 +84,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    null_context(current);
+    null_context(now.device);
     return cudaSuccess;
 }
 
@@ -97,6 +114,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 
 CUresult cuInit(unsigned int flags)
 {
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
     return null_profile()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -129,7 +148,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    *context = null_context(device);
+    *context = activate(device);
     return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -138,50 +157,87 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     return null_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+static CUcontext bound(void)
+{
+    bool active = !now.unbound && null_is_device(now.device) &&
+                  __atomic_load_n(&context_of(now.device)->active, __ATOMIC_ACQUIRE);
+    return active ? context_of(now.device) : NULL;
+}
+
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    bool active = null_is_device(current) && __atomic_load_n(&context_of(current)->active, __ATOMIC_ACQUIRE);
-    *context = active ? context_of(current) : NULL;
+    *context = bound();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *context)
+{
+    CUcontext top = bound();
+    if (!top)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context)
+        *context = top;
+    now = depth ? below[--depth] : (struct binding){now.device, true};
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-    if (context)
-        current = context->device;
+    if (!context)
+        return bound() ? cuCtxPopCurrent(NULL) : CUDA_SUCCESS;
+    now = (struct binding){.device = context->device};
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPushCurrent(CUcontext context)
 {
+    if (!context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (depth == NESTED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    below[depth++] = now;
     return cuCtxSetCurrent(context);
-}
-
-CUresult cuCtxPopCurrent(CUcontext *context)
-{
-    return context ? cuCtxGetCurrent(context) : CUDA_SUCCESS;
 }
 
 #undef cuCtxGetDevice
 VISIBLE CUresult cuCtxGetDevice(CUdevice *device)
 {
-    *device = current;
-    return CUDA_SUCCESS;
+    *device = now.device;
+    return bound() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 #undef cuCtxSynchronize
 VISIBLE CUresult cuCtxSynchronize(void)
 {
+    return bound() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* Nothing runs that could reach a limit: it is remembered. */
+static CUresult limit_of(size_t **limit, unsigned int name)
+{
+    CUcontext context = bound();
+    if (!context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (name >= sizeof context->limits / sizeof *context->limits)
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *limit = &context->limits[name];
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+CUresult cuCtxSetLimit(CUlimit name, size_t value)
 {
-    return CUDA_SUCCESS;
+    size_t *limit;
+    CUresult error = limit_of(&limit, name);
+    if (!error)
+        __atomic_store_n(limit, value, __ATOMIC_RELAXED);
+    return error;
 }
 
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+CUresult cuCtxGetLimit(size_t *value, CUlimit name)
 {
-    *value = MIB;
-    return CUDA_SUCCESS;
+    size_t *limit;
+    CUresult error = limit_of(&limit, name);
+    if (!error)
+        *value = __atomic_load_n(limit, __ATOMIC_RELAXED);
+    return error;
 }

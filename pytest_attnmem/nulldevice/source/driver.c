@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One module and one function stand for all, because nothing looks inside them. */
 static char a_module, a_function;
@@ -10,6 +11,8 @@ static char a_module, a_function;
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
+    if (!image)
+        return CUDA_ERROR_INVALID_VALUE;
     *module = (CUmodule)&a_module;
     return CUDA_SUCCESS;
 }
@@ -22,34 +25,30 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
+    if (path && access(path, R_OK))
+        return CUDA_ERROR_FILE_NOT_FOUND;
     return cuModuleLoadData(module, path);
 }
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    return CUDA_SUCCESS;
+    return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
     *function = (CUfunction)&a_function;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetGlobal(CUdeviceptr *pointer, size_t *size, CUmodule module, const char *name)
-{
-    void *at;
-    if (cudaGetSymbolAddress(&at, name))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (pointer)
-        *pointer = (CUdeviceptr)at;
-    if (size)
-        *size = GRANULARITY;
-    return CUDA_SUCCESS;
+    return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if ((unsigned int)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         *value = 1024;
@@ -70,12 +69,14 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
     bool fits = attribute != SHARED_SIZE || (size_t)value <= null_profile()->shared_per_block;
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
-    return CUDA_SUCCESS;
+    return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* The driver has one error for every launch that the runtime refuses. */
@@ -88,6 +89,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                         CUstream stream, void **arguments, void **extra)
 {
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
     null_launched(NULL);
     return launchable((dim3){grid_x, grid_y, grid_z}, (dim3){block_x, block_y, block_z}, shared);
 }
@@ -124,6 +127,11 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill)
 {
+    if (rank < 1 || rank > 5 || (uintptr_t)address % 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (cuuint32_t i = 0; i < rank; i++)
+        if (!dim[i] || !box[i] || box[i] > 256)
+            return CUDA_ERROR_INVALID_VALUE;
     memset(map, 0, sizeof *map); /* only kernels read it */
     return CUDA_SUCCESS;
 }
@@ -147,26 +155,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
         *(CUcontext *)data = null_context(device);
         return CUDA_SUCCESS;
     default:
+        COUNT_CALL();
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-}
-
-/* The real runtime has the texts. Programs that a preloaded process starts, such as a compiler, do
- * not load it; if they bind names at once, only weak symbols may be missing. */
-#pragma weak cudaGetErrorName
-#pragma weak cudaGetErrorString
-
-CUresult cuGetErrorName(CUresult error, const char **text)
-{
-    const char *known = cudaGetErrorName ? cudaGetErrorName((cudaError_t)error) : "";
-    *text = error ? known : "CUDA_SUCCESS";
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGetErrorString(CUresult error, const char **text)
-{
-    *text = cudaGetErrorString ? cudaGetErrorString((cudaError_t)error) : "";
-    return CUDA_SUCCESS;
 }
 
 /* Libraries with their own runtime ask for tables that only a real driver has. This error makes them

@@ -36,3 +36,46 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
     return CUDA_SUCCESS;
 }
 #endif
+
+/* The errors that this driver returns. */
+static const struct {
+    CUresult error;
+    const char *name, *text;
+} known[] = {
+    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {CUDA_ERROR_UNSUPPORTED_LIMIT, "CUDA_ERROR_UNSUPPORTED_LIMIT", "limit is not supported on this architecture"},
+    {CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
+    {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+};
+
+static CUresult describe(CUresult error, const char **name, const char **text)
+{
+    *name = *text = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].error != error)
+            continue;
+        *name = known[i].name;
+        *text = known[i].text;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    const char *text;
+    return describe(error, name, &text);
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    const char *name;
+    return describe(error, &name, text);
+}

@@ -162,15 +162,3 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, co
     *clusters = null_profile()->capability >= 90 ? 8 : 0;
     return cudaSuccess;
 }
-
-/* Variables of kernels get one address on the device, which nothing here reads. */
-cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol)
-{
-    static uintptr_t variables;
-    memory_lock();
-    if (!variables)
-        variables = space_take(GRANULARITY, null_device(), MEMORY);
-    memory_unlock();
-    *pointer = (void *)variables;
-    return variables ? cudaSuccess : null_fail(cudaErrorMemoryAllocation);
-}

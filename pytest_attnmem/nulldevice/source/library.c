@@ -7,6 +7,8 @@ static char a_library, a_kernel;
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
                            unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count)
 {
+    if (!code)
+        return CUDA_ERROR_INVALID_VALUE;
     *library = (CUlibrary)&a_library;
     return CUDA_SUCCESS;
 }
@@ -14,31 +16,42 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
                                unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count)
 {
-    *library = (CUlibrary)&a_library;
-    return CUDA_SUCCESS;
+    CUmodule module;
+    CUresult error = cuModuleLoad(&module, path);
+    if (!error)
+        *library = (CUlibrary)&a_library;
+    return error;
+}
+
+static CUresult check(CUlibrary library)
+{
+    return library == (CUlibrary)&a_library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-    return CUDA_SUCCESS;
+    return check(library);
 }
 
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
     *kernel = (CUkernel)&a_kernel;
-    return CUDA_SUCCESS;
+    return check(library);
 }
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
-    return cuModuleLoadData(module, NULL);
+    CUresult error = check(library);
+    return error ? error : cuModuleLoadData(module, library);
 }
 
 /* The driver lets a kernel be used where a function is asked for. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     *function = (CUfunction)kernel;
-    return CUDA_SUCCESS;
+    return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)
@@ -53,5 +66,5 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
-    return CUDA_SUCCESS;
+    return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

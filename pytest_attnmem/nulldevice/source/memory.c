@@ -10,7 +10,7 @@ static void *allocate(size_t size, int kind)
 {
     int device = null_device();
     uintptr_t at = 0;
-    if (!null_is_device(device) || size > null_profile()->memory)
+    if (!null_context(device) || size > null_profile()->memory)
         return NULL;
     size = null_round(size, GRANULARITY);
     memory_lock();
@@ -125,7 +125,9 @@ cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags)
         return null_fail(cudaErrorInvalidValue);
     struct range range = {.base = (uintptr_t)pointer, .size = size, .device = null_device(), .kind = REGISTERED};
     memory_lock();
-    bool known = ranges_find(&pinned, range.base) || ranges_find(&pinned, range.base + size - 1);
+    size_t next = ranges_from(&pinned, range.base);
+    bool overlaps = next < pinned.count && pinned.items[next].base - range.base < size;
+    bool known = overlaps || ranges_find(&pinned, range.base);
     bool added = !known && ranges_add(&pinned, range);
     memory_unlock();
     if (known)
@@ -141,7 +143,7 @@ cudaError_t cudaHostUnregister(void *pointer)
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 {
     *device = host; /* unified addressing */
-    return cudaSuccess;
+    return null_shared(host) ? cudaSuccess : null_fail(cudaErrorInvalidValue);
 }
 
 bool null_on_device(const void *pointer)
@@ -153,6 +155,16 @@ bool null_on_device(const void *pointer)
     bool readable = range && range->kind == MANAGED;
     memory_unlock();
     return ours && !readable;
+}
+
+bool null_shared(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    memory_lock();
+    struct range *range = space_find(address);
+    bool shared = (range && range->kind == MANAGED) || ranges_find(&pinned, address);
+    memory_unlock();
+    return shared;
 }
 
 int null_pointer_device(uintptr_t pointer)

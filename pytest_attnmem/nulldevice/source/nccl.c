@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, SYSTEM_ERROR = 2 };
+enum { SUCCESS = 0, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4 };
 
 struct unique_id { /* ncclUniqueId */
     char internal[128];
@@ -22,6 +22,9 @@ struct communicator {
 
 static int communicate(struct communicator **made, int ranks, int rank)
 {
+    *made = NULL;
+    if (ranks < 1 || rank < 0 || rank >= ranks)
+        return INVALID_ARGUMENT;
     struct communicator *comm = malloc(sizeof *comm);
     *made = comm;
     if (!comm)
@@ -58,7 +61,8 @@ VISIBLE int ncclCommInitRankScalable(struct communicator **comm, int ranks, int 
     return communicate(comm, ranks, rank);
 }
 
-/* A split's size is the other ranks' choice as well. PyTorch knows it, and Python tells it before. */
+/* A split's size is the other ranks' choice as well. PyTorch knows it, and Python tells it before.
+ * If nobody told it, the call is counted. */
 static struct {
     int ranks, rank;
 } next_split;
@@ -72,11 +76,14 @@ VISIBLE void attnmem_null_split(int ranks, int rank)
 VISIBLE int ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made, void *config)
 {
     *made = NULL;
+    if (!comm)
+        return INVALID_ARGUMENT;
     if (color < 0)
         return SUCCESS;
     if (next_split.ranks)
         return communicate(made, next_split.ranks, next_split.rank);
-    return communicate(made, comm->ranks, key);
+    COUNT_CALL();
+    return communicate(made, comm->ranks, comm->rank);
 }
 
 VISIBLE int ncclCommDestroy(struct communicator *comm)
@@ -93,31 +100,36 @@ VISIBLE int ncclCommAbort(struct communicator *comm)
 VISIBLE int ncclCommGetAsyncError(struct communicator *comm, int *error)
 {
     *error = SUCCESS;
+    return comm ? SUCCESS : INVALID_ARGUMENT;
+}
+
+static int tell(const struct communicator *comm, int value, int *told)
+{
+    if (!comm || !told)
+        return INVALID_ARGUMENT;
+    *told = value;
     return SUCCESS;
 }
 
 VISIBLE int ncclCommCount(struct communicator *comm, int *count)
 {
-    *count = comm->ranks;
-    return SUCCESS;
+    return tell(comm, comm ? comm->ranks : 0, count);
 }
 
 VISIBLE int ncclCommUserRank(struct communicator *comm, int *rank)
 {
-    *rank = comm->rank;
-    return SUCCESS;
+    return tell(comm, comm ? comm->rank : 0, rank);
 }
 
 VISIBLE int ncclCommCuDevice(struct communicator *comm, int *device)
 {
-    *device = comm->device;
-    return SUCCESS;
+    return tell(comm, comm ? comm->device : 0, device);
 }
 
 VISIBLE int ncclCommRegister(struct communicator *comm, void *buffer, size_t size, void **handle)
 {
     *handle = comm;
-    return SUCCESS;
+    return comm ? SUCCESS : INVALID_ARGUMENT;
 }
 
 VISIBLE int ncclMemAlloc(void **pointer, size_t size)

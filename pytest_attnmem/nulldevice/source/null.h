@@ -37,6 +37,7 @@ struct profile {
 };
 const struct profile *null_profile(void);
 bool null_is_device(int device);
+int null_ordinal(unsigned int installed); /* its number in CUDA_VISIBLE_DEVICES, or -1 */
 int null_attribute(int attribute, int device);
 
 /* device.c */
@@ -77,6 +78,7 @@ VISIBLE int attnmem_null_memory(int device, size_t *current, size_t *peak);
 
 /* memory.c: pointers */
 bool null_on_device(const void *pointer);   /* true: the host cannot read it */
+bool null_shared(const void *pointer);      /* true: the host and the device can: managed or pinned */
 int null_pointer_device(uintptr_t pointer); /* -1: not device memory */
 
 /* virtual.c */

@@ -14,22 +14,36 @@ static long long number(const char *name)
     return text ? atoll(text) : 0;
 }
 
-/* All devices are alike, so only the number of devices in CUDA_VISIBLE_DEVICES matters. */
+static struct {
+    int ordinal;   /* of the installed device of this index: its number in CUDA_VISIBLE_DEVICES, or -1 */
+    int installed; /* of the device that the program sees under this number: its index */
+} *numbers;
+
+/* Returns the number of devices in CUDA_VISIBLE_DEVICES, and numbers them. */
 static int visible(int devices)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     int count = 0;
-    if (!text)
-        return devices;
-    while (*text) {
+    numbers = calloc(devices > 0 ? (size_t)devices : 1, sizeof *numbers);
+    if (!numbers)
+        abort();
+    for (int device = 0; device < devices; device++) {
+        numbers[device].ordinal = text ? -1 : device;
+        numbers[device].installed = device;
+    }
+    while (text) {
         char *end;
         long index = strtol(text, &end, 10);
         if (end == text || index < 0 || index >= devices)
-            break; /* CUDA also stops at the first missing device */
-        count++;
-        text = *end == ',' ? end + 1 : end + strlen(end);
+            return count; /* CUDA also stops at the first missing device */
+        if (numbers[index].ordinal >= 0)
+            return 0; /* and shows none if one is named twice */
+        numbers[index].ordinal = count;
+        numbers[count++].installed = (int)index;
+        text = strchr(end, ','); /* and reads the digits alone */
+        text = text ? text + 1 : "";
     }
-    return count < devices ? count : devices;
+    return devices;
 }
 
 static void read_profile(void)
@@ -56,6 +70,11 @@ const struct profile *null_profile(void)
 {
     pthread_once(&once, read_profile);
     return &profile;
+}
+
+int null_ordinal(unsigned int installed)
+{
+    return installed < (unsigned int)null_profile()->installed ? numbers[installed].ordinal : -1;
 }
 
 bool null_is_device(int device)
@@ -96,7 +115,7 @@ int null_attribute(int attribute, int device)
     case cudaDevAttrMemoryClockRate:
         return p->memory_clock_khz;
     case cudaDevAttrPciBusId:
-        return device + 1;
+        return numbers[device].installed + 1; /* as NVML has it */
     case cudaDevAttrWarpSize:
         return 32;
     case cudaDevAttrMaxThreadsPerBlock:
@@ -154,7 +173,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     memset(&p, 0, sizeof p);
 #define ASK(attribute) null_attribute(cudaDevAttr##attribute, device)
     snprintf(p.name, sizeof p.name, "%s", null_profile()->name);
-    snprintf(p.uuid.bytes, sizeof p.uuid.bytes, "attnmem null %d", device);
+    for (int i = 0; i < 4; i++) /* the same as in nvml.c */
+        p.uuid.bytes[15 - i] = (char)((unsigned int)ASK(PciBusId) >> 8 * i);
     p.totalGlobalMem = null_profile()->memory;
     p.major = ASK(ComputeCapabilityMajor);
     p.minor = ASK(ComputeCapabilityMinor);
@@ -200,14 +220,22 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
 {
     if (!null_is_device(device))
         return null_fail(cudaErrorInvalidDevice);
-    snprintf(text, (size_t)size, "0000:%02X:00.0", null_attribute(cudaDevAttrPciBusId, device));
+    char id[16];
+    int length = snprintf(id, sizeof id, "0000:%02X:00.0", null_attribute(cudaDevAttrPciBusId, device));
+    if (size <= length)
+        return null_fail(cudaErrorInvalidValue);
+    strcpy(text, id);
     return cudaSuccess;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
+    if (!null_is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (size <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)size, "%s", null_profile()->name);
-    return null_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
@@ -218,6 +246,8 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
+    if (!null_is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
     *value = null_attribute((int)attribute, device);
-    return null_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return CUDA_SUCCESS;
 }

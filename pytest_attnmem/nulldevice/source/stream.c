@@ -17,6 +17,9 @@ struct CUevent_st {
     unsigned long long at; /* 0: not recorded */
 };
 
+#define LEAST 0 /* the range of priorities of every device since Volta */
+#define GREATEST (-5)
+
 static unsigned long long streams = 2, records; /* ids 1 and 2 belong to the default streams */
 
 /* A default stream is a small number, not a pointer. */
@@ -27,6 +30,10 @@ static bool is_default(cudaStream_t stream)
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
 {
+    if (flags & ~(unsigned int)cudaStreamNonBlocking)
+        return null_fail(cudaErrorInvalidValue);
+    if (priority > LEAST || priority < GREATEST)
+        priority = priority > LEAST ? LEAST : GREATEST;
     null_context(null_device());
     *stream = malloc(sizeof **stream);
     if (!*stream)
@@ -56,8 +63,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
-    *least = 0;
-    *greatest = -5;
+    *least = LEAST;
+    *greatest = GREATEST;
     return cudaSuccess;
 }
 
@@ -75,6 +82,8 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 {
+    if (!stream)
+        stream = cudaStreamLegacy;
     *id = is_default(stream) ? (uintptr_t)stream : stream->id;
     return cudaSuccess;
 }
@@ -104,17 +113,21 @@ CUresult cuStreamSynchronize(CUstream stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-    return cudaSuccess;
+    return event ? cudaSuccess : null_fail(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags)
 {
+    if (!callback || flags)
+        return null_fail(cudaErrorInvalidValue);
     callback(stream, cudaSuccess, data);
     return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
+    if (!function)
+        return null_fail(cudaErrorInvalidValue);
     function(data);
     return cudaSuccess;
 }
@@ -163,11 +176,14 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
+    bool shared = flags & cudaEventInterprocess, untimed = flags & cudaEventDisableTiming;
+    if (flags > (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess) || (shared && !untimed))
+        return null_fail(cudaErrorInvalidValue);
     null_context(null_device());
     *event = malloc(sizeof **event);
     if (!*event)
         return null_fail(cudaErrorMemoryAllocation);
-    **event = (struct CUevent_st){!(flags & cudaEventDisableTiming), 0};
+    **event = (struct CUevent_st){!untimed, 0};
     return cudaSuccess;
 }
 
@@ -180,7 +196,7 @@ VISIBLE cudaError_t cudaEventCreate(cudaEvent_t *event)
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     free(event);
-    return cudaSuccess;
+    return event ? cudaSuccess : null_fail(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)

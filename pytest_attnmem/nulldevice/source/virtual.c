@@ -38,6 +38,8 @@ int virtual_device(uintptr_t address)
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
                                        CUmemAllocationGranularity_flags option)
 {
+    if (!null_is_device(properties->location.id))
+        return CUDA_ERROR_INVALID_DEVICE;
     *granularity = GRANULARITY;
     return CUDA_SUCCESS;
 }
@@ -141,9 +143,21 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t size)
     return any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Access is given to whole mappings without gaps. */
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access, size_t count)
 {
-    return CUDA_SUCCESS;
+    if (!access || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && !null_is_device(access[i].location.id))
+            return CUDA_ERROR_INVALID_DEVICE;
+    memory_lock();
+    uintptr_t at = (uintptr_t)pointer, end = at + size;
+    const struct range *mapping;
+    while (at < end && (mapping = ranges_find(&mappings, at)))
+        at = mapping->base + mapping->size;
+    memory_unlock();
+    return size && at == end ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
