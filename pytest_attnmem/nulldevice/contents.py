@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Final
 
 from .counts import runtime
 
 #: More bytes than any read has.
 _ALL = 2**62
+_ANSWER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_kept: list[Any] = []
 
 
 def foreign_launches() -> ctypes.c_ulong:
@@ -46,3 +50,21 @@ def answered(answer: bytes | None = None) -> Iterator[list[int]]:
         yield left
     finally:
         left.append(int(expect(None, 0)))
+
+
+def ask(known: Callable[[int, int, int], bool]) -> None:
+    """Asks a function for the bytes of reads without an announced answer, until the process ends.
+
+    It gets the address on the host, the address on the device and the size of the read. It copies
+    the bytes, or returns False; it must not raise. The reading thread calls it.
+    """
+    answer = _ANSWER(known)
+    _kept[:] = [answer]  # C holds no reference to it
+    _ask(answer)
+    atexit.register(_ask, _ANSWER())
+
+
+def _ask(answer: Any) -> None:
+    listen = runtime().attnmem_null_ask
+    listen.argtypes, listen.restype = (_ANSWER,), None
+    listen(answer)

@@ -50,6 +50,10 @@ def from_the_host(device):
     large = nn.Linear(300, 300).to(device)  # so large that the host's weights are not copied
     yield large.weight.detach().double().sum().item(), large.weight[7, :5].tolist()
     layer.weight.data = layer.weight.data * 3; yield layer.weight.detach()
+    one, two = torch.arange(3., device=device).sum(), torch.tensor(2, device=device)
+    yield torch.tensor([one, 2.5]), torch.tensor([[two], [1]], device=device).tolist()
+    yield torch.arange(8., device=device)[[0, two],], one.new_tensor([one, two])
+    yield torch.tensor([*torch.arange(5., device=device)])  # each at a place of its own
     if device == "cuda": yield torch.ones(3).pin_memory().to(device, non_blocking=True)
     else: yield torch.ones(3)
 

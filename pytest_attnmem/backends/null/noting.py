@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...nulldevice.contents import foreign_launches, uploaded
+from ...nulldevice.contents import ask, foreign_launches, uploaded
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from .fake_modes import exclude, pass_by_higher_order
@@ -61,6 +61,7 @@ class Noting:
         pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
         note_constants(self._keys)
         self._guard.__enter__()
+        ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
 
     def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
@@ -77,6 +78,19 @@ class Noting:
             original(thread)
 
         return start
+
+    def _copy_known(self, into: int, address: int, size: int) -> bool:
+        """Answers a read past the dispatcher, as by ``torch.tensor`` of tensors.
+
+        An operator that runs may have written there already, so nothing is known then.
+        """
+        if getattr(self._operators, "running", False):
+            return False
+        with torch._C._DisableTorchDispatch(), torch._C._ExcludeDispatchKeyGuard(self._keys):
+            self.find_foreign_launches()
+            self.storages.drop_freed()
+            found = self.storages.at(address)
+            return found is not None and self.reads.copy_known(*found, into, size)
 
     def forget_groups(self) -> None:
         """Forgets the collectives so far: this process is about to be another rank."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 
 from ...errors import UnknownValue
 from ...nulldevice.contents import answered, unanswered_reads
+from ...values.notes import Slot
 from ...values.tape import Tape
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
@@ -53,10 +55,24 @@ class Reads:
         if special is not None:
             return special(func, args, kwargs)
         before = self._zeros.value
-        out = func(*args, **kwargs)
-        if self._zeros.value != before:
-            self._known(partial(_refuse, func))
-        return out
+        try:
+            return func(*args, **kwargs)
+        finally:  # an error may come of the zeros
+            if self._zeros.value != before:
+                self._known(partial(_refuse, func))
+
+    def copy_known(self, slot: Slot, offset: int, into: int, size: int) -> bool:
+        """Copies bytes of a storage to the host; returns False if nobody can know them."""
+        try:
+            contents = self._known(lambda: self._tape.contents(slot))
+        except UnknownValue:
+            return False
+        if offset + size > contents.numel():
+            return False
+        if slot.buffer.assumed:
+            self.assume(slot.buffer.assumed)
+        ctypes.memmove(into, contents.data_ptr() + offset, size)
+        return True
 
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""

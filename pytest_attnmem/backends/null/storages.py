@@ -49,12 +49,12 @@ class DeviceStorages:
             slot = self._slots[address] = Slot(Buffer(0, _NO_OPERATOR))
         return slot
 
-    def holds(self, address: int) -> bool:
-        """Returns True if the address is in one of the storages."""
-        return any(
-            start <= address < start + max(slot.buffer.nbytes, 1)
-            for start, slot in self._slots.items()
-        )
+    def at(self, address: int) -> tuple[Slot, int] | None:
+        """Returns the slot of the storage that has the address, and the place in the storage."""
+        for start, slot in self._slots.items():
+            if start <= address < start + max(slot.buffer.nbytes, 1):
+                return slot, address - start
+        return None
 
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
