@@ -19,6 +19,7 @@ from torch.utils import _foreach_utils, _python_dispatch
 
 from ...errors import UnknownValue
 from . import loading
+from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
@@ -80,8 +81,8 @@ def _torch_patches(
         (torch, "set_autocast_enabled"): autocast.following(torch.set_autocast_enabled),
         (torch._C, "set_autocast_enabled"): autocast.following(torch._C.set_autocast_enabled),
         (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
-        (torch.autograd, "_engine_run_backward"): _run_backward(
-            _engine_run_backward, function_mode
+        (torch.autograd, "_engine_run_backward"): emptying_queue(
+            _run_backward(_engine_run_backward, function_mode)
         ),
         (torch.autograd.Function, "apply"): classmethod(
             _with_fakes(vars(torch.autograd.Function)["apply"], function_mode)
