@@ -182,6 +182,7 @@ class Simulation:
         if self.placement.outside is not None:
             self._converter.clear()
             self._storages.keep()
+            self.device.keep_workspaces()
 
     # The recorder
 
