@@ -6,7 +6,7 @@ of those streams is done (torch/csrc/autograd/input_buffer.cpp): at no time that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -52,20 +52,24 @@ class StreamGraphs:
     def _is_of_another_stream(self, outputs: tuple[Any, ...]) -> bool:
         """Returns True if a step of the graph was made on another stream than the current one."""
         self.enter(self._stream)
-        steps = [out.grad_fn if isinstance(out, torch.Tensor) else out[0] for out in outputs]
-        seen = {*steps}
-        while steps:
-            step = steps.pop()
-            if step is None:
-                continue
-            following = {step for step, _ in step.next_functions} - seen
-            # A step that adds to a parameter's gradient leads to no other and has no number.
-            if step.next_functions and self._stream_of(step) != self._stream:
-                return True
-            seen |= following
-            steps += following
-        return False
+        return any(self._stream_of(step) != self._stream for step in _steps(outputs))
 
     def _stream_of(self, step: Any) -> int:
         number = step._sequence_nr()
         return next((stream for made, stream in self._made if number in made), 0)
+
+
+def _steps(outputs: Iterable[Any]) -> Iterator[Any]:
+    """Yields each step behind tensors, or edges, that leads to others.
+
+    The rest add to the gradients of leaves, and have no number.
+    """
+    left = [out.grad_fn if isinstance(out, torch.Tensor) else out[0] for out in outputs]
+    seen = {*left}
+    while left:
+        step = left.pop()
+        if step is not None and step.next_functions:
+            yield step
+            following = {step for step, _ in step.next_functions} - seen
+            seen |= following
+            left += following
