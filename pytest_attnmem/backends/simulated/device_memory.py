@@ -24,5 +24,5 @@ class Memory(Protocol):
     def free(self, block: DeviceBlock) -> None:
         """Frees a block."""
 
-    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
         """Gives a workspace to a thread's handle of a library for one call."""

@@ -38,8 +38,8 @@ from .known_calls import KnownCalls
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
-from .overlaps import check_overlap
 from .own_fakes import as_fakes, is_own, lacks_device
+from .shape_checks import as_on_device
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values
 from .wrapped_tensors import WrapperCalls, is_wrapper
@@ -144,11 +144,11 @@ class SimulatedFakeMode(FakeTensorMode):
         if key is None:
             facts, args = self._prepared(facts, args, kwargs)
             func, key = facts.func, self.op_cache.key(facts, args, kwargs)
+        for check in facts.checks if self._is_observed else ():
+            check(args, kwargs, self.observer.refused)
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
-        if facts.refuses_overlap:
-            check_overlap(func, args)
         refusals, observed = facts.refusals, self._is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too
@@ -228,7 +228,7 @@ class SimulatedFakeMode(FakeTensorMode):
             raise self._unsupported(func) from None
         except (NotImplementedError, TypeError, RuntimeError) as error:
             if not lacks_rule(error):
-                raise
+                raise as_on_device(error, args) from None
             raise self._unsupported(func) from None
         finally:
             self.dispatch_depth -= 1

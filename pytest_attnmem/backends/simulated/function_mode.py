@@ -27,6 +27,7 @@ from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
     from .fake_mode import SimulatedFakeMode
+    from .storage_lifetimes import StorageLifetimes
 
 _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 #: Attributes of a tensor from outside that are read from its fake.
@@ -39,22 +40,18 @@ _READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
 _NEW_TENSOR = torch.Tensor.new_tensor
 
-_GET_DEVICE = (torch.get_device, torch.Tensor.get_device)
-
 
 class SimulatedFunctionMode(TorchFunctionMode):
     """Sees every call of the program; translates device names and tensors from outside."""
 
     def __init__(
-        self,
-        fake_mode: SimulatedFakeMode,
-        converter: FakeConverter,
-        storage_resized: Callable[[torch.UntypedStorage], None],
+        self, fake_mode: SimulatedFakeMode, converter: FakeConverter, storages: StorageLifetimes
     ) -> None:
         super().__init__()
         self.current_call: Any = None
         """The function that the program is calling."""
-        self.storage_resized = storage_resized
+        self.storage_resized = storages.storage_resized
+        self._written_views = storages.written_views
         self.mark_unknown = fake_mode.observer.mark_unknown
         self._fake_mode = fake_mode
         self._converter = converter
@@ -71,7 +68,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
-            **dict.fromkeys(_GET_DEVICE, lambda tensor: unwrapped(tensor).get_device()),
+            torch.get_device: (get_device := lambda tensor: unwrapped(tensor).get_device()),
+            torch.Tensor.get_device: get_device,
             torch.device: device,
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
@@ -82,7 +80,13 @@ class SimulatedFunctionMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        return self._repeated_calls.run(func, args, kwargs, self._call)
+        views = self._written_views
+        if views.others:
+            views.renew(args, kwargs)
+        made = self._repeated_calls.run(func, args, kwargs, self._call)
+        if views.pending:
+            views.follow(args, kwargs)
+        return made
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Calls the function on fakes of the tensors from outside, on the device it names."""

@@ -103,6 +103,7 @@ def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Ca
         with ExitStack() as contexts:
             contexts.enter_context(plain())
             contexts.enter_context(patched({(torch._utils, "_rebuild_tensor"): rebuild}))
+            contexts.callback(placed.clear)  # PyTorch's unpickler is a cycle, which holds it
             return load(f, locate, *args, **kwargs)
 
     return run

@@ -12,7 +12,8 @@ from .dtypes.refusals import Refusals
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
-from .overlaps import refuses_overlap
+from .overlaps import check_of_writes
+from .shape_checks import check_of_shapes
 
 _aten = torch.ops.aten
 
@@ -41,8 +42,8 @@ class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("backward", "cacheable", "composite", "factory", "func", "reads_cudnn"),
-        *("lift", "name", "plain", "refusals", "refuses_overlap", "view"),
+        *("backward", "cacheable", "checks", "composite", "factory", "func", "reads_cudnn"),
+        *("lift", "name", "plain", "refusals", "view"),
     )
 
     def __init__(
@@ -70,7 +71,9 @@ class OpFacts:
         """True if a cached call may be repeated without further questions."""
         self.refusals = refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
-        self.refuses_overlap = refuses_overlap(func)
+        checks = check_of_writes(func), check_of_shapes(func)
+        self.checks = [check for check in checks if check is not None]
+        """What CUDA checks before it runs a call and ``meta`` does not."""
 
 
 class KnownOps:

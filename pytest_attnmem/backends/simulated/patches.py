@@ -19,6 +19,7 @@ from torch.utils import _foreach_utils, _python_dispatch
 
 from ...errors import UnknownValue
 from . import loading
+from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
@@ -51,6 +52,7 @@ def patched_torch(
         **torch_cuda.patches(),
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
+        **_backward_pass(function_mode, fake_mode, torch_cuda),
         **without_modes(fake_mode.torch_code),
         **composite_ops.patches(),
         **further,
@@ -80,9 +82,6 @@ def _torch_patches(
         (torch, "set_autocast_enabled"): autocast.following(torch.set_autocast_enabled),
         (torch._C, "set_autocast_enabled"): autocast.following(torch._C.set_autocast_enabled),
         (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
-        (torch.autograd, "_engine_run_backward"): _run_backward(
-            _engine_run_backward, function_mode
-        ),
         (torch.autograd.Function, "apply"): classmethod(
             _with_fakes(vars(torch.autograd.Function)["apply"], function_mode)
         ),
@@ -115,6 +114,14 @@ def _both(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], N
         second()
 
     return run
+
+
+def _backward_pass(
+    function_mode: SimulatedFunctionMode, fake_mode: SimulatedFakeMode, torch_cuda: TorchCuda
+) -> dict[tuple[Any, str], Any]:
+    run = emptying_queue(_run_backward(_engine_run_backward, function_mode))
+    run = torch_cuda.stream_graphs.checked(run, fake_mode.observer.refused)
+    return {(torch.autograd, "_engine_run_backward"): run}
 
 
 def _run_backward(

@@ -47,7 +47,8 @@ class PlannedMemory:
                     if self.in_other_thread():
                         self._unknown.mark(f"{step.library}'s workspace in another thread")
                     held = partial(workspace_held, step.library, line)
-                    memory.use_workspace(step.library, _current_thread(), held)
+                    if unknown := memory.use_workspace(step.library, _current_thread(), held):
+                        self._unknown.explain(unknown)
                 elif type(step) is Temporary:
                     block = self._allocate_scratch(step, func, line)
                     if block is not None:

@@ -31,6 +31,12 @@ MAIN, BACKWARD = "main", "backward"
 #: The bytes of a device that never runs out of memory.
 _UNLIMITED = 1 << 60
 
+#: Why a workspace on a stream that PyTorch handed out twice is unknown.
+_SHARED = (
+    "PyTorch has 32 streams of a priority, which it hands out in turn, and the test's stream was"
+    " another one's before, which may have left it a workspace; make streams once for all tests"
+)
+
 _KINDS = ("requested", "allocated", "reserved")
 
 
@@ -69,11 +75,14 @@ class Device:
         self.workspaces = workspaces
         """The workspaces of libraries, which the environment configures."""
         self.stream = 0
+        self.stream_is_shared = False
+        """True if PyTorch handed out the current stream more than once."""
         self.recording = False
         """True during a window; memory allocated outside windows is an input."""
         self.out_of_memory = ""
         self._settings = settings
         self._live_tensors = LiveTensors()  # without inputs, which no window counts
+        self._workspaces_of_session: set[tuple[str, str, int]] = set()
         self.restart()
 
     def restart(self, unlimited: bool = False) -> None:
@@ -133,24 +142,37 @@ class Device:
         self.allocator.free(block.address)
         self._live_tensors.free(block.number)
 
-    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> None:
-        """Gives a workspace to a thread's handle of a library for one call on this stream."""
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
+        """Gives a workspace to a thread's handle of a library for one call on this stream.
+
+        Returns why nobody knows if it was there already, or None.
+        """
         owner, nbytes = self.workspaces.of(library)
         if not self.workspaces.kept:
             block = self.allocate(nbytes, partial(describe, nbytes))
             if block is not None:
                 self.free(block)
-            return
+            return None
         key = (owner, thread, self.stream)
         if key not in self._kept_workspaces:
             self._kept_workspaces.add(key)
             self.allocate(nbytes, partial(describe, nbytes))
+        return _SHARED if self.stream_is_shared else None
+
+    def keep_workspaces(self) -> None:
+        """Has the workspaces of streams that a program made survive the next restarts."""
+        self._workspaces_of_session |= {key for key in self._kept_workspaces if key[2]}
 
     def prime(self) -> None:
         """Allocates the workspaces that a small product, forward and backward, leaves behind."""
-        if self.workspaces.kept:
-            for library, thread in ((CUBLAS, MAIN), (CUBLASLT, MAIN), (CUBLAS, BACKWARD)):
-                self.use_workspace(library, thread, partial(Held.of_workspace, library=library))
+        if not self.workspaces.kept:
+            return
+        current = self.stream
+        first = ((CUBLAS, MAIN, 0), (CUBLASLT, MAIN, 0), (CUBLAS, BACKWARD, 0))
+        for library, thread, stream in (*first, *sorted(self._workspaces_of_session)):
+            self.stream = stream
+            self.use_workspace(library, thread, partial(Held.of_workspace, library=library))
+        self.stream = current
 
     # The numbers of a window
 

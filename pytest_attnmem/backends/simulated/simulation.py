@@ -72,7 +72,7 @@ class Simulation:
             self._fake_mode, self._storages.add_input, self.values.adopt
         )
         self._function_mode = SimulatedFunctionMode(
-            self._fake_mode, self._converter, self._storages.storage_resized
+            self._fake_mode, self._converter, self._storages
         )
         self._addresses = MemoryAddresses(self._storages, self.values)
         self._saving = Saving()
@@ -182,6 +182,7 @@ class Simulation:
         if self.placement.outside is not None:
             self._converter.clear()
             self._storages.keep()
+            self.device.keep_workspaces()
 
     # The recorder
 

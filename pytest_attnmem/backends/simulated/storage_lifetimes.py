@@ -21,6 +21,7 @@ from .out_of_memory import out_of_memory
 from .planned_memory import PlannedMemory
 from .simulated_device import DescribeHeld, DeviceBlock
 from .unknown_scratch import UnknownScratch
+from .written_views import WrittenViews
 
 #: The frames from the fake mode's method that runs an operator to ``StorageLifetimes.after_op``.
 _FROM_MODE: Final = 4
@@ -38,10 +39,12 @@ class StorageLifetimes:
         self.outside = False
         """True while programs run outside windows, in a session whose device they see there."""
         self.planned = PlannedMemory(memory, self.unknown)
+        self.written_views = WrittenViews(self.unknown.explain)
         self._plan = plan
         self._cudnn = cudnn
         self._storages: dict[int, FollowedStorage] = {}
-        self._views: dict[int, tuple[Any, bool]] = {}  # by id: the hash of an operator is slow
+        # By id: the hash of an operator is slow.
+        self._views: dict[int, tuple[Any, bool, bool]] = {}
         self._has_older_storages = False
 
     def mark_unknown(self, op: str) -> None:
@@ -60,6 +63,7 @@ class StorageLifetimes:
                 self._storages.pop(key, None)
                 self._has_older_storages = True
         self.unknown.clear()
+        self.written_views.others = False
 
     def keep(self) -> None:
         """Has the storages that are alive survive the next restarts."""
@@ -81,9 +85,12 @@ class StorageLifetimes:
         """
         view = self._views.get(id(op.func))
         if view is None:
-            view = self._views[id(op.func)] = op.func, bool(op.func.is_view)
+            func = op.func
+            view = self._views[id(func)] = func, bool(func.is_view), func._schema.is_mutable
         if view[1]:
             return
+        if view[2]:
+            self.written_views.note(op.args[:1])
         if self._has_older_storages:
             for tensor in on_device(op.args):
                 self.add_input(tensor)

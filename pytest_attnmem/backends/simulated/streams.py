@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any, Protocol
 
 from .fake_tensor import CUDA
@@ -22,15 +21,19 @@ class Stream:
     """A stream; the allocator keeps the blocks of each stream apart."""
 
     _streams: Streams
-    _numbers: count[int]
+    _pools: StreamPools
 
     device = CUDA
     device_index = 0
     device_type = 1
-    priority = 0
 
-    def __init__(self, *_: Any, number: int | None = None, **__: Any) -> None:
-        self.stream_id = self.cuda_stream = next(self._numbers) if number is None else number
+    def __init__(
+        self, device: Any = None, priority: int = 0, *, stream_id: int | None = None, **_: Any
+    ) -> None:
+        if stream_id is None:
+            stream_id = self._pools.take(priority)
+        self.stream_id = self.cuda_stream = stream_id
+        self.priority = StreamPools.priority(stream_id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.stream_id == self.stream_id
@@ -68,6 +71,38 @@ class Stream:
         return False
 
 
+class StreamPools:
+    """PyTorch's streams: 32 of each priority, which it hands out in turn.
+
+    The number of a stream has, from the lowest bit on, a 1, the pool in four bits, and the place in
+    it (c10/cuda/CUDAStream.cpp).
+    """
+
+    _SIZE = 32
+    _POOLS = 4
+
+    def __init__(self) -> None:
+        self._taken = [0] * self._POOLS
+
+    def take(self, priority: int) -> int:
+        """Returns the number of the next stream of a priority, where a lower one goes first."""
+        pool = min(max(-priority, 0), self._POOLS - 1)
+        place = self._taken[pool] % self._SIZE
+        self._taken[pool] += 1
+        return place << 5 | (pool + 1) << 1 | 1
+
+    @staticmethod
+    def priority(stream: int) -> int:
+        """Returns the priority of the stream with that number."""
+        return 1 - (stream >> 1 & 15) if stream & 1 else 0
+
+    def is_shared(self, stream: int) -> bool:
+        """Returns True if PyTorch handed out that stream more than once."""
+        if not stream & 1:
+            return False
+        return self._taken[(stream >> 1 & 15) - 1] > (stream >> 5) + self._SIZE
+
+
 class Event:
     """An event, complete as soon as it is recorded."""
 
@@ -92,10 +127,15 @@ class Event:
         return 0.0
 
 
-def stream_type(streams: Streams) -> type[Stream]:
-    """Returns the type that a program finds as ``torch.cuda.Stream``.
+def stream_types(streams: Streams, pools: StreamPools) -> tuple[type[Stream], type[Stream]]:
+    """Returns the types that a program finds as ``torch.cuda.Stream`` and ``ExternalStream``.
 
-    It is a type, because programs use it in annotations and in ``isinstance``.
+    They are types, because programs use them in annotations and in ``isinstance``.
     """
-    members = {"_streams": streams, "_numbers": count(1), "__doc__": Stream.__doc__}
-    return type("Stream", (Stream,), members)
+    members = {"_streams": streams, "_pools": pools, "__doc__": Stream.__doc__}
+    made = type("Stream", (Stream,), members)
+
+    def __init__(self: Stream, stream_ptr: int, device: Any = None, **_: Any) -> None:
+        Stream.__init__(self, stream_id=stream_ptr)
+
+    return made, type("ExternalStream", (made,), {"__init__": __init__, "__doc__": Stream.__doc__})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .fake_tensor import CUDA
-from .streams import Event, Stream, stream_type
+from .stream_graphs import StreamGraphs
+from .streams import Event, Stream, StreamPools, stream_types
 
 if TYPE_CHECKING:
     from .random_state import RandomState
@@ -43,8 +44,10 @@ class TorchCuda:
     def __init__(self, device: Device, random: RandomState) -> None:
         self._device = device
         self._random = random
-        self._stream_type = stream_type(self)
-        self._stream = self._default_stream = self._stream_type(number=0)
+        self._pools = StreamPools()
+        self._stream_type, self._external_type = stream_types(self, self._pools)
+        self._stream = self._default_stream = self._stream_type(stream_id=0)
+        self.stream_graphs = StreamGraphs()
 
     def current_stream(self, device: Any = None) -> Stream:
         """Returns the current stream."""
@@ -55,6 +58,8 @@ class TorchCuda:
         if stream is not None:
             self._stream = stream
             self._device.stream = stream.stream_id
+            self._device.stream_is_shared = self._pools.is_shared(stream.stream_id)
+            self.stream_graphs.enter(stream.stream_id)
 
     def restart(self) -> None:
         """Makes the default stream the current one."""
@@ -72,7 +77,7 @@ class TorchCuda:
                 "default_stream": lambda device=None: self._default_stream,
                 "stream": lambda stream: stream or self._stream,
                 "Stream": self._stream_type,
-                "ExternalStream": self._stream_type,
+                "ExternalStream": self._external_type,
                 "Event": Event,
                 "manual_seed": self._random.manual_seed,
                 "manual_seed_all": self._random.manual_seed,

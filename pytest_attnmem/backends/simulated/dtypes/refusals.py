@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import torch
@@ -24,6 +25,27 @@ from .operands import DECIDERS, Decider, Signature
 FILE: Final = Path(__file__).with_name("refusals.json")
 #: Dtype → the name of the kernel that refuses it, or "".
 Kernels = dict[torch.dtype, str]
+#: Operators that are not recorded, and those whose kernels they run.
+_LIKE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{
+            f"bitwise_{name}.{number}": f"bitwise_{name}.Tensor"
+            for name in ("and", "or", "xor", "left_shift", "right_shift")
+            for number in ("Scalar", "Tensor_Scalar", "Scalar_Tensor")
+        },
+        **{
+            f"bitwise_{name}_.{number}": f"bitwise_{name}_.Tensor"
+            for name in ("and", "or", "xor", "left_shift", "right_shift")
+            for number in ("Scalar", "Tensor_Scalar")
+        },
+        **{
+            f"__{of}{side}shift__.{kind}": f"bitwise_{long}_shift{suffix}.Tensor"
+            for side, long in (("l", "left"), ("r", "right"))
+            for of, suffix in (("", ""), ("i", "_"))
+            for kind in ("Scalar", "Tensor")
+        },
+    }
+)
 
 
 class OpRefusals:
@@ -96,7 +118,8 @@ class Refusals:
 
     def of(self, func: Any) -> OpRefusals | None:
         """Returns the refusals of an operator; None if CUDA runs it for every dtype."""
-        kernels = self._by_op.get(str(func).removeprefix("aten."), {})
+        name = str(func).removeprefix("aten.")
+        kernels = self._by_op.get(name) or self._by_op.get(_LIKE.get(name, ""), {})
         known = kernels or func in CHECKS or (isinstance(func, OpOverload) and is_shared(func))
         return OpRefusals(func, kernels) if known else None
 

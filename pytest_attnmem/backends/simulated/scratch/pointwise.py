@@ -91,6 +91,14 @@ def _where(call: OpCall) -> AllocationPlan:
     return temporary("first choice", casts[0], temporary("second choice", casts[1], made))
 
 
+def _clamp(call: OpCall) -> AllocationPlan:
+    """Plans a cast to the type that numbers as limits give (native/TensorCompare.cpp)."""
+    x: torch.Tensor = call.args[0]
+    out = call.kwargs.get("out", call.outputs[0] if call.outputs else x)
+    cast = 0 if x.dtype == out.dtype else dense_bytes(x, out.dtype)
+    return temporary("input, cast", cast, allocate_outputs(call))
+
+
 def _is_infinite(call: OpCall) -> AllocationPlan:
     """Plans the magnitudes of floats (``isinf`` in native/TensorCompare.cpp)."""
     x: torch.Tensor = call.args[0]
@@ -118,6 +126,11 @@ def _no_memory(_: OpCall) -> AllocationPlan:
 #: The tangent of a constant, and questions that autograd asks of a tangent.
 _WITHOUT_MEMORY: Final = ("_efficientzerotensor", "is_same_size", "_has_same_storage_numel")
 _REAL_OF_COMPLEX: Final = ("aten.abs", "aten.abs.out", "aten.angle", "aten.angle.out")
+_LIMITED: Final = tuple(
+    f"aten.{name}.{kind}"
+    for name in ("clamp", "clamp_min", "clamp_max")
+    for kind in ("default", "out")
+)
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
@@ -127,6 +140,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.isinf.default": _is_infinite,
         "aten.pow.Scalar": _power_of_scalar,
         "aten.where.self": _where,
+        **dict.fromkeys(_LIMITED, _clamp),
         "aten._local_scalar_dense.default": outputs_only,  # a read of the host
         "aten.max.other": outputs_only,
         "aten.min.other": outputs_only,

@@ -1,0 +1,164 @@
+"""Checks of sizes that CUDA's operators make, and their kernels for ``meta`` do not.
+
+Source: aten/src/ATen/native/ReduceOpsUtils.h, TensorShape.cpp and TensorAdvancedIndexing.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from .overlaps import Check
+
+_aten = torch.ops.aten
+_NEEDS: Final = "Expected reduction dim {}to have non-zero size."
+_NEEDS_ONE: Final = "{}(): Expected reduction dim to be specified for input.numel() == 0."
+_NAME_IT: Final = " Specify the reduction dim with the 'dim' argument."
+
+
+def check_of_shapes(func: Any) -> Check | None:
+    """Returns the check of an operator's sizes, or None; it raises PyTorch's error."""
+    return _CHECKS.get(func)
+
+
+def as_on_device(error: Exception, args: tuple[Any, ...]) -> Exception:
+    """Returns an error of a rule of ``meta``, or that with PyTorch's own text."""
+    if not str(error).startswith("Attempting to broadcast a dimension"):
+        return error
+    lists = zip(*(arg for arg in args if isinstance(arg, (list, tuple))), strict=False)
+    try:
+        for group in (args, *lists):
+            shapes = [arg.shape for arg in group if isinstance(arg, torch.Tensor)]
+            reduce(torch._C._infer_size, shapes, torch.Size())
+    except RuntimeError as found:
+        return found.with_traceback(None)
+    return error
+
+
+def _reduce(
+    name: str, dim_at: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
+) -> None:
+    x = args[0]
+    if x.numel():
+        return
+    dim = args[dim_at] if len(args) > dim_at else kwargs.get("dim")
+    if dim is None and name.startswith("arg"):
+        raise IndexError(_NEEDS_ONE.format(name))
+    if dim is None and name == "aminmax":
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no"
+            " identity."
+        )
+    if dim is None or dim in ([], ()):
+        raise RuntimeError(_NEEDS_ONE.format(name) + _NAME_IT)
+    listed = isinstance(dim, (list, tuple))
+    for each in dim if listed else (dim,):
+        if x.dim() and not x.shape[each]:
+            shown = each if listed else each % x.dim()
+            call = "aminmax" if name == "aminmax" else f"{name}()"
+            raise IndexError(f"{call}: {_NEEDS.format(f'{shown} ')}")
+
+
+def _index(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    if _reads_nothing(args[0], args[1]):
+        raise IndexError("index is out of bounds for dimension with size 0")
+
+
+def _reads_nothing(x: Any, indices: Any) -> bool:
+    """Returns True if an index of places, not a mask, numbers some in a dimension without any."""
+    if x.numel() or len(indices) > x.dim():
+        return False
+    places = [i for i in indices if i is not None]
+    if any(place.dtype in (torch.bool, torch.uint8) for place in places):
+        return False
+    pairs = zip(indices, x.shape, strict=False)
+    shape = torch.broadcast_shapes(*(place.shape for place in places))
+    return 0 not in shape and any(i is not None and not size for i, size in pairs)
+
+
+def _write_outside(
+    args: tuple[Any, ...], _: Mapping[str, Any], refused: Callable[[str], Exception]
+) -> None:
+    if _reads_nothing(args[0], args[1]):
+        raise refused("a write by an index into a dimension of size 0 fails on CUDA")
+
+
+def _along(
+    at: int, args: tuple[Any, ...], _: Mapping[str, Any], refused: Callable[[str], Exception]
+) -> None:
+    x, dim, index = args[0], args[1], args[at]
+    if x.dim() and not x.shape[dim] and index.numel():
+        raise refused("an index along a dimension of size 0 fails on CUDA")
+
+
+def _put(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    if not args[0].numel() and args[1].numel():
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
+
+
+def _cat(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    tensors = args[0]
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    for place, tensor in enumerate(tensors):
+        if not tensor.dim():
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {place}) cannot be concatenated"
+            )
+    first = next((tensor for tensor in tensors if tensor.shape != (0,)), None)
+    if first is None or not -first.dim() <= dim < first.dim():
+        return
+    dim %= first.dim()
+    for place, tensor in enumerate(tensors):
+        if tensor.shape == first.shape or tensor.shape == (0,):
+            continue
+        if tensor.dim() != first.dim():
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.dim()} and {tensor.dim()}"
+            )
+        for at, (expected, size) in enumerate(zip(first.shape, tensor.shape, strict=True)):
+            if at != dim and size != expected:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size"
+                    f" {expected} but got size {size} for tensor number {place} in the list."
+                )
+
+
+def _clamp(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], refused: Callable[[str], Exception]
+) -> None:
+    for limit in (*args[1:], kwargs.get("min"), kwargs.get("max")):
+        if isinstance(limit, torch.Tensor) and limit.device != args[0].device:
+            raise refused("clamp of a tensor of the device by one of the host fails on CUDA")
+
+
+_CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
+    {
+        _aten.max.default: partial(_reduce, "max", 1),
+        _aten.min.default: partial(_reduce, "min", 1),
+        _aten.max.dim: partial(_reduce, "max", 1),
+        _aten.min.dim: partial(_reduce, "min", 1),
+        _aten.argmax.default: partial(_reduce, "argmax", 1),
+        _aten.argmin.default: partial(_reduce, "argmin", 1),
+        _aten.amax.default: partial(_reduce, "amax", 1),
+        _aten.amin.default: partial(_reduce, "amin", 1),
+        _aten.aminmax.default: partial(_reduce, "aminmax", 1),
+        _aten.median.dim: partial(_reduce, "median", 1),
+        _aten.nanmedian.dim: partial(_reduce, "median", 1),
+        _aten.mode.default: partial(_reduce, "mode", 1),
+        _aten.kthvalue.default: partial(_reduce, "kthvalue", 2),
+        _aten.index.Tensor: _index,
+        _aten.index_put.default: _write_outside,
+        _aten.index_put_.default: _write_outside,
+        _aten.gather.default: partial(_along, 2),
+        _aten.index_add_.default: partial(_along, 2),
+        _aten.index_copy_.default: partial(_along, 2),
+        _aten.index_fill_.int_Scalar: partial(_along, 2),
+        _aten.put_.default: _put,
+        _aten.cat.default: _cat,
+        _aten.clamp.Tensor: _clamp,
+    }
+)

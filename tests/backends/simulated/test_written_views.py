@@ -1,0 +1,73 @@
+"""Views that are written in place have the gradients that they have on a device."""
+
+import pytest
+import torch
+
+VIEWS = {
+    "pure": lambda base: base.view(-1),
+    "two selections": lambda base: base[:128][:, :512],
+    "overlapping": lambda base: base.unfold(-1, 2, 1),
+}
+
+
+#: The peaks of the null device, for each of the writes.
+PEAKS = {
+    "pure": (4_195_328, 2_098_176, 4_195_328),
+    "two selections": (2_622_464, 2_098_176, 2_622_464),
+    "overlapping": (9_432_064, 9_432_064, 9_432_064),
+}
+
+WRITES = {
+    "itself": lambda base, seen, other: seen.mul_(2),
+    "its base": lambda base, seen, other: base.mul_(2),
+    "another view": lambda base, seen, other: other.mul_(2),
+}
+
+
+def peak_of_backward(view, write):
+    """Returns the peak of the backward pass of a view that is used after a write."""
+    base = torch.ones(256, 1024, device="cuda", requires_grad=True) * 3
+    seen = view(base)
+    write(base, seen, view(base))
+    used = seen * 2
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    used.sum().backward()
+    return torch.cuda.max_memory_allocated() - before
+
+
+@pytest.mark.parametrize(("view", "peaks"), PEAKS.items())
+def test_a_view_that_was_written_has_the_gradient_of_its_base(run, view, peaks):
+    found = []
+
+    def program():
+        found.extend(peak_of_backward(VIEWS[view], write) for write in WRITES.values())
+
+    assert run(program).unmeasured is None
+    assert tuple(found) == peaks
+
+
+def test_values_are_those_of_the_write(run):
+    def program():
+        base = torch.ones(2, 3, device="cuda", requires_grad=True) * 3
+        base.retain_grad()
+        seen = base.view(-1)
+        seen[1:].mul_(2)
+        seen.pow(2).sum().backward()
+        assert seen.tolist() == [3, 6, 6, 6, 6, 6]
+        assert base.grad.flatten().tolist() == [6, 12, 12, 12, 12, 12]
+
+    assert run(program).unmeasured is None
+
+
+def test_a_view_that_cannot_be_replaced_is_not_enforced(run):
+    def program():
+        seen = (torch.ones(9, device="cuda", requires_grad=True) * 2).view(3, 3)
+        seen.retain_grad()
+        seen.mul_(2)
+
+    assert run(program).unmeasured == (
+        f"a view has a hook, or is in a graph at test_written_views.py:"
+        f"{program.__code__.co_firstlineno + 3}, and was written in place, or its base was; make"
+        " the view again after the write"
+    )
