@@ -12,8 +12,6 @@ _MISSING = MappingProxyType(
     {
         "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": "cuDNN cannot plan this without a GPU: it must"
         " be 9.8 or newer, and TORCH_CUDNN_V8_API_DISABLED must not be set",
-        "cusolver error: CUSOLVER_STATUS_NOT_INITIALIZED": f"there is no cuSOLVER: {_SCRATCH}",
-        "cuFFT error: CUFFT_INTERNAL_ERROR": f"there is no cuFFT: {_SCRATCH}",
         "CUDA error: initialization error when calling `cusp": f"there is no cuSPARSE: {_SCRATCH}",
         "CUDA error: operation not supported": "no CUDA graph can be captured",
     }

@@ -189,9 +189,9 @@ class Noting:
                 out = self.reads.run(func, args, kwargs)
             finally:
                 self._operators.running = False
+                self._noted_launches = self._launches.value
             self.storages.drop_freed()  # what the operator freed inside, and allocated again
             self.tape.end(call, out)
-            self._noted_launches = self._launches.value
             return out
 
     def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:

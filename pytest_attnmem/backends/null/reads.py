@@ -9,12 +9,15 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from ...errors import UnknownValue
 from ...nulldevice.contents import answered, unanswered_reads
+from ...values.compute import compute
 from ...values.tape import Tape
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
+from .outcomes import OUTCOMES, Outcome
 from .sizes import SIZES
 
 _aten = torch.ops.aten
@@ -35,6 +38,7 @@ class Reads:
         self._zeros = unanswered_reads()
         special: dict[Any, Callable[[Any, Any, Any], Any]] = {
             **dict.fromkeys(SIZES, self._sized),
+            **dict.fromkeys(OUTCOMES, self._succeeded),
             _aten._local_scalar_dense.default: self._scalar,
             _aten.equal.default: self._compared,
             _aten.allclose.default: self._compared,
@@ -68,6 +72,24 @@ class Reads:
         if 0 < left[0] < len(answer) or self._zeros.value != before:
             self._known(partial(_refuse, func))
         return out
+
+    def _succeeded(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operator that reads whether it succeeded, and raises if it did not."""
+        success = None if self._must_know else Outcome()
+        found = self._known(lambda: OUTCOMES[func](self._computed, func, args, kwargs), success)
+        before = self._zeros.value
+        with answered(found.answer):
+            out = func(*args, **kwargs)
+        if found.error is not None:
+            raise found.error.with_traceback(None) from None
+        if self._zeros.value != before:
+            self._known(partial(_refuse, func))
+        return out
+
+    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Returns what an operator returns, computed on the host."""
+        self._tape.replay.afford(func, args, kwargs)
+        return compute(func, *tree_map_only(torch.Tensor, self._value, (args, kwargs)))
 
     def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._known(lambda: self._value(args[0]), self._otherwise(args[0])).item()

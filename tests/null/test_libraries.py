@@ -1,0 +1,144 @@
+"""cuFFT, cuSOLVER and cuBLAS's batched solvers on the null device: values, errors and windows."""
+
+HOST = """
+import torch
+from torch import linalg as L
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**12)
+torch.manual_seed(0)
+a, many, rows = torch.randn(6, 6), torch.randn(3, 6, 6), torch.randn(6, 2)
+tall, both = torch.randn(30, 4), torch.randn(6, 6, dtype=torch.cfloat)
+symmetric, positive = a + a.mT, a @ a.mT + torch.eye(6)
+positives = many @ many.mT + torch.eye(6)
+"""
+
+VALUES = (
+    HOST
+    + """
+def least(x, y): return L.lstsq(x, y).solution
+def orthogonal(x):
+    weight = torch.nn.init.orthogonal_(torch.empty_like(x))
+    return weight @ weight.mT
+def svd(x, **options):
+    u, s, vh = L.svd(x, full_matrices=False, **options)
+    return (u * s.unsqueeze(-2)) @ vh, s
+def eigenvalues(x): return torch.view_as_real(L.eigvals(x)).sort(-2).values
+programs = [
+    (torch.fft.fft, a), (torch.fft.irfft2, both), (torch.fft.rfftn, many),
+    (L.qr, a), (L.qr, many), (lambda x: L.qr(x, "complete")[0], tall), (orthogonal, a),
+    (lambda x: L.householder_product(*torch.geqrf(x)), tall),
+    (lambda x, y: torch.ormqr(*torch.geqrf(x), y), a, rows),
+    (L.cholesky, positive), (L.cholesky, positives), (L.cholesky_ex, positive - 9 * torch.eye(6)),
+    (torch.cholesky_solve, rows, L.cholesky(positive)), (torch.cholesky_inverse, positive),
+    (svd, a), (svd, many), (svd, tall), (L.svdvals, both), (L.pinv, tall), (L.matrix_rank, a),
+    (lambda x: L.svdvals(x, driver="gesvda" if x.is_cuda else None), many),
+    (lambda x: L.svdvals(x, driver="gesvd" if x.is_cuda else None), tall),
+    (lambda x: L.eigh(x)[0], symmetric), (L.eigvalsh, positives), (L.eigvalsh, both + both.mH),
+    (eigenvalues, a), (lambda x: L.eig(x)[0].abs().sort()[0], many),
+    (L.solve, a, rows), (L.solve, many, rows), (L.inv, a), (L.inv, many.repeat(4, 1, 1)),
+    (L.lu, a), (L.lu_factor, many), (L.lu_factor, both), (L.det, a), (L.slogdet, many),
+    (L.ldl_factor, symmetric), (lambda x, y: L.ldl_solve(*L.ldl_factor(x), y), symmetric, rows),
+    (least, tall, tall[:, :2]), (least, positives, positives),
+    (lambda x, y: L.solve_triangular(x, y, upper=True), positives, rows),
+    (lambda x: torch.func.grad(lambda y: L.qr(y)[1].abs().sum() + L.det(y))(x), a),
+    (lambda x: torch.func.grad(lambda y: torch.fft.rfft(y).abs().sum())(x), a),
+]
+def listed(results): return results if isinstance(results, tuple) else (results,)
+different = []
+for number, (program, *given) in enumerate(programs):
+    device = listed(program(*[one.cuda() for one in given]))
+    for found, expected in zip(device, listed(program(*given)), strict=True):
+        if not torch.allclose(found.cpu(), expected, atol=1e-4, rtol=1e-3):
+            different.append([number, found.tolist(), expected.tolist()])
+unknown = counts.unknown_calls()
+answer(different, counts.device_reads(), sorted({name[:6] for name in unknown}))
+"""
+)
+
+
+def test_values_are_the_host_s(under):
+    assert under(VALUES) == ([], 0, ["cufftX", "cusolv"])
+
+
+ERRORS = (
+    HOST
+    + """
+def error(call, *given):
+    try: return str(call(*given))
+    except L.LinAlgError as error: return str(error)
+    except RuntimeError as error: return type(error).__name__ + ": " + str(error)
+zeros, bad = torch.zeros(3, 3), torch.stack([positive, -positive, positive])
+programs = [
+    (L.cholesky, -positive), (L.cholesky, bad), (L.inv, zeros), (L.solve, zeros, zeros),
+    (lambda x: L.cholesky_ex(x, check_errors=True), bad), (L.eig, a * float("inf")),
+    (lambda x: L.inv_ex(x, check_errors=True), zeros), (L.svdvals, a * float("nan")),
+    (lambda x: L.eigh(x, out=(x.new_empty(6), x.new_empty(6, 6))), a * float("nan")),
+    (lambda x: L.pinv(x, out=x.new_empty(6, 6)).isfinite().all().item(), a),
+]
+different = []
+for number, (program, *given) in enumerate(programs):
+    found, expected = (error(program, *to) for to in ([one.cuda() for one in given], given))
+    if found != expected: different.append([number, found, expected])
+x = bad.cuda()
+first = error(L.cholesky, x)
+kept = torch.equal(x.cpu(), bad)
+infinite = error(lambda x: L.eigvals(x).tolist(), a.cuda() * float("inf"))
+large = error(L.eigvalsh, torch.empty(9000, 9000, device="cuda"))
+tall = torch.eye(8, 4, device="cuda") * torch.arange(4.0, device="cuda")
+dependent = error(L.lstsq, tall, tall)
+answer(different, kept, [infinite, large, dependent])
+"""
+)
+
+
+def test_errors_are_the_host_s_and_what_nobody_can_know_is_refused(under):
+    different, kept, unknown = under(ERRORS)
+    assert (different, kept) == ([], True)
+    lines = [text.removeprefix("UnknownValue: a value was read at <script>:") for text in unknown]
+    infinite, large, dependent = (text.partition(" that is not known: ")[2] for text in lines)
+    assert infinite == "aten._linalg_eigvals.default: its input has infinities or NaN"
+    work = "it takes 2.9e+13 floating-point operations, and --attnmem-values-limit is 1.0e+12"
+    assert large == work
+    assert dependent.startswith("aten.linalg_lstsq.default: torch.linalg.lstsq: ")
+
+
+WINDOWS = (
+    HOST
+    + """
+from pytest_attnmem import measure
+weight = torch.nn.init.orthogonal_(torch.empty(64, 64, device="cuda"))
+weight, many = weight @ weight.mT, many.cuda()
+calls = [
+    torch.fft.fft, torch.fft.fft, L.qr, L.cholesky, L.svd, L.eigh, L.eigvals, L.inv, L.ldl_factor,
+    lambda x: x * 2,
+]
+windows = [measure(call, weight, backend="null") for call in calls]
+exact = [
+    measure(call, backend="null").peak_bytes for call in (
+        lambda: L.lu_factor_ex(many), lambda: L.cholesky_ex(many),
+        lambda: L.solve_triangular(many, many, upper=True),
+    )
+]
+answer([window.unmeasured for window in windows], windows[-1].peak_bytes, exact)
+"""
+)
+
+
+GPU = "takes scratch that is known on a GPU alone; keep it out of the window"
+SOLVERS = ("orgqr", "potrf", "gesvdj", "syevBatched", "geev", "getrf", "sytrf")
+#: Of three matrices 6x6: result, pivots, numbers of errors, addresses of the matrices.
+MATRICES, PIVOTS, NUMBERS, ADDRESSES = 3 * 6 * 6 * 4, 3 * 6 * 4, 3 * 4, 3 * 8
+WORKSPACE = 8519680  # of cuBLAS, which PyTorch 2.15 allocates at each product
+
+
+def test_only_a_window_with_scratch_that_the_library_alone_knows_is_not_enforced(under):
+    """A plan of cuFFT that was made before the window needs its workspace in the window too."""
+    reasons, peak, exact = under(WINDOWS)
+    solvers = [f"cuSOLVER's {solver} {GPU}" for solver in SOLVERS]
+    assert reasons == [f"cuFFT {GPU}", f"cuFFT {GPU}", *solvers, None]
+    assert peak == 64 * 64 * 4
+    assert [found % WORKSPACE for found in exact] == [
+        MATRICES + PIVOTS + NUMBERS + ADDRESSES,
+        MATRICES + NUMBERS + ADDRESSES,
+        MATRICES + 2 * ADDRESSES,
+    ]
