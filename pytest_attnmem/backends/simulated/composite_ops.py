@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.library import Library
+from torch.utils._mode_utils import no_dispatch
 
+from ...errors import UnknownValue
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
@@ -48,6 +50,8 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
 _CUDNN_TRAINS = 880_801
 _CUDNN_EVALUATES = 65_535
 
+#: The most floating-point operations to learn whether a decomposition succeeded.
+_CHECK_WORK = 10**9
 #: Composites that cuDNN computes on a device, with a workspace whose size only cuDNN knows.
 _CUDNN_OPS = (
     _aten.lstm.input,
@@ -106,6 +110,7 @@ class CompositeOps:
             _aten.batch_norm.default: self._batch_norm,
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
+            _aten._linalg_check_errors.default: self._check_errors,
             **{op: self._in_place(op, avoided) for op, avoided in _AVOIDED_OPS},
         }
         for op in (*_CUDNN_OPS, *_FUSED_CELLS):
@@ -166,6 +171,16 @@ class CompositeOps:
             self._mark_unknown("the backward of aten.cumprod.default")
             return in_cpp(_aten.cumprod_backward.default, grad, input, dim, output)
         return cumprod_backward(grad, input, dim, output)
+
+    def _check_errors(self, info: Any, api_name: str, *, is_matrix: bool) -> None:
+        """Raises if a decomposition failed; one whose outcome takes more work did not."""
+        info.any()
+        try:
+            known = self.fake_mode.values.value(info, _CHECK_WORK)
+        except UnknownValue:
+            return
+        with no_dispatch():
+            _aten._linalg_check_errors.default(known, api_name, is_matrix=is_matrix)
 
     def _renorm(self, input: Any, *args: Any) -> Any:
         """Runs ``renorm``, whose gradient sums in another dtype on CUDA than on fakes."""

@@ -30,6 +30,7 @@ from .fake_tensor import (
     DEVICE,
     DEVICE_OF,
     IMPLICIT_CUDA,
+    NO_SHAPE_RULE,
     SimulatedTensor,
     make_simulated,
     seen_by_cpp,
@@ -46,7 +47,7 @@ _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
 
 #: Errors of operators whose shapes PyTorch finds by running them, or finds with a faulty rule.
-_NO_SHAPE_RULE = ("Could not run 'aten::empty_strided'", "Found no NVIDIA driver", "meta_")
+_NO_SHAPE_RULE = (NO_SHAPE_RULE, "Found no NVIDIA driver", "meta_")
 
 
 class SimulatedFakeMode(FakeTensorMode):

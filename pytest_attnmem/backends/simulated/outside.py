@@ -7,6 +7,7 @@ enter ``Simulation.active``.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import loading, saving, torch_distributed
-from .fake_tensor import CUDA, SimulatedTensor
+from .fake_tensor import CUDA, NO_SHAPE_RULE, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
@@ -54,6 +55,7 @@ class Outside:
         self._kernels: Library | None = None
         self._patches = ExitStack()
         self._times_left = 0
+        self._allocating = threading.local()
 
     @property
     def entered(self) -> bool:
@@ -116,9 +118,16 @@ class Outside:
         op = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
         def run(*args: Any, device: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
+            # PyTorch asks for a real tensor to find the shape of a result without a rule.
+            if getattr(self._allocating, "now", False):
+                raise NotImplementedError(NO_SHAPE_RULE)
             device = self._function_mode.device(device or CUDA)
-            with self._fake_mode:
-                return op(*args, **kwargs, device=device)
+            self._allocating.now = True
+            try:
+                with self._fake_mode:
+                    return op(*args, **kwargs, device=device)
+            finally:
+                self._allocating.now = False
 
         return run
 

@@ -1,0 +1,62 @@
+"""Decompositions and transforms on the simulated device: values, errors and what is enforced."""
+
+import pytest
+import torch
+from torch import linalg
+
+from pytest_attnmem.backends.primed_backend import PrimedBackend
+from pytest_attnmem.backends.registry import open_backend
+
+UNIT = torch.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        (linalg.cholesky, -UNIT),
+        (linalg.cholesky, torch.stack([UNIT, -UNIT])),
+        (linalg.inv, torch.zeros(3, 3)),
+    ],
+)
+def test_a_decomposition_that_fails_raises_the_host_s_error(backends, call, given):
+    with pytest.raises(linalg.LinAlgError) as expected:
+        call(given)
+    with backends().world(), pytest.raises(linalg.LinAlgError) as found:
+        call(given.cuda())
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_decomposition_whose_outcome_takes_long_to_know_succeeds(backends):
+    with backends().world():
+        found = linalg.inv(torch.zeros(4096, 4096, device="cuda"))
+        assert found.shape == (4096, 4096)
+
+
+def test_only_a_window_with_a_decomposition_or_a_transform_is_not_enforced():
+    backend = open_backend("simulated:A100-80GB")
+    outside = backend.outside()
+    outside.enter()
+    try:
+        weight = torch.nn.init.orthogonal_(torch.empty(4, 4, device="cuda"))
+        torch.fft.fft(weight)
+        linalg.eigh(weight)
+        torch.testing.assert_close((weight @ weight.mT).cpu(), torch.eye(4))
+        doubled, _ = PrimedBackend(backend, 0).run(lambda: weight * 2)
+        known, _ = PrimedBackend(backend, 0).run(lambda: torch.fft.fft(linalg.qr(weight)[0]))
+    finally:
+        outside.exit()
+    assert (doubled.peak_bytes, doubled.unmeasured) == (4 * 4 * 4, None)
+    assert known.unmeasured == "no model of aten.linalg_qr.default, aten._fft_r2c.default"
+
+
+def test_householder_reflections_are_applied_to_the_values(run):
+    def program():
+        x = torch.randn(5, 3, device="cuda")
+        factors, scales = torch.geqrf(x)
+        assert factors.stride() == (1, 5)
+        torch.testing.assert_close(
+            linalg.householder_product(factors, scales).cpu().abs(), linalg.qr(x)[0].cpu().abs()
+        )
+        return torch.ormqr(factors, scales, x)
+
+    assert run(program).unmeasured.startswith("no model of aten.geqrf.default, ")
