@@ -142,3 +142,20 @@ def test_only_a_window_with_scratch_that_the_library_alone_knows_is_not_enforced
         MATRICES + NUMBERS + ADDRESSES,
         MATRICES + 2 * ADDRESSES,
     ]
+
+
+def test_a_program_goes_on_after_a_decomposition_whose_outcome_nobody_can_know(under):
+    script = """
+import torch
+from pytest_attnmem.backends.null.noting import noting
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**6, must_know=False)
+x = torch.zeros(64, 64, device="cuda")
+for decompose in (torch.linalg.cholesky, torch.linalg.eigvalsh, torch.linalg.eig):
+    decompose(x)
+answer(noting().reads.unknown)
+"""
+    ((first, second, third),) = under(script)
+    lines = [text.partition(" that is not known: ")[2] for text in (first, second, third)]
+    limit = "floating-point operations, and --attnmem-values-limit is 1.0e+06"
+    assert lines == [f"it takes {work} {limit}" for work in ("2.6e+06", "1.0e+07", "2.6e+08")]

@@ -17,7 +17,7 @@ from ...values.compute import compute
 from ...values.tape import Tape
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
-from .outcomes import OUTCOMES, Outcome
+from .outcomes import OUTCOMES, succeeded
 from .sizes import SIZES
 
 _aten = torch.ops.aten
@@ -75,7 +75,7 @@ class Reads:
 
     def _succeeded(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator that reads whether it succeeded, and raises if it did not."""
-        success = None if self._must_know else Outcome()
+        success = None if self._must_know else succeeded(func)
         found = self._known(lambda: OUTCOMES[func](self._computed, func, args, kwargs), success)
         before = self._zeros.value
         with answered(found.answer):
