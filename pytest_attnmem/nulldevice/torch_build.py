@@ -12,7 +12,7 @@ from ..errors import BackendUnavailable
 
 _VERSION = re.compile(r"^__version__ *= *['\"]([^'\"]+)", re.MULTILINE)
 _CUDA = re.compile(r"^cuda\b[^=]*= *['\"]([^'\"]+)", re.MULTILINE)
-_REPLACED = ("cudart", "cublas", "cublasLt", "cufft", "cusolver")
+_REPLACED = ("cudart", "cublas", "cublasLt", "cufft", "cusolver", "cusparse")
 _HEADERS = ("cuda.h", "cuda_runtime_api.h")
 
 

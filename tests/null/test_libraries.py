@@ -36,6 +36,7 @@ programs = [
     (lambda x: L.eigh(x)[0], symmetric), (L.eigvalsh, positives), (L.eigvalsh, both + both.mH),
     (eigenvalues, a), (lambda x: L.eig(x)[0].abs().sort()[0], many),
     (L.solve, a, rows), (L.solve, many, rows), (L.inv, a), (L.inv, many.repeat(4, 1, 1)),
+    (L.lu_factor, torch.randn(3, 40, 20)),  # by MAGMA on PyTorch 2.13
     (L.lu, a), (L.lu_factor, many), (L.lu_factor, both), (L.det, a), (L.slogdet, many),
     (L.ldl_factor, symmetric), (lambda x, y: L.ldl_solve(*L.ldl_factor(x), y), symmetric, rows),
     (least, tall, tall[:, :2]), (least, positives, positives),

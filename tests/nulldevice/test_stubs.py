@@ -15,9 +15,9 @@ typedef CUresult (CUDAAPI *cuCallback)(void);
 def test_names_of_cuda_are_wanted_from_libraries_and_the_drivers_header():
     undefined = {
         "cudaMalloc", "__cudaGetKernel", "cublasSgemm_v2", "cublasLtMatmul", "cuInit",
-        "cufftXtExec", "cusolverDnCreate",
+        "cufftXtExec", "cusolverDnCreate", "cusparseCreate",
     }  # fmt: skip
-    others = {"malloc", "cudnnCreate", "cusparseCreate", "curandCreate", "cuFileRead", "custom"}
+    others = {"malloc", "cudnnCreate", "cusparseLtInit", "curandCreate", "cuFileRead", "custom"}
     found = wanted(undefined | others, {"cudaNew", "_init"}, HEADER)
     assert found == undefined | {"cudaNew", "cuDeviceGet", "cuMemcpyDtoH_v2"}
 
@@ -40,6 +40,7 @@ def test_texts_of_errors_and_versions_stay_the_libraries_own():
         ("cudaGraphLaunch", "COUNTED(cudaGraphLaunch, 801)"),
         ("cufftExecC2C", "COUNTED(cufftExecC2C, 16)"),
         ("cusolverSpDestroy", "COUNTED(cusolverSpDestroy, 9)"),
+        ("cusparseSpMM", "COUNTED(cusparseSpMM, 10)"),
     ],
 )
 def test_what_would_have_to_answer_fails_and_the_rest_succeeds(name, definition):
