@@ -150,6 +150,8 @@ def _counted() -> dict[str, str]:
         ("random_programs", "programs of random steps", "test_random_programs.py"),
         ("layout_programs", "operators, random layouts", "test_random_programs.py"),
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
+        ("recurrent_programs", "recurrent networks", "test_random_programs.py"),
+        ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):
         programs = [read(file, version)["devices"] for version in VERSIONS]
         number, on = len(set().union(*programs[0].values())), len(programs[0])

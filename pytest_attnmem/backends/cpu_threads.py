@@ -32,6 +32,16 @@ _CLEAR.argtypes, _CLEAR.restype = (ctypes.c_void_p,), None
 _DELETE.argtypes, _DELETE.restype = (ctypes.c_void_p,), None
 
 
+#: By module and name. tqdm starts one at the first progress bar; it redraws bars that stand still.
+_WITHOUT_TENSORS = frozenset({("tqdm._monitor", "TMonitor")})
+
+
+def allocates_nothing(thread: threading.Thread) -> bool:
+    """Returns True for a thread of a library that has nothing to do with tensors."""
+    kind = type(thread)
+    return (kind.__module__, kind.__qualname__) in _WITHOUT_TENSORS
+
+
 class ThreadWatch:
     """Notices threads that start or run: the profilers do not see their allocations.
 
@@ -122,6 +132,9 @@ def _threads() -> dict[int, str]:
     }
     threads = _unknown() | known
     threads.pop(_clock(threading.get_native_id()), None)
+    for thread in threading.enumerate():
+        if thread.native_id is not None and allocates_nothing(thread):
+            threads.pop(_clock(thread.native_id), None)
     return threads
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 
 from .cpu_profilers import Heard, Profiler, in_backward
+from .cpu_threads import allocates_nothing
 from .started_threads import StartedThreads
 
 #: The seconds that threads have to end, whose test did not wait for their end.
@@ -42,6 +43,8 @@ class FollowedThreads:
         problem = None
         until = time.monotonic() + _PATIENCE_S
         for thread in [*self.started.known]:  # one that begins just now is in no list of ours
+            if allocates_nothing(thread):
+                continue
             if thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
@@ -58,6 +61,9 @@ class FollowedThreads:
 
     @contextmanager
     def _heard_in(self, thread: threading.Thread) -> Iterator[None]:
+        if allocates_nothing(thread):
+            yield
+            return
         ident, profiler, problem = threading.get_ident(), self._profiler(), None
         profiler.start()
         self._running[ident] = thread, profiler

@@ -68,7 +68,7 @@ class PrimedBackend:
         except StartAgain:
             if is_measured(self.backend):  # a window around the call must start again too
                 raise
-            return call()
+        return call()  # not above: an error of it would keep the frames of the first call
 
     def _run(self, call: Callable[[], Any], trace: bool, most: int) -> tuple[Measurement, Any]:
         result = opened = None

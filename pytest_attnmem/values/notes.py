@@ -37,7 +37,7 @@ class Buffer:
         """True if code that makes no notes may write the contents at any time."""
         self.shared = False
         """True while the contents are memory of the program, which no note may change."""
-        self.readers: list[weakref.ref[Note]] = []
+        self.readers: list[weakref.ref[Note]] | tuple[()] = ()
         """The notes that read these contents; a writer runs after them."""
         self.room = 16
         """The number of readers at which those that are gone are dropped."""
@@ -51,6 +51,9 @@ class Buffer:
     def read_by(self, note: Note) -> None:
         """Records that a note reads the contents."""
         readers = self.readers
+        if not readers:
+            self.readers = [weakref.ref(note)]
+            return
         if len(readers) >= self.room:
             readers[:] = [reader for reader in readers if _is_pending(reader())]
             self.room = 2 * len(readers) + 16
@@ -156,6 +159,9 @@ class Note:
         """The notes that read what this note changes."""
         self.random: Random | Draws | None = None
         self.done = False
+
+    def prepare(self) -> None:
+        """Completes the note before it is run."""
 
     def finish(self, unknown: str = "") -> None:
         """Drops what a note that ran needs no more; its results may be ``unknown``."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .notes import Layout, Layouts
+from .host_tensor import HostTensor
+from .notes import Buffer, Layout, Layouts, Note, Ref
 from .op_traits import op_traits
 
 
@@ -32,6 +33,43 @@ class RepeatedNote:
         """The layouts of the tensors."""
         self.output = output
         """The layout of the result, which begins with its storage."""
+
+
+class RepeatedRun(Note):
+    """The note of such a call; most are freed before anybody reads their results."""
+
+    __slots__ = ("_call", "_read", "_result")
+
+    def __init__(
+        self,
+        number: int,
+        call: RepeatedNote,
+        read: list[Buffer | HostTensor],
+        before: tuple[Note, ...],
+        result: Buffer,
+    ) -> None:
+        self.number = number
+        self.before = before
+        self.readers = ()
+        self.done = False
+        self._call = call
+        self._read = read
+        self._result = result
+
+    def prepare(self) -> None:
+        """Makes the arguments of the operator."""
+        call = self._call
+        args = [*call.args]
+        for place, layout, read in zip(call.places, call.inputs, self._read, strict=True):
+            args[place] = Ref(layout, read) if type(read) is Buffer else read
+        self.func, self.args, self.kwargs = call.func, tuple(args), call.kwargs
+        self.outputs = ((0, Ref(call.output, self._result)),)
+        self.written, self.random = (), None
+
+    def finish(self, unknown: str = "") -> None:
+        """Drops what a note that ran needs no more; its results may be ``unknown``."""
+        super().finish(unknown)
+        self._read = []
 
 
 def repeated_note(

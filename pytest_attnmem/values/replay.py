@@ -30,6 +30,8 @@ class Replay:
             UnknownValue: they need more work than the limit; none of them was run.
         """
         waiting = self._needed(last)
+        for note in waiting:
+            note.prepare()
         self._allow(sum([_work(note) for note in waiting]))
         self.left.begin(self.limit)
         with torch.inference_mode(False):  # the program may be in it, and writes in place later

@@ -13,7 +13,7 @@ from .host_tensor import HostTensor, HostTensors, copied
 from .known_values import NOT_PLAIN, KnownValues, Storages, make_unknown
 from .notes import Buffer, Draws, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
-from .repeated_note import RepeatedNote
+from .repeated_note import RepeatedNote, RepeatedRun
 from .seeds import Seeds
 
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
@@ -53,7 +53,8 @@ class Tape(KnownValues):
         traits = self._traits.get(id(func))
         if traits is None:
             traits = self._traits[id(func)] = op_traits(func)
-        note = self._numbered(func, kwargs)
+        self._count_one()
+        note = Note(self._count, func, (), kwargs)
         changed = self._changed(traits, args, kwargs) if traits.changed else []
         call = Call(note, traits, changed, known)
         if traits.reshapes:
@@ -117,24 +118,23 @@ class Tape(KnownValues):
     ) -> None:
         """Notes an operator that made ``out`` of ``tensors``, as ``begin`` and ``end`` do."""
         self._host.let_go()
-        note = self._numbered(call.func, call.kwargs)
-        find, args, before = self._find, [*call.args], []
+        self._count_one()
+        find, read, before = self._find, list[Buffer | HostTensor](), list[Note]()
         unknown = assumed = ""
-        for place, layout, tensor in zip(call.places, call.inputs, tensors, strict=True):
+        for tensor in tensors:
             slot = find(tensor)
             if slot is None:
-                args[place] = self._host.take(tensor)
+                read.append(self._host.take(tensor))
                 continue
             buffer, writer = slot.buffer, slot.writer
             if buffer.given_away and not buffer.unknown:
-                args[place] = HostTensor(copied(self.value(tensor)))
+                read.append(HostTensor(copied(self.value(tensor))))
                 continue
             if writer is not None and not writer.done:
                 before.append(writer)
             unknown = buffer.unknown or unknown
             assumed = assumed or buffer.assumed
-            buffer.read_by(note)
-            args[place] = Ref(layout, buffer)
+            read.append(buffer)
         made = find(out)
         if made is None:
             return
@@ -142,17 +142,17 @@ class Tape(KnownValues):
             make_unknown(made, unknown)
             return
         made.buffer = result = Buffer(call.output.end)
-        made.writer = note
         result.assumed = assumed
-        note.args, note.before = tuple(args), tuple(before)
-        note.outputs = ((0, Ref(call.output, result)),)
+        made.writer = note = RepeatedRun(self._count, call, read, tuple(before), result)
+        for one in read:
+            if type(one) is Buffer:
+                one.read_by(note)
 
-    def _numbered(self, func: Any, kwargs: dict[str, Any]) -> Note:
-        """Returns the next note."""
+    def _count_one(self) -> None:
+        """Counts the next note."""
         self._count += 1
         if self._count % self._most == 0:
             self.forget(f"more than {self._most} operators ran since it was computed")
-        return Note(self._count, func, (), kwargs)
 
     def renew(self, call: Call, tensor: torch.Tensor) -> None:
         """Records that an operator returns a tensor in the memory of an argument that it let go."""
@@ -207,7 +207,7 @@ class Tape(KnownValues):
             buffer = slot.buffer
             written.append(buffer)
             readers += [reader for reader in buffer.readers if reader() is not None]
-            buffer.readers = []
+            buffer.readers = ()
             slot.writer = call.note
         call.note.written, call.note.readers = tuple(written), tuple(readers)
 

@@ -98,6 +98,14 @@ def test_the_thread_that_feeds_a_worker_of_xdist_may_run(serving):
     assert gateway.read == 1
 
 
+def test_the_thread_of_tqdm_may_run():
+    go = threading.Event()
+    kind = type("TMonitor", (threading.Thread,), {"__module__": "tqdm._monitor"})
+    thread = kind(target=lambda: (go.wait(), sum(range(100_000))), name="tqdm_monitor")
+    thread.start()
+    assert watched(lambda: (go.set(), thread.join())) is None
+
+
 def test_a_system_without_clocks_of_threads(serving, monkeypatch):
     monkeypatch.setattr(cpu_threads.sys, "platform", "darwin")
     assert watched(serving(Server())) is None

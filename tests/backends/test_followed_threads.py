@@ -52,6 +52,21 @@ def test_a_thread_of_a_thread():
     assert recorded(lambda: run(outer)).requested == Delta(4040, 0)
 
 
+def test_the_thread_of_tqdm_may_go_on():
+    kind = type("TMonitor", (threading.Thread,), {"__module__": "tqdm._monitor"})
+    go = threading.Event()
+    thread = kind(target=go.wait, daemon=True)
+
+    def body():
+        thread.start()
+        torch.empty(1000)
+
+    interval = recorded(body)
+    go.set()
+    thread.join()
+    assert (interval.requested, interval.problem) == (Delta(4000, 0), None)
+
+
 def test_tensors_of_a_pool():
     def body():
         with ThreadPoolExecutor(4) as pool:

@@ -37,7 +37,7 @@ KERNEL = re.compile(r'"([^"]+)" not implemented for \'(\w+)\'')
 #: Left out: they ask for the device's capability, or compile for it.
 #: And the simulation alone calls ``cumprod`` for the gradient of ``prod``.
 LEFT_OUT = (
-    "scaled",
+    "::_scaled",
     "attention",
     "triton",
     "cudnn",

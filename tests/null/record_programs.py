@@ -26,6 +26,8 @@ DEVICES = {
     "random_programs": ("A100-80GB", "H100"),
     "layout_programs": ("A100-80GB", "B200"),
     "mended_programs": ("A100-80GB", "B200"),
+    "recurrent_programs": ("A100-80GB", "H100"),
+    "forward_programs": ("A100-80GB", "B200"),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings

@@ -17,6 +17,7 @@ import torch
 
 from .cross_entropy_formulas import CROSS_ENTROPIES
 from .op_kinds import in_autograd
+from .transforms import has_plain_formulas
 
 _aten = torch.ops.aten
 
@@ -176,21 +177,21 @@ class _MaskedFill(torch.autograd.Function):
 
 
 def _prod(self: Any, *, dtype: Any = None) -> Any:
-    if torch.is_grad_enabled() and self.requires_grad and not self.is_complex():
+    if has_plain_formulas() and self.requires_grad and not self.is_complex():
         made: Any = _Prod
         return made.apply(self, dtype)
     return in_autograd(_aten.prod.default, self, dtype=dtype)
 
 
 def _prod_of_dim(self: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    if torch.is_grad_enabled() and self.requires_grad and not self.is_complex():
+    if has_plain_formulas() and self.requires_grad and not self.is_complex():
         made: Any = _ProdOfDim
         return made.apply(self, dim, keepdim, dtype)
     return in_autograd(_aten.prod.dim_int, self, dim, keepdim, dtype=dtype)
 
 
 def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
-    if torch.is_grad_enabled() and value.requires_grad:
+    if has_plain_formulas() and value.requires_grad:
         made: Any = _MaskedFill
         return made.apply(self, mask, value)
     return in_autograd(_aten.masked_fill.Tensor, self, mask, value)

@@ -15,12 +15,15 @@ from typing import Any, Final
 import torch
 
 from .grouped_products import grouped_mm
+from .in_place_gradients import is_gradient_of_index
+from .index_tensors import MASKS, any_on_host, are_numbers, as_numbers, expanded, on_device
+from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
 from .windows import WINDOWS
+from .zero_tensors import ASKING
 
 _aten = torch.ops.aten
-_MASKS: Final = (torch.bool, torch.uint8)
 
 
 def _multinomial(
@@ -146,53 +149,71 @@ def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
     return _aten._unsafe_index_put(self, found, kept, True)
 
 
-def _expanded(indices: Any) -> list[Any]:
-    """Returns the indices, with the places of the elements of each mask."""
-    found: list[Any] = []
-    for index in indices:
-        if index is not None and index.dtype in _MASKS:
-            places = index.nonzero()
-            found += [places.select(1, dim) for dim in range(index.dim())]
-        else:
-            found.append(index)
-    return found
-
-
 def _by_masks(self: Any, indices: Any) -> tuple[int, int]:
     """Returns the numbers of masks of the device among the indices, and of other indices."""
     given = [index for index in indices if index is not None]
-    masks = sum(index.dtype in _MASKS and index.device == self.device for index in given)
+    masks = sum(index.dtype in MASKS and index.device == self.device for index in given)
     return masks, len(given) - masks
 
 
 def _index(self: Any, indices: Any) -> Any:
-    """Reads elements by several indices, of which one is a mask (``expandTensors``)."""
+    """Reads elements by tensors of the host, or by several indices, of which one is a mask."""
+    if any_on_host(self, indices):
+        return _aten.index.Tensor(self, on_device(self, indices))
     masks, others = _by_masks(self, indices)
-    if not masks or masks + others == 1:
+    of_bytes = any(index is not None and index.dtype is torch.uint8 for index in indices)
+    if not masks or (masks + others == 1 and not of_bytes):
         return NotImplemented
-    return _aten.index.Tensor(self, _expanded(indices))
+    return _aten.index.Tensor(self, expanded(indices))
 
 
-def _index_put_(
-    self: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
-) -> Any:
-    """Writes elements by masks whose elements the values do not tell."""
+def _unsafe_index(self: Any, indices: Any) -> Any:
+    if not any_on_host(self, indices):
+        return NotImplemented
+    return _aten._unsafe_index.Tensor(self, on_device(self, indices))
+
+
+def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Writes elements by tensors of the host, or by masks whose elements the values do not tell."""
+    sorts = accumulate or torch.are_deterministic_algorithms_enabled()
+    if any_on_host(self, indices):
+        if sorts and are_numbers(indices):
+            return NotImplemented
+        if sorts:
+            return _aten.index_put_.default(self, as_numbers(indices), values, accumulate)
+        if values.device != self.device and not values.dim():
+            values = values.to(self.device)
+        return _aten.index_put_.default(self, on_device(self, indices), values)
     masks, others = _by_masks(self, indices)
-    if not masks or accumulate or torch.are_deterministic_algorithms_enabled():
+    if not masks or sorts:
         return NotImplemented
     on_host = values.device != self.device
     if masks + others == 1 and (on_host or values.numel() != 1):
         return NotImplemented
     if on_host:
         values = values.to(self.device)
-    return _aten.index_put_.default(self, _expanded(indices), values)
+    return _aten.index_put_.default(self, expanded(indices), values)
+
+
+def _index_put_impl_(
+    self: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
+) -> Any:
+    """Adds values at tensors of the host, in backward too; the fake mode knows no such call."""
+    if accumulate and any_on_host(self, indices):
+        return _aten.index_put_.default(self, as_numbers(indices), values, accumulate)
+    return _index_put_(self, indices, values, accumulate)
 
 
 def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    on_host = any_on_host(self, indices)
+    if on_host and is_gradient_of_index():
+        return _aten._index_put_impl_.default(self, indices, values, accumulate, True)
     masks, others = _by_masks(self, indices)
-    if masks + others < 2 or not masks or accumulate:
+    if not on_host and (masks + others < 2 or not masks or accumulate):
         return NotImplemented
     copy = self.clone(memory_format=torch.preserve_format)
+    if on_host:
+        return copy.index_put_(indices, values, accumulate)
     return _index_put_(copy, indices, values)
 
 
@@ -222,6 +243,15 @@ def _where(condition: Any, self: Any, other: Any) -> Any:
     return torch.where(condition.to(torch.bool), self, other)
 
 
+def _group_norm(
+    x: Any, _weight: Any, _bias: Any, batch: Any, _c: Any, _elements: Any, groups: Any, _eps: Any
+) -> Any:
+    """Returns the results for no elements, which launch no kernel, whatever the dtype."""
+    if x.numel() or x.dtype.is_floating_point:
+        return NotImplemented
+    return torch.empty_like(x), x.new_empty(batch, groups), x.new_empty(batch, groups)
+
+
 #: The functions by operator. The fake mode calls them, so autograd knows one operator.
 COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
@@ -231,15 +261,19 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.isin.Tensor_Tensor: _is_in,
         _aten.allclose.default: _all_close,
         _aten.index.Tensor: _index,
+        _aten._unsafe_index.Tensor: _unsafe_index,
         _aten.index_put.default: _index_put,
         _aten.index_put_.default: _index_put_,
-        _aten._index_put_impl_.default: _index_put_,
+        _aten._index_put_impl_.default: _index_put_impl_,
         _aten._unsafe_masked_index.default: _masked_index,
         _aten._unsafe_masked_index_put_accumulate.default: _masked_put,
         _aten._trilinear.default: trilinear,
         _aten._grouped_mm.default: grouped_mm,
         **WINDOWS,
+        _aten._pack_padded_sequence.default: pack_padded,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
         _aten.where.self: _where,
+        _aten.native_group_norm.default: _group_norm,
+        **ASKING,
     }
 )

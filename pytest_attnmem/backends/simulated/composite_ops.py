@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,15 @@ from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .fast_encoder import encoder_layer, multi_head_attention
+from .forward_formulas import ForwardFormulas
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
+from .packed_sequences import pack_padded_backward, pad_packed
+from .recurrent_ops import recurrent_ops, weight_patches
 from .shape_rules import SHAPES
 from .transforms import is_transformed, unknown_inside
+from .unknown_scratch import UnknownScratch
 from .wrapper_composites import for_wrappers
+from .zero_tensors import OF_ZEROS
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -52,18 +56,6 @@ _CUDNN_EVALUATES = 65_535
 
 #: The most floating-point operations to learn whether a decomposition succeeded.
 _CHECK_WORK = 10**9
-#: Composites that cuDNN computes on a device, with a workspace whose size only cuDNN knows.
-_CUDNN_OPS = (
-    _aten.lstm.input,
-    _aten.lstm.data,
-    _aten.gru.input,
-    _aten.gru.data,
-    _aten.rnn_tanh.input,
-    _aten.rnn_relu.input,
-)
-
-#: Composites that run one fused kernel on a device, which nothing here models.
-_FUSED_CELLS = (_aten.lstm_cell.default, _aten.gru_cell.default)
 
 
 def _layer(src: Any, *_: Any, **__: Any) -> Any:
@@ -93,10 +85,12 @@ _ENCODERS: tuple[tuple[Any, Callable[..., Any], Callable[..., Any]], ...] = (
 class CompositeOps:
     """The composite operators of one fake mode, replaced while ``install`` is in force."""
 
-    def __init__(self, profile: DeviceProfile, mark_unknown: Callable[[str], None]) -> None:
+    def __init__(self, profile: DeviceProfile, unknown: UnknownScratch) -> None:
         self._profile = profile
-        self._mark_unknown = mark_unknown
+        self._unknown_scratch = unknown
+        self._mark_unknown = unknown.mark
         self.fake_mode: SimulatedFakeMode
+        self.forward_formulas = ForwardFormulas(unknown.mark, lambda: self.fake_mode)
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
         """Returns the replacements by operator."""
@@ -111,13 +105,18 @@ class CompositeOps:
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
             _aten._linalg_check_errors.default: self._check_errors,
+            **recurrent_ops(self._unknown_scratch),
+            _aten._pack_padded_sequence_backward.default: pack_padded_backward,
+            _aten._pad_packed_sequence.default: pad_packed,
             **{op: self._in_place(op, avoided) for op, avoided in _AVOIDED_OPS},
         }
-        for op in (*_CUDNN_OPS, *_FUSED_CELLS):
-            table[op] = self._unknown(op, partial(in_cpp, op))
         for op, run, outputs in _ENCODERS:
             table[op] = self._encoder(op, run, outputs)
         return table
+
+    def patches(self) -> dict[tuple[Any, str], Callable[..., Any]]:
+        """Returns patches of PyTorch's Python code, by owner and name."""
+        return weight_patches(self._unknown_scratch)
 
     def install(self) -> Library:
         """Registers the replacements for CUDA fakes, until the library is destroyed."""
@@ -129,6 +128,8 @@ class CompositeOps:
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
             for op, replacement in for_wrappers(self.replacements()).items():
                 library.impl(op.name().removeprefix("aten::"), replacement, "AutogradMeta")
+            for op, of_zeros in OF_ZEROS.items():
+                library.impl(op.name().removeprefix("aten::"), of_zeros, "ZeroTensor")
             for op, shape in SHAPES.items():
                 library.impl(op.name().removeprefix("aten::"), shape, "Meta")
         for name in CUDA_KERNELS:
@@ -258,7 +259,7 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
 
 
 def _one_hot(self: Any, num_classes: int = -1) -> Any:
-    if num_classes < -1 or num_classes == 0 or not self.numel():
+    if num_classes < -1 or num_classes == 0 or not self.numel() or self.dtype is not torch.int64:
         return in_cpp(_aten.one_hot.default, self, num_classes)
     if num_classes == -1:
         num_classes = int(self.max().item()) + 1

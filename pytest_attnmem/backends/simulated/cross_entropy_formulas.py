@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 
 from .op_kinds import in_autograd
+from .transforms import has_plain_formulas
 
 _aten = torch.ops.aten
 _MEAN: Final = 1
@@ -94,7 +95,7 @@ def _weigh(found: Any, weight: Any, reduction: int, like: Any) -> None:
 
 
 def _cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = _MEAN) -> Any:
-    if torch.is_grad_enabled() and target.requires_grad:
+    if has_plain_formulas() and target.requires_grad:
         made: Any = _CrossEntropy
         return made.apply(self, target, weight, reduction)
     return in_autograd(_aten.binary_cross_entropy.default, self, target, weight, reduction)
@@ -104,7 +105,7 @@ def _cross_entropy_of_logits(
     self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = _MEAN
 ) -> Any:
     weighted = pos_weight is not None and self.requires_grad
-    if torch.is_grad_enabled() and (target.requires_grad or weighted):
+    if has_plain_formulas() and (target.requires_grad or weighted):
         made: Any = _CrossEntropyOfLogits
         return made.apply(self, target, weight, pos_weight, reduction)
     op = _aten.binary_cross_entropy_with_logits.default

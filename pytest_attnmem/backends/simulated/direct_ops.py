@@ -54,6 +54,18 @@ _RANDOM: Final = frozenset(
         *(_aten.randn.default, _aten.randn.generator),
     }
 )
+#: PyTorch has no rule of sizes for these; the fake mode would run them on tensors with data.
+_FUSED_STEPS: Final = frozenset(
+    getattr(packet, overload)
+    for packet in (
+        _aten._fused_sgd_,
+        _aten._fused_adagrad_,
+        _aten._fused_adam_,
+        _aten._fused_adamw_,
+    )
+    for overload in packet.overloads()
+    if overload == "tensor_lr" or packet in (_aten._fused_sgd_, _aten._fused_adagrad_)
+)
 _COPY: Final = _aten._to_copy.default
 _READ: Final = _aten._local_scalar_dense.default
 _NOT_DIRECT: Final = frozenset(
@@ -76,6 +88,8 @@ class _Kind(Enum):
     FACTORY = auto()
     IN_PLACE_LISTS = auto()
     """A ``_foreach_`` operator, whose kernel is Python code that runs once a tensor."""
+    IN_PLACE = auto()
+    """A fused step of an optimizer, which returns nothing, and of which some lack a rule."""
     LIFT = auto()
     READ = auto()
 
@@ -101,6 +115,8 @@ class DirectOps:
             return _read(args[0])
         if kind is _Kind.COPY:
             return self._copy(args[0], kwargs)
+        if kind is _Kind.IN_PLACE:
+            return None
         device = _common_device(args, kwargs, func, kind is _Kind.FACTORY)
         if device is None or (kind is _Kind.DECOMPOSED and device.type == "cpu"):
             return NotImplemented
@@ -164,6 +180,8 @@ class DirectOps:
         known = isinstance(func, torch._ops.OpOverload) and func.namespace == "aten"
         if not known or _NOT_DIRECT.intersection(func.tags):
             return _Kind.GENERAL
+        if func in _FUSED_STEPS:
+            return _Kind.IN_PLACE
         if "out" in func._overloadname.split("_") or not fake_impls.has_meta(func):
             return _Kind.GENERAL
         if func in fake_impls._like_tensor_constructors or fake_impls._is_tensor_constructor(func):

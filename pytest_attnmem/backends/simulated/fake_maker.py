@@ -13,6 +13,7 @@ from .fake_tensor import CPU, SimulatedTensor
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+_in_inference_mode = torch.is_inference_mode_enabled
 _make_subclass = torch.Tensor._make_subclass
 _set_throw_on_mutable_data_ptr = torch._C._set_throw_on_mutable_data_ptr
 
@@ -30,6 +31,9 @@ class FakeMaker:
 
     def make(self, elem: torch.Tensor, device: torch.device) -> Any:
         """Returns a tensor on ``device`` with the sizes, strides and storage of ``elem``."""
+        if _in_inference_mode() and not elem.is_inference():  # a view of a tensor from outside it
+            with torch.inference_mode(False):
+                return self.make(elem, device)
         tensor: Any = _make_subclass(
             SimulatedTensor,
             elem,

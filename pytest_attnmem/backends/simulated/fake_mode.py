@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
@@ -30,7 +30,6 @@ from .fake_tensor import (
     DEVICE,
     DEVICE_OF,
     IMPLICIT_CUDA,
-    NO_SHAPE_RULE,
     SimulatedTensor,
     make_simulated,
     seen_by_cpp,
@@ -39,15 +38,14 @@ from .known_calls import KnownCalls
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
+from .overlaps import check_overlap
 from .own_fakes import as_fakes, is_own, lacks_device
+from .undescribed_ops import check_strided, lacks_rule
 from .values import Values
 from .wrapped_tensors import WrapperCalls, is_wrapper
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
-
-#: Errors of operators whose shapes PyTorch finds by running them, or finds with a faulty rule.
-_NO_SHAPE_RULE = (NO_SHAPE_RULE, "Found no NVIDIA driver", "meta_")
 
 
 class SimulatedFakeMode(FakeTensorMode):
@@ -75,9 +73,10 @@ class SimulatedFakeMode(FakeTensorMode):
         """Answers of ``asked_by_torch``."""
         self.heard: Heard | None = None
         """The listener that hears of each operator that runs."""
-        self._dispatch_depth = 0
+        self.dispatch_depth = 0
+        """Above 0 while PyTorch looks for the rule of an operator."""
         self.known_ops = KnownOps({**replacements, **COMPOSED}, known.refusals)
-        self._avoided_ops: tuple[Any, ...] = ()
+        self._avoided_ops: Container[Any] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
@@ -110,15 +109,14 @@ class SimulatedFakeMode(FakeTensorMode):
         if func is DEVICE_OF:
             return seen_by_cpp(args[0])
         if kwargs:
-            device = kwargs.get("device")
-            if device is not None:
+            if (device := kwargs.get("device")) is not None:
                 if device.type != "cpu":
                     kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
                 elif func is _TO_COPY and self._is_from_data(args[0]):
                     return args[0]
         else:
             kwargs = {}
-        if self._dispatch_depth:
+        if self.dispatch_depth:
             return self.dispatch(func, types, args, kwargs)
         if type(func) is not OpOverload and isinstance(func, HigherOrderOperator):
             raise self._unsupported(func)
@@ -149,14 +147,17 @@ class SimulatedFakeMode(FakeTensorMode):
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
+        if facts.refuses_overlap:
+            check_overlap(func, args)
         refusals, observed = facts.refusals, self._is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too
-        silent = facts.view or not self._is_observed
+        silent = facts.view or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
         out = self._direct_ops.run(func, args, kwargs)
         if out is NotImplemented:
             out = self._run_in_general(func, types, args, kwargs)
+        check_strided(func, out, self.observer.refused)
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:
@@ -217,7 +218,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Runs an operator as FakeTensorMode does."""
-        self._dispatch_depth += 1
+        self.dispatch_depth += 1
         try:
             out = self.dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
@@ -227,11 +228,11 @@ class SimulatedFakeMode(FakeTensorMode):
         except UnsupportedOperatorException:
             raise self._unsupported(func) from None
         except (NotImplementedError, TypeError, RuntimeError) as error:
-            if not str(error).startswith(_NO_SHAPE_RULE):
+            if not lacks_rule(error):
                 raise
             raise self._unsupported(func) from None
         finally:
-            self._dispatch_depth -= 1
+            self.dispatch_depth -= 1
         for leaf in out if isinstance(out, (tuple, list)) else (out,):
             for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
                 if type(tensor) is FakeTensor:
@@ -286,7 +287,7 @@ class SimulatedFakeMode(FakeTensorMode):
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     @contextmanager
-    def in_place_of(self, ops: tuple[Any, ...]) -> Iterator[None]:
+    def in_place_of(self, ops: Container[Any]) -> Iterator[None]:
         """Treats ``ops`` as in place: C++ code calls them on subclasses to avoid in-place ops."""
         before, self._avoided_ops = self._avoided_ops, ops
         try:

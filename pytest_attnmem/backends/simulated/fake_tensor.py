@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 
 DEVICE = DeviceName("cuda:0")
-#: The beginning of PyTorch's error for a tensor on a device that it was built without, which it
-#: makes to find the shape of a result.
-NO_SHAPE_RULE = "Could not run 'aten::empty_strided'"
 #: The device of tensors made while the program names no device. It equals ``CUDA``; only the
 #: identity of the object tells the two apart.
 IMPLICIT_CUDA = torch.device("cuda", 0)

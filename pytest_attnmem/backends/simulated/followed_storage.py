@@ -12,15 +12,19 @@ from .fake_tensor import SimulatedTensor
 from .simulated_device import DeviceBlock
 
 
-class FollowedStorage:
-    """A storage on the device."""
+class FollowedStorage(weakref.ref[Any]):
+    """A storage on the device; the callback hears when it is freed."""
 
     __slots__ = (
-        *("_forward", "block", "dtype", "line", "nbytes", "nbytes_made", "op", "outside", "role"),
-        *("shape", "watch"),
+        *("_forward", "block", "dtype", "key", "line", "nbytes", "nbytes_made", "op", "outside"),
+        *("role", "shape"),
     )
 
-    def __init__(self, nbytes: int, shape: tuple[int, ...] = (), dtype: Any = None) -> None:
+    def describe(
+        self, key: int, nbytes: int, shape: tuple[int, ...], dtype: Any, outside: bool
+    ) -> None:
+        """Sets what is known of a new storage, which ``key`` identifies while it lives."""
+        self.key = key
         self.nbytes = nbytes
         self.shape = shape
         """The sizes and the dtype of the tensor that it was made for."""
@@ -33,8 +37,7 @@ class FollowedStorage:
         self.role = ""
         """Its role, which may be learned after its allocation."""
         self._forward = not in_backward()
-        self.watch: weakref.ref[Any] | None = None
-        self.outside = False
+        self.outside = outside
         """True if a program made it outside windows, so that a restart does not forget it."""
 
     def held(self) -> Held:

@@ -21,7 +21,7 @@ from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .set_by_index import fill
 from .simulated_device import DeviceName
-from .transforms import dropouts
+from .transforms import dropouts, unwrapped
 from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 #: Attributes of a tensor from outside that are read from its fake.
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
+#: Attributes of a tensor in a transform that are read from the tensor that it wraps.
+_OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
 _READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
 #: Functions that move a tensor, or what it wraps.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
+
+_GET_DEVICE = (torch.get_device, torch.Tensor.get_device)
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -66,7 +70,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
-            torch.get_device: lambda tensor: tensor.get_device(),
+            **dict.fromkeys(_GET_DEVICE, lambda tensor: unwrapped(tensor).get_device()),
             torch.device: device,
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
@@ -169,6 +173,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
     def _attribute(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Reads or sets an attribute where a tensor from outside takes part."""
         name, (owner, *values) = func.__self__.__name__, args
+        if _is_wrapped(owner) and name in _OF_WRAPPED:
+            return getattr(unwrapped(owner), name)
         if func.__name__ == "__set__":
             return setattr(self._to_fake(owner), name, *map(self._to_fake, values))
         if name not in _ANSWERED_BY_FAKE and self._converter.find(owner) is None:
@@ -238,7 +244,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if rest and (other := rest[0]) is not None:
             if isinstance(other, torch.Tensor):
                 rest[0] = other.dtype
-                device = other.device
+                device = unwrapped(other).device
             elif isinstance(other, (str, torch.device, int)):
                 device = rest.pop(0)
         elif rest:
@@ -261,7 +267,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _indexed(self, func: Any, tensor: Any, index: Any, *value: Any) -> Any:
         """Reads or sets elements; a list of numbers becomes an index tensor on the device."""
-        if type(tensor) is SimulatedTensor and tensor._fake_device.type == "cuda":
+        inner = unwrapped(tensor)
+        if type(inner) is SimulatedTensor and inner._fake_device.type == "cuda":
             if is_plain(index):
                 pass
             elif is_index(index):
@@ -282,7 +289,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})
 
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
-        if device is None or tensor.device == device:
+        if device is None or unwrapped(tensor).device == device:
             if device == CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import in_kernel_invocation_manager
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
-from .fake_tensor import SimulatedTensor
+from .fake_tensor import META, SimulatedTensor
 
 
 def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,13 +49,29 @@ def become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     tensor.grad = None
     other = other.detach()
-    if type(tensor) is not SimulatedTensor:
+    was_simulated = type(tensor) is SimulatedTensor
+    if not was_simulated:
         tensor.__class__ = SimulatedTensor
     vars(tensor).update(vars(other))
     torch._C._swap_tensor_impl(tensor, other)
+    if was_simulated:
+        _let_go(other)
     if is_parameter:
         tensor._is_param = True
     tensor.requires_grad_(required)
     if gradient is not None:
         with torch.no_grad():
             tensor.grad = fn(gradient)
+
+
+def _let_go(moved: Any) -> None:
+    """Frees the memory of a tensor that was moved, though a graph of autograd may hold it.
+
+    On a device the tensor in the graph has moved too.
+    """
+    shape, stride = moved.shape, moved.stride()
+    as_meta = in_kernel_invocation_manager(moved.fake_mode)
+    with torch._C.DisableTorchFunction(), torch.no_grad(), as_meta:
+        nowhere = torch.empty_strided(shape, stride, dtype=moved.dtype, device=META)
+        with _unsafe_preserve_version_counter(moved):
+            moved.set_(nowhere.untyped_storage(), 0, shape, stride)

@@ -50,9 +50,14 @@ class Observer(Protocol):
         """Counts the memory of an operator that ran."""
 
     def after_new(
-        self, func: Any, args: Sequence[Any], out: Any, made: CachedOutput, plan: AllocationPlan
+        self,
+        func: Any,
+        args: Sequence[Any],
+        out: Any,
+        made: CachedOutput,
+        plan: AllocationPlan | None,
     ) -> None:
-        """Counts the memory of an operator that made the storage of ``out``, by its plan."""
+        """Counts the memory of an operator that made the storage of ``out``; None: that alone."""
 
     def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
         """Records that another stream uses the tensor."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
 
 from .cached_op import CachedOp, CachedOutput
 from .convolution.settings import cudnn_settings
@@ -36,13 +35,15 @@ class OpCache:
         self.known = known
         self._own: dict[Any, CachedOp] = {}
         """Calls of which cuDNN is asked, in the environment of this simulation."""
+        self.has_zeros = False
+        """True once there was a tangent of a constant, whose kernels make other tensors."""
 
     def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
         """Returns everything that the outcome of the call depends on.
 
         Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
         """
-        if not facts.cacheable or (forward_ad._current_level >= 0 and _has_zeros(args)):
+        if not facts.cacheable or (self.has_zeros and _has_zeros(args)):
             return None
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
@@ -113,7 +114,10 @@ class OpCache:
             fresh = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
             if offset or fresh.untyped_storage().nbytes() != storage.nbytes():
                 return None
-        if tensor.dtype.is_complex or tensor.is_neg() or tensor._is_zerotensor():
+        if tensor._is_zerotensor():
+            self.has_zeros = True
+            return None
+        if tensor.dtype.is_complex or tensor.is_neg():
             return None
         return CachedOutput(shape, stride, dtype, int(offset), tensor._fake_device, source)
 
@@ -122,15 +126,23 @@ class OpCache:
         if output.source < 0:
             elem = torch.empty_strided(output.shape, output.stride, dtype=output.dtype, device=META)
         else:
+            source = args[output.source]
+            if _in_inference_mode() and not source.is_inference():  # the view is none either
+                with torch.inference_mode(False):
+                    return self.make(output, args)
             elem = torch.empty(0, dtype=output.dtype, device=META)
-            storage = args[output.source].untyped_storage()
-            elem.set_(storage, output.offset, output.shape, output.stride)
+            elem.set_(source.untyped_storage(), output.offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)
 
 
 def _has_zeros(args: tuple[Any, ...]) -> bool:
     """Returns True if an argument is the tangent of a constant, which has kernels of its own."""
-    return any(type(arg) is SimulatedTensor and arg._is_zerotensor() for arg in args)
+    return any(
+        _has_zeros(arg)
+        if type(arg) in (list, tuple)
+        else type(arg) is SimulatedTensor and arg._is_zerotensor()
+        for arg in args
+    )
 
 
 def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:

@@ -12,6 +12,7 @@ from .dtypes.refusals import Refusals
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
+from .overlaps import refuses_overlap
 
 _aten = torch.ops.aten
 
@@ -31,6 +32,8 @@ _BACKWARD_OPS: Final = frozenset(
 
 #: The namespace of ``fully_shard``, whose operators are Python code.
 _SHARDING: Final = "fsdp"
+#: Give a tensor another storage, and write nothing into it.
+_TO_STORAGE: Final = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
 _CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
 
 
@@ -39,7 +42,7 @@ class OpFacts:
 
     __slots__ = (
         *("backward", "cacheable", "composite", "factory", "func", "reads_cudnn"),
-        *("lift", "name", "plain", "refusals", "view"),
+        *("lift", "name", "plain", "refusals", "refuses_overlap", "view"),
     )
 
     def __init__(
@@ -56,7 +59,8 @@ class OpFacts:
             self.composite = partial(on_cuda, func)
         self.factory = is_factory(func)
         self.lift = func in torch._subclasses.FakeTensorMode.lift_fns
-        self.view = bool(getattr(func, "is_view", False)) and not self.lift
+        moves = func in _TO_STORAGE or bool(getattr(func, "is_view", False))
+        self.view = moves and not self.lift
         """True if it writes no values."""
         self.cacheable = _is_cacheable(func)
         self.reads_cudnn = func in _CONVOLUTIONS
@@ -66,6 +70,7 @@ class OpFacts:
         """True if a cached call may be repeated without further questions."""
         self.refusals = refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
+        self.refuses_overlap = refuses_overlap(func)
 
 
 class KnownOps:

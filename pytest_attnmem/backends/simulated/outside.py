@@ -7,7 +7,6 @@ enter ``Simulation.active``.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,10 +19,11 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import loading, saving, torch_distributed
-from .fake_tensor import CUDA, NO_SHAPE_RULE, SimulatedTensor
+from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
+from .undescribed_ops import NO_DATA
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -55,7 +55,6 @@ class Outside:
         self._kernels: Library | None = None
         self._patches = ExitStack()
         self._times_left = 0
-        self._allocating = threading.local()
 
     @property
     def entered(self) -> bool:
@@ -118,16 +117,11 @@ class Outside:
         op = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
         def run(*args: Any, device: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
-            # PyTorch asks for a real tensor to find the shape of a result without a rule.
-            if getattr(self._allocating, "now", False):
-                raise NotImplementedError(NO_SHAPE_RULE)
+            if self._fake_mode.dispatch_depth:
+                raise NotImplementedError(NO_DATA)
             device = self._function_mode.device(device or CUDA)
-            self._allocating.now = True
-            try:
-                with self._fake_mode:
-                    return op(*args, **kwargs, device=device)
-            finally:
-                self._allocating.now = False
+            with self._fake_mode:
+                return op(*args, **kwargs, device=device)
 
         return run
 

@@ -52,11 +52,13 @@ def patched_torch(
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
         **without_modes(fake_mode.torch_code),
+        **composite_ops.patches(),
         **further,
     }
     with ExitStack() as stack:
         stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
+        stack.enter_context(composite_ops.forward_formulas.followed())
         stack.callback(autocast.restore)
         autocast.follow()
         stack.enter_context(fake_mode)
@@ -196,8 +198,11 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
             for name, tensor in [*tensors.items()]:
                 if tensor is not None:
                     moved = fn(tensor)  # first: it may name the device
-                    if is_meta(tensor):
-                        _put(self, name, moved, tensor)
+                    if is_meta(tensor) or is_meta(moved):
+                        _put(self, name, moved, tensor, fn)
+                        continue
+                    if tensors is self._buffers and type(tensor) is SimulatedTensor:
+                        self._buffers[name] = moved  # another name may keep the old one alive
                         continue
                     (fake,) = function_mode.to_fakes((tensor,))
                     if fake.is_cuda and moved.is_cpu:
@@ -211,12 +216,15 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
     return _apply
 
 
-def _put(module: Any, name: str, moved: Any, tensor: Any) -> None:
-    """Puts what a tensor on ``meta`` became into a module, as ``Module._apply`` does."""
+def _put(module: Any, name: str, moved: Any, tensor: Any, fn: Callable[[Any], Any]) -> None:
+    """Puts what a tensor became, from or to ``meta``, into a module as ``Module._apply`` does."""
     if name in module._buffers:
         module._buffers[name] = moved
-    else:
-        module._parameters[name] = torch.nn.Parameter(moved, tensor.requires_grad)
+        return
+    module._parameters[name] = torch.nn.Parameter(moved, tensor.requires_grad)
+    if tensor.grad is not None:
+        with torch.no_grad():
+            module._parameters[name].grad = fn(tensor.grad)
 
 
 def _set_data(fake: Any, other: Any) -> None:

@@ -60,7 +60,7 @@ class Placement:
         on_host = outside is not None and not self.inside  # as everywhere in PyTorch
         self._fake_mode.device_named = self._named or on_host
 
-    def device_named(self, where: str) -> None:
+    def device_named(self) -> None:
         """Records that the program names the device.
 
         Raises:
@@ -69,7 +69,7 @@ class Placement:
         if self.outside is not None and not self.inside:
             self.outside.named = True
         elif self.may_start_again:
-            self.start_again(f"'cuda' is named{where}, after tensors were made without a device")
+            self.start_again(f"'cuda' is named{at()}, after tensors were made without a device")
         else:
             self._named = self._fake_mode.device_named = True
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
-from ..cpu_threads import ThreadWatch
+from ..cpu_threads import ThreadWatch, allocates_nothing
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -57,10 +57,11 @@ class ProgramThreads:
         original = threading.Thread.start
 
         def start(thread: threading.Thread) -> None:
-            thread.run = self._simulated(thread.run)  # type: ignore[method-assign]
             self._threads.add(thread)
             self._started += 1
-            self._take_turns()
+            if not allocates_nothing(thread):
+                thread.run = self._simulated(thread.run)  # type: ignore[method-assign]
+                self._take_turns()
             original(thread)
 
         return {(threading.Thread, "start"): start}

@@ -8,6 +8,7 @@ same sizes, strides and dtypes. So the second such call runs its one operator at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from types import BuiltinFunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from .cached_op import CachedOp, CachedOutput
 from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
 from .known_calls import keep
 from .op_kinds import is_factory
-from .op_plan import AllocationPlan
+from .op_plan import AllocationPlan, Output
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -73,7 +74,8 @@ class NewTensor(NamedTuple):
     """The result of the operator."""
     returned: CachedOutput
     """The result of the call: that, or a view of all of it."""
-    plan: AllocationPlan
+    plan: AllocationPlan | None
+    """None: it allocates the result alone."""
 
 
 class RepeatedCalls:
@@ -136,6 +138,8 @@ class RepeatedCalls:
                     return None
                 if own["constant"] is not None or own["fake_mode"] is not mode:
                     return None
+                if mode.op_cache.has_zeros and arg._is_zerotensor():
+                    return None
                 device = own["_fake_device"]
                 where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
                 parts.append((arg.shape, arg.stride(), dtype, arg.storage_offset(), where))
@@ -160,7 +164,7 @@ class RepeatedCalls:
     ) -> Any:
         """Calls the function, and keeps the call if it is one operator."""
         mode = self._fake_mode
-        before, mode.heard = mode.heard, (heard := _Heard(args))
+        before, mode.heard = mode.heard, (heard := _Heard(func, args))
         try:
             made = otherwise(func, args, kwargs)
         finally:
@@ -205,13 +209,14 @@ def _new_tensor(call: RepeatedCall, result: CachedOutput) -> NewTensor | None:
     note = repeated_note(call.func, args, at, call.kwargs, call.cached.layouts)
     if note is None:
         return None
-    return NewTensor(note, tuple([place for _, place in tensors]), made, result, plan)
+    places = tuple([place for _, place in tensors])
+    return NewTensor(note, places, made, result, None if plan == (Output(0),) else plan)
 
 
 class _Heard:
     """The operators that a call has run, as far as they matter; it keeps no tensor alive."""
 
-    def __init__(self, args: tuple[Any, ...]) -> None:
+    def __init__(self, function: Any, args: tuple[Any, ...]) -> None:
         self.func: Any = None
         """The last operator that was no view."""
         self.cached: CachedOp | None = None
@@ -222,8 +227,14 @@ class _Heard:
         self._count = 0
         self._in_place = False
         tensors = [(place, arg) for place, arg in enumerate(args) if type(arg) is SimulatedTensor]
-        self._places = {arg.untyped_storage()._cdata: place for place, arg in tensors}
-        self._apart = len(self._places) == len(tensors)
+        self._places = [(place, arg.untyped_storage()._cdata) for place, arg in tensors]
+        self._apart = len({*map(itemgetter(1), self._places)}) == len(tensors)
+        """False if two arguments share a storage, as in ``x * x``."""
+        # ``matmul`` of tensors with the same number of dimensions keeps their order.
+        name = getattr(function, "__name__", "")
+        self._in_order = name not in _PRODUCTS or (
+            name == "matmul" and len({arg.dim() for _, arg in tensors}) == 1
+        )
 
     def note(self, op: DispatchedOp) -> None:
         """Notes an operator."""
@@ -238,23 +249,26 @@ class _Heard:
             self.storage = op.out.untyped_storage()._cdata
 
     def _operands(self, op: DispatchedOp) -> tuple[tuple[int, Any], ...] | None:
-        """Returns the arguments of an operator by those of the call.
+        """Returns the arguments of an operator by those of the call; None if that is not certain.
 
-        Returns None if two of them share a storage, or the operator reads another one.
+        If two share a storage, the operator must read as many tensors, in the same order.
         """
-        if not self._apart or _has_tensors(op.kwargs.values()):
+        if _has_tensors(op.kwargs.values()) or not (self._apart or self._in_order):
             return None
-        operands = []
+        operands: list[tuple[int, Any]] = []
+        left = [*self._places]
         for value in op.args:
-            place = -1
             if type(value) is SimulatedTensor:
-                place = self._places.get(value.untyped_storage()._cdata, -1)
-                if place < 0:
+                storage = value.untyped_storage()._cdata
+                found = next((at for at in left if at[1] == storage), None)
+                if found is None or not (self._apart or found is left.pop(0)):
                     return None
+                operands.append((found[0], None))
             elif isinstance(value, (list, tuple)) and _has_tensors(value):
                 return None
-            operands.append((place, None if place >= 0 else value))
-        return tuple(operands)
+            else:
+                operands.append((-1, value))
+        return tuple(operands) if self._apart or not left else None
 
     def is_one(self, func: Any) -> bool:
         """Returns True if the function is one operator that makes a new tensor.

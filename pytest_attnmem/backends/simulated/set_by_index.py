@@ -18,11 +18,13 @@ _FILLS: Final = minor_version(torch.__version__) >= (2, 15)
 def fill(tensor: Any, index: Any, number: complex) -> bool:
     """Fills the elements at an index tensor, perhaps among slices and numbers; returns False else.
 
-    A mask is not one, nor is an index that numbers a single place.
+    A mask is not one, nor is a tensor of the host or an index that numbers a single place.
     """
     given = index if type(index) is tuple else (index,)
     tensors = [each for each in given if isinstance(each, torch.Tensor)]
     if not _FILLS or len(tensors) != 1 or tensors[0].dtype is not torch.int64:
+        return False
+    if tensors[0].device != tensor.device:
         return False
     place = next(place for place, each in enumerate(given) if each is tensors[0])
     before, behind = given[:place], given[place + 1 :]

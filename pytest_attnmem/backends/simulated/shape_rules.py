@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import torch
 
+from . import recurrent_shapes
 from .convolution import shapes as convolution
-from .layout_rules import LOOPS
+from .layout_rules import LOOPS, reduced_in_place
 
 _aten = torch.ops.aten
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
@@ -123,7 +124,7 @@ def _log_softmax_backward(grad: Any, _output: Any, _dim: int, input_dtype: torch
 
 
 def _cross_entropy(x: Any, _target: Any, _weight: Any = None, reduction: int = 1) -> Any:
-    return x.new_empty(()) if reduction else torch.empty_like(x)
+    return reduced_in_place(torch.empty_like(x), reduction)
 
 
 #: Operators whose results have another layout on CUDA than in PyTorch's rules of shapes.
@@ -147,8 +148,10 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.geqrf.default: _factored,
         _aten.nonzero_static.default: _places,
+        _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
         **LAYOUTS,
+        **recurrent_shapes.CELLS,
         **dict.fromkeys(
             (
                 _aten.multi_margin_loss_backward.default,

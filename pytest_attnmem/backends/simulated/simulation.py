@@ -40,6 +40,7 @@ from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
+from .transforms import untraceable
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
 from .wrapped_tensors import show_devices
@@ -55,7 +56,7 @@ class Simulation:
         self._cudnn = CudnnPlans(profile, version, os.environ)
         self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
         self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
-        self._composite_ops = CompositeOps(profile, self._storages.mark_unknown)
+        self._composite_ops = CompositeOps(profile, self._storages.unknown)
         self._errors = ProgramErrors()
         self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
@@ -84,7 +85,7 @@ class Simulation:
         self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated()
         self._threads = ProgramThreads(self._fake_mode, self._function_mode)
-        self._storages.in_other_thread = self._threads.is_own
+        self._storages.planned.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
@@ -154,6 +155,7 @@ class Simulation:
             **saving.patches(),
             **self.values.patches(),
             **torch_distributed.patches(),
+            **untraceable(self.refused),
         }
 
     def prime(self) -> int:
@@ -294,4 +296,4 @@ class Simulation:
 
     def device_named(self) -> None:
         """Records that the program names the device; its other tensors belong on the host."""
-        self.placement.device_named(at())
+        self.placement.device_named()

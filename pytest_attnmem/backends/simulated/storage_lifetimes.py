@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -12,28 +11,21 @@ import torch
 
 from ...allocator import AllocationError
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
-from .allocation_lines import Line, LineFinder, scratch_held, tensor_held, workspace_held
+from .allocation_lines import LineFinder, tensor_held
 from .cached_op import CachedOutput
 from .device_memory import Memory
 from .followed_storage import FollowedStorage, on_device
 from .observer import DispatchedOp
-from .op_plan import (
-    AllocationPlan,
-    CudnnWorkspace,
-    Free,
-    OpCall,
-    Output,
-    Planner,
-    Temporary,
-    Unplanned,
-    Workspace,
-)
+from .op_plan import AllocationPlan, CudnnWorkspace, OpCall, Output, Planner
 from .out_of_memory import out_of_memory
-from .simulated_device import BACKWARD, MAIN, DescribeHeld, DeviceBlock
+from .planned_memory import PlannedMemory
+from .simulated_device import DescribeHeld, DeviceBlock
 from .unknown_scratch import UnknownScratch
 
 #: The frames from the fake mode's method that runs an operator to ``StorageLifetimes.after_op``.
 _FROM_MODE: Final = 4
+#: The frames from ``after_new`` to the call of the program.
+_FROM_CALL: Final = 4
 
 
 class StorageLifetimes:
@@ -45,8 +37,7 @@ class StorageLifetimes:
         self.lines = LineFinder()
         self.outside = False
         """True while programs run outside windows, in a session whose device they see there."""
-        self.in_other_thread: Callable[[], bool] = bool
-        """Returns True in a thread that a program started; such threads have own workspaces."""
+        self.planned = PlannedMemory(memory, self.unknown)
         self._plan = plan
         self._cudnn = cudnn
         self._storages: dict[int, FollowedStorage] = {}
@@ -100,9 +91,16 @@ class StorageLifetimes:
         self._allocate(op.func, fresh, self._plan_of(op, tuple(tensors)))
 
     def after_new(
-        self, func: Any, args: Sequence[Any], out: Any, made: CachedOutput, plan: AllocationPlan
+        self,
+        func: Any,
+        args: Sequence[Any],
+        out: Any,
+        made: CachedOutput,
+        plan: AllocationPlan | None,
     ) -> None:
         """Allocates the storage of ``out``, which an operator made, and scratch, by a known plan.
+
+        Without a plan there is no scratch.
 
         Raises:
             torch.OutOfMemoryError: the output or the scratch does not fit.
@@ -111,8 +109,16 @@ class StorageLifetimes:
             for tensor in on_device(args):
                 self.add_input(tensor)
         storage = out.untyped_storage()
-        found = self._follow(storage, storage._cdata, storage.nbytes(), made.shape, made.dtype)
-        self._allocate(func, (found,), plan)
+        nbytes = storage.nbytes()
+        found = self._follow(storage, storage._cdata, nbytes, made.shape, made.dtype)
+        if plan is not None:
+            self._allocate(func, (found,), plan)
+            return
+        found.op, found.line = func, self.lines.caller(_FROM_CALL)
+        try:
+            found.block = self.memory.allocate(nbytes, found.held)
+        except AllocationError as error:
+            raise out_of_memory(error) from None
 
     def _allocate(
         self, func: Any, fresh: Sequence[FollowedStorage], plan: AllocationPlan | None
@@ -122,7 +128,7 @@ class StorageLifetimes:
             plan = tuple(map(Output, range(len(fresh))))
         if plan:
             try:
-                self._run_plan(plan, fresh, func, self.lines.caller(_FROM_MODE))
+                self.planned.allocate(plan, fresh, func, self.lines.caller(_FROM_MODE))
             except AllocationError as error:
                 raise out_of_memory(error) from None
 
@@ -135,9 +141,8 @@ class StorageLifetimes:
         dtype: torch.dtype | None = None,
     ) -> FollowedStorage:
         """Returns a new storage without a block, followed until it is freed."""
-        found = self._storages[key] = FollowedStorage(nbytes, shape, dtype)
-        found.outside = self.outside
-        found.watch = weakref.ref(storage, partial(self._freed, key))
+        found = self._storages[key] = FollowedStorage(storage, self._freed)
+        found.describe(key, nbytes, shape, dtype, self.outside)
         return found
 
     def _add_outputs(self, op: DispatchedOp) -> tuple[list[Any], list[FollowedStorage]]:
@@ -226,45 +231,6 @@ class StorageLifetimes:
             )  # fmt: skip
             self._reallocate(found, storage.nbytes(), describe)
 
-    def _run_plan(
-        self, plan: AllocationPlan, fresh: Sequence[FollowedStorage], func: Any, line: Line
-    ) -> None:
-        memory = self.memory
-        temporaries: dict[str, DeviceBlock] = {}
-        try:
-            for step in plan:
-                if type(step) is Output:
-                    found = fresh[step.index]
-                    nbytes = found.nbytes if step.nbytes is None else step.nbytes
-                    found.nbytes_made, found.op, found.line = nbytes, func, line
-                    found.block = memory.allocate(nbytes, found.held)
-                elif type(step) is Workspace:
-                    if self.in_other_thread():
-                        self.mark_unknown(f"{step.library}'s workspace in another thread")
-                    held = partial(workspace_held, step.library, line)
-                    memory.use_workspace(step.library, current_thread(), held)
-                elif type(step) is Temporary:
-                    block = self._allocate_scratch(step, func, line)
-                    if block is not None:
-                        temporaries[step.name] = block
-                elif type(step) is Free:
-                    if step.name in temporaries:
-                        memory.free(temporaries.pop(step.name))
-                elif type(step) is Unplanned:
-                    self.unknown.explain(step.reason)
-        finally:
-            for name in reversed(temporaries):
-                memory.free(temporaries[name])
-
-    def _allocate_scratch(self, step: Temporary, func: Any, line: Line) -> DeviceBlock | None:
-        try:
-            return self.memory.allocate(step.nbytes, partial(scratch_held, step.nbytes, func, line))
-        except AllocationError:
-            if not step.otherwise:
-                raise
-            self.unknown.explain(step.otherwise)
-            return None
-
     def _take_over_block(self, first: Any, output: FollowedStorage) -> None:
         found = self._storages.get(first.untyped_storage()._cdata)
         if found is not None and found.nbytes == output.nbytes:
@@ -285,13 +251,8 @@ class StorageLifetimes:
             self.memory.free(found.block)
         found.block, found.nbytes = block, nbytes
 
-    def _freed(self, key: int, _: object) -> None:
-        found = self._storages.pop(key, None)
-        if found is not None and found.block is not None:
+    def _freed(self, found: FollowedStorage) -> None:
+        self._storages.pop(found.key, None)
+        if found.block is not None:
             found.end()
             self.memory.free(found.block)
-
-
-def current_thread() -> str:
-    """Returns the thread that a CUDA build would use: backward passes have their own."""
-    return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,20 +26,28 @@ _FROM_OUTSIDE = "it was made where no operator is followed"
 _NONZERO = torch.ops.aten.nonzero.default
 
 
+class _Watched(weakref.ref[Any]):
+    """A storage that lives, and its slot."""
+
+    __slots__ = ("key", "slot")
+    key: int
+    slot: Slot
+
+
 class SimulatedStorages:
     """The slots of storages, of the device and of the host, for as long as the storages live."""
 
     def __init__(self) -> None:
         self.generator = RandomState()
         self.host_generators = HostGenerators()
-        self._slots: dict[int, tuple[Slot, weakref.ref[Any]]] = {}
+        self._watched: dict[int, _Watched] = {}
         self._addressed: dict[int, list[torch.Tensor]] = {}
         self._outside = Buffer(0, _FROM_OUTSIDE)
 
     def slot_of(self, storage: torch.UntypedStorage) -> Slot | None:
         """Returns the slot of a storage; None if no operator has used it."""
-        found = self._slots.get(storage._cdata)
-        return None if found is None else found[0]
+        found = self._watched.get(storage._cdata)
+        return None if found is None else found.slot
 
     def keep(self, storage: torch.UntypedStorage, contents: torch.Tensor) -> None:
         """Keeps memory alive as long as the storage: the program has its address."""
@@ -54,20 +61,20 @@ class SimulatedStorages:
             return None
         storage = tensor.untyped_storage()
         key = storage._cdata
-        found = self._slots.get(key)
+        found = self._watched.get(key)
         if found is not None:
-            return found[0]
-        slot = Slot(self._outside)
-        self._slots[key] = slot, weakref.ref(storage, partial(self._forget, key))
+            return found.slot
+        self._watched[key] = found = _Watched(storage, self._forget)
+        found.key, found.slot = key, (slot := Slot(self._outside))
         constant = tensor.__dict__.get("constant")
-        if constant is not None:
+        if constant is not None and not constant.is_meta:
             adopt(slot, constant)
         return slot
 
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
-        for slot, _ in [*self._slots.values()]:
-            yield slot
+        for found in [*self._watched.values()]:
+            yield found.slot
 
     def random(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random | Draws:
         """Returns the state from which an operator draws, and moves the device's generator on."""
@@ -81,9 +88,10 @@ class SimulatedStorages:
                 return Random(int(drawn), 0)
         return self.generator.draw()
 
-    def _forget(self, key: int, _: object) -> None:
-        self._slots.pop(key, None)
-        self._addressed.pop(key, None)
+    def _forget(self, freed: _Watched) -> None:
+        self._watched.pop(freed.key, None)
+        if self._addressed:
+            self._addressed.pop(freed.key, None)
 
 
 class Values:

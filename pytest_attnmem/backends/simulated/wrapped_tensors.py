@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from ...errors import CannotSimulate
 from ..import_watch import after_import
 from .fake_tensor import SimulatedTensor
 
@@ -56,7 +55,7 @@ def with_own_tensors(wrapper: Any, mode: SimulatedFakeMode) -> Any:
         if is_wrapper(inner):
             with_own_tensors(inner, mode)
         elif isinstance(inner, torch.Tensor) and getattr(inner, "fake_mode", None) is not mode:
-            raise CannotSimulate(
+            raise mode.observer.refused(
                 f"a {type(wrapper).__name__} {list(wrapper.shape)} of a tensor on 'meta', or"
                 " from outside the window, cannot be simulated; make it inside, on 'cuda'"
             )

@@ -3,6 +3,8 @@
 Random programs found them: each is the smallest that shows its error.
 """
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from random_programs import indices
@@ -99,10 +101,91 @@ def cross_entropy_with_positive_weights():
     F.binary_cross_entropy_with_logits(x, made(33, 100), pos_weight=made(100)).backward()
 
 
+@program
+def indices_of_the_host():
+    """Their copies are on the device as long as an operator reads by them."""
+    x, places = made(1000, 33), torch.arange(50)
+    x[places], x[:, places % 33], x[places.int()]
+    x[places[:, None], torch.arange(20)], x[places, torch.arange(50, device="cuda") % 33]
+    x[torch.arange(1000) % 3 == 0, 2], x[torch.ones(1000, 33, dtype=torch.bool)]
+
+
+@program
+def writes_by_indices_of_the_host():
+    x, places = made(1000, 33), torch.arange(50)
+    x[places] = 2.0
+    x[places, places % 33] = torch.tensor(3.0)
+    x[torch.arange(1000) % 3 == 0] = made(33)
+    x.index_put((places,), made(33))
+    x.index_put_((places, places % 33), made(50), accumulate=True)
+    x[places] += 1
+
+
+@program
+def gradients_by_indices_of_the_host():
+    x = made(100_000, 3, grad=True)
+    x[torch.randperm(100_000)[:5000]].pow(2).mean().backward()
+    x[torch.arange(100_000) % 3 == 0, 1].sum().backward()
+
+
+@program
+def fused_steps_without_a_rule_of_sizes():
+    for kind, options in (
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.Adagrad, {}),
+        (torch.optim.AdamW, {"amsgrad": True}),
+    ):
+        for rate in (0.1, torch.tensor(0.1)):
+            layer = torch.nn.Linear(64, 64, device="cuda")
+            optimizer = kind(layer.parameters(), lr=rate, fused=True, **options)
+            layer(made(3, 64)).sum().backward()
+            optimizer.step()
+
+
+@program
+def modules_on_meta_and_buffers_of_another_dtype():
+    """A module gets new buffers, and new parameters where the device changes to ``meta``."""
+    layer = torch.nn.BatchNorm1d(4096, device="cuda")
+    kept = layer.running_mean, layer.weight
+    layer.double()
+    made(4096)
+    layer.to("meta").to_empty(device="cuda")
+    made(4096)
+    del kept
+    layers = [torch.nn.Linear(64, 64, device="cuda") for _ in range(3)]
+    parameters, _ = torch.func.stack_module_state(layers)
+    base = copy.deepcopy(layers[0]).to("meta")
+    torch.func.vmap(lambda p, x: torch.func.functional_call(base, p, (x,)), (0, None))(
+        parameters, made(5, 64)
+    )
+
+
+@program
+def views_in_inference_mode():
+    """Views of a tensor from outside the mode are no inference tensors."""
+    attention = torch.nn.MultiheadAttention(16, 4, device="cuda")
+    query, key = made(3, 1, 16), made(5, 1, 16)
+    for _ in range(2):
+        with torch.inference_mode():
+            attention(query, key, key)
+            key.chunk(5)[0].add_(1)
+
+
+@program
+def parameters_of_a_graph_moved_to_the_host():
+    layer = torch.nn.Linear(300, 300, device="cuda")
+    y = layer(made(5, 300, grad=True))
+    layer.cpu()
+    made(300, 300)
+    layer.cuda()
+    y.sum().backward()
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
-    "aten.lstm_cell.default": lambda: torch.nn.LSTMCell(8, 16, device="cuda")(made(5, 8)),
-    "aten.gru_cell.default": lambda: torch.nn.GRUCell(8, 16, device="cuda")(made(5, 8)),
+    "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(
+        torch.nn.GRUCell(8, 16, device="cuda"), made(5, 8)
+    ),
     "aten.dropout.default under torch.func": lambda: torch.func.vjp(F.dropout, made(4, 16)),
     "aten.gather_backward.default under torch.func": lambda: torch.func.grad(
         lambda x: x.gather(1, indices(4, 2)).sum()

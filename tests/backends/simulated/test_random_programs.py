@@ -4,11 +4,18 @@ import layout_programs
 import mended_programs
 import pytest
 import random_programs
+import recurrent_programs
 from recordings import read
 
-PROGRAMS = {**random_programs.PROGRAMS, **layout_programs.PROGRAMS, **mended_programs.PROGRAMS}
+MODULES = (random_programs, layout_programs, mended_programs, recurrent_programs)
+PROGRAMS = {name: program for module in MODULES for name, program in module.PROGRAMS.items()}
 #: The recordings, and how many of their programs are answered at least.
-RECORDINGS = {"random_programs": 80, "layout_programs": 94, "mended_programs": 10}
+RECORDINGS = {
+    "random_programs": 80,
+    "layout_programs": 94,
+    "mended_programs": 17,
+    "recurrent_programs": 52,
+}
 
 
 @pytest.mark.parametrize(

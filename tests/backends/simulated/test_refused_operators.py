@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import pytest
 import torch
 
 from pytest_attnmem.errors import CannotSimulate
@@ -54,3 +55,38 @@ def test_a_function_that_lets_go_of_an_argument_of_its_caller(run):
         return torch.nn.functional.gaussian_nll_loss(x, y, x.exp())
 
     assert run(loss).unmeasured == "no model of torch.nn.functional.gaussian_nll_loss"
+
+
+def test_a_mask_of_bytes_reads_as_one_of_booleans(run):
+    def read(dtype):
+        x = torch.ones(64, 33, device="cuda", requires_grad=True)
+        x[(x[:, 0] > 0).to(dtype)].sum().backward()
+
+    seen = {dtype: run(lambda dtype=dtype: read(dtype)) for dtype in (torch.bool, torch.uint8)}
+    assert [found.peak_bytes for found in seen.values()] == [27_465] * 2
+
+
+def test_a_gradient_that_is_sparse(run):
+    def embedded():
+        table = torch.nn.Embedding(10, 4, sparse=True, device="cuda")
+        with suppress(CannotSimulate):
+            table(torch.zeros(3, dtype=torch.int64, device="cuda")).sum().backward()
+
+    assert run(embedded).unmeasured == (
+        "aten._sparse_coo_tensor_with_dims_and_tensors.default at"
+        f" test_refused_operators.py:{embedded.__code__.co_firstlineno + 3}"
+        " makes a sparse tensor, which cannot be simulated"
+    )
+
+
+@pytest.mark.parametrize(
+    "write", [torch.Tensor.add_, torch.Tensor.copy_, torch.Tensor.mul_], ids=lambda f: f.__name__
+)
+def test_a_write_to_elements_that_share_memory_fails_as_on_a_device(run, write):
+    def expanded():
+        x = torch.ones(1, 4, device="cuda").expand(3, 4)
+        x.fill_(2)  # allowed, as it writes one number
+        with pytest.raises(RuntimeError, match=r"^unsupported operation: more than one element"):
+            write(x, torch.ones(3, 4, device="cuda"))
+
+    assert run(expanded).unmeasured is None

@@ -37,7 +37,26 @@ def elements(x, y):
 def aliases(x, y):
     """Calls with the same sizes on one storage, on two, and on views of one."""
     both = torch.stack([x, y])
-    return [x * x, x * y, y * y, x @ x, x @ y, x @ x.mT, both[0] * both[1], both[1] * both[0]]
+    found = [x * x, x * y, y * y, x @ x, x @ y, x @ x.mT, both[0] * both[1], both[1] * both[0]]
+    for a, b in ((x, x), (x, y), (y, x), (both[0], both[1])):
+        found += [
+            a - b.mT,
+            a.mT - b,
+            a @ b.mT,
+            a.mT @ b,
+            a[0] @ b,
+            a @ b[0],
+            a[None] @ b,
+            a @ b[None],
+        ]
+        found += [F.linear(a, b), F.linear(a, b, b[0]), torch.addcmul(a, b, a), a[0].dot(b[1])]
+        found += [
+            torch.where(a > 0.5, a, b),
+            torch.addmm(a, b, a.mT),
+            torch.lerp(a, b, b),
+            b.div(a + 1),
+        ]
+    return found
 
 
 def settings(x, y):
@@ -129,7 +148,7 @@ def test_calls_are_repeated_at_all(monkeypatch):
     def program():
         x, y = torch.ones(4, 4, device="cuda"), torch.ones(4, 4, device="cuda")
         for _ in range(2):
-            x @ y, x * y, x.amax(-1, keepdim=True), x.exp()
+            x @ y, x * y, x.amax(-1, keepdim=True), x.exp(), x - x
 
     usual = []
     run = RepeatedCalls.run
@@ -144,7 +163,7 @@ def test_calls_are_repeated_at_all(monkeypatch):
     simulation = open_backend("simulated:A100-80GB").gauge()
     monkeypatch.setattr(RepeatedCalls, "run", noting)
     recorded_events.recorded(simulation, program)
-    assert usual == ["ones", "ones", "matmul", "mul", "amax", "exp"]
+    assert usual == ["ones", "ones", "matmul", "mul", "amax", "exp", "sub"]
 
 
 def test_a_call_of_several_operators_frees_their_results_while_it_is_learned(monkeypatch):

@@ -161,8 +161,13 @@ def lost():
             "pickling a tensor, as torch.save does, needs the values of a tensor at {}, which are"
             " not known: a kernel wrote it; use backend='cpu' for this test",
         ),
+        (
+            lambda: torch.geqrf(torch.ones(4, 5, device="cuda")),
+            "aten.geqrf.default, which PyTorch cannot run without data, needs the values of a"
+            " tensor at {}, which are not known; use backend='cpu' for this test",
+        ),
     ],
-    ids=["written", "mixed", "second", "saved"],
+    ids=["written", "mixed", "second", "saved", "no rule"],
 )
 def test_what_no_simulation_can_do_is_refused_in_one_line(session, run, refusal):
     with pytest.raises(CannotSimulate) as refused:

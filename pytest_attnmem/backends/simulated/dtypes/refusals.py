@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload
 
 from ....torch_releases import minor_version
+from .device_checks import CHECKS
+from .host_checks import error_on_host, is_shared
 from .names import LETTERS, NAMES
 from .operands import DECIDERS, Decider, Signature
 
@@ -27,6 +30,9 @@ class OpRefusals:
     """The refusals of one operator."""
 
     def __init__(self, func: Any, kernels: Mapping[str, Kernels]) -> None:
+        self._func = func
+        self._host_checks = is_shared(func)
+        self._device_check = CHECKS.get(func)
         self._name = str(func)
         self._signature = Signature(func)
         self._kernels: list[tuple[Decider, Kernels]] = [
@@ -45,6 +51,7 @@ class OpRefusals:
         Some operators launch no kernel for tensors without elements, and run; others fail.
 
         Raises:
+            Exception: the operator refuses it before it chooses a kernel, as on the host.
             NotImplementedError: a kernel refuses the dtype; the text has the form of PyTorch's.
             CannotSimulate: one of several kernels does; ``refused`` makes the error.
         """
@@ -52,6 +59,7 @@ class OpRefusals:
         devices = [tensor.__dict__.get("_fake_device") for tensor in tensors]
         if not any(device is not None and device.type == "cuda" for device in (*devices, named)):
             return True
+        self._check_before_kernels(args, kwargs, refused)
         given = self._signature.operands(args, kwargs)
         for decide, kernels in self._kernels:
             dtype = decide(given)
@@ -67,6 +75,18 @@ class OpRefusals:
             raise error
         return True
 
+    def _check_before_kernels(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], refused: Callable[[str], Exception]
+    ) -> None:
+        error: Exception | None = None
+        if self._host_checks:
+            error = error_on_host(self._func, args, kwargs)
+        elif self._device_check is not None and (text := self._device_check(*args, **kwargs)):
+            error = RuntimeError(text)
+        if error is not None:
+            refused(f"{self._name} fails on CUDA: {str(error).partition(chr(10))[0]}")
+            raise error
+
 
 class Refusals:
     """The refusals of all operators on the installed version of PyTorch."""
@@ -76,8 +96,9 @@ class Refusals:
 
     def of(self, func: Any) -> OpRefusals | None:
         """Returns the refusals of an operator; None if CUDA runs it for every dtype."""
-        kernels = self._by_op.get(str(func).removeprefix("aten."))
-        return None if kernels is None else OpRefusals(func, kernels)
+        kernels = self._by_op.get(str(func).removeprefix("aten."), {})
+        known = kernels or func in CHECKS or (isinstance(func, OpOverload) and is_shared(func))
+        return OpRefusals(func, kernels) if known else None
 
 
 def _kernels_by_op(version: str) -> Mapping[str, Mapping[str, Kernels]]:

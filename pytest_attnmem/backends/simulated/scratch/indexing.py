@@ -28,6 +28,7 @@ class IndexTensor(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     cast: bool
+    on_host: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -47,7 +48,7 @@ def _index_tensors(indices: Sequence[Any]) -> list[IndexTensor] | None:
         expanded = tuple(index.expand(shape).stride())
         if cast and not dense_without_overlap(shape, expanded):
             expanded = contiguous_strides(shape)
-        found.append(IndexTensor(shape, expanded, cast))
+        found.append(IndexTensor(shape, expanded, cast, index.device.type == "cpu"))
     return found
 
 
@@ -230,13 +231,15 @@ def _linear_index(call: OpCall, indices: Sequence[IndexTensor]) -> AllocationPla
     for number, index in enumerate(indices):
         check = () if argument(call, "unsafe") else _range_check(index, call)
         name = f"index {number} by stride" if number else "linear index"
-        plan += (
+        product: AllocationPlan = (
             *check,
             Temporary("wrapped index", index.nbytes),
             Temporary(name, index.nbytes),
             Free("wrapped index"),
-            *((Free(name),) if number else ()),
         )
+        if index.on_host and call.args[0].device.type != "cpu":  # computed there, and then moved
+            product = (Temporary(name, index.nbytes),)
+        plan += (*product, *((Free(name),) if number else ()))
     return plan
 
 

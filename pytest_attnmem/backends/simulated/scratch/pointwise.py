@@ -28,14 +28,14 @@ UNTAGGED: Final = (
     *("abs_", "mish_", "floor_divide", "floor_divide_", "hardswish", "hardswish_", "nan_to_num"),
     *("elu_backward", "hardswish_backward", "hardsigmoid_backward", "hardtanh_backward"),
     *("leaky_relu_backward", "softplus_backward", "softshrink_backward", "mish_backward"),
-    *("hardshrink_backward", "log_sigmoid_backward", "threshold_", "lerp_"),
+    *("glu_jvp", "hardshrink_backward", "log_sigmoid_backward", "threshold_", "lerp_"),
 )
 
 FACTORIES: Final = (
     *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"),
     *("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones"),
     *("full", "full_like", "new_full", "scalar_tensor", "arange", "eye", "linspace", "logspace"),
-    *("tril_indices", "triu_indices"),
+    *("tril_indices", "triu_indices", "_new_zeros_with_same_feature_meta"),
     *("rand", "randn", "randint", "rand_like", "randn_like", "randint_like"),
 )
 IN_PLACE: Final = (
@@ -108,11 +108,18 @@ def _power_of_scalar(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
+def _no_memory(_: OpCall) -> AllocationPlan:
+    return ()
+
+
+#: The tangent of a constant, and questions that autograd asks of a tangent.
+_WITHOUT_MEMORY: Final = ("_efficientzerotensor", "is_same_size", "_has_same_storage_numel")
 _REAL_OF_COMPLEX: Final = ("aten.abs", "aten.abs.out", "aten.angle", "aten.angle.out")
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_only for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
+        **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.isinf.default": _is_infinite,
         "aten.pow.Scalar": _power_of_scalar,

@@ -1,0 +1,88 @@
+"""Forward-mode gradients have the peaks of PyTorch's allocator, to the byte, or are refused."""
+
+import forward_programs
+import pytest
+import torch
+from forward_programs import PROGRAMS
+from recordings import read
+from torch.autograd import forward_ad
+from torch.func import grad, linearize
+
+from pytest_attnmem.errors import CannotSimulate
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
+RECORDED = read("forward_programs")["devices"]
+
+
+@pytest.mark.parametrize("device", RECORDED)
+def test_each_program_has_the_recorded_peaks(run, device):
+    found = {}
+    for name in RECORDED[device]:
+        seen = run(PROGRAMS[name], device, primed=False)
+        assert seen.unmeasured is None, name
+        found[name] = [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes]
+    assert found == RECORDED[device]
+
+
+def test_every_program_is_recorded_on_a_device():
+    assert {*RECORDED["A100-80GB"]} == {*PROGRAMS}
+
+
+@pytest.mark.parametrize("op", forward_programs.REFUSED)
+def test_a_formula_that_works_in_place_at_unknown_places_is_refused(run, op):
+    seen = run(forward_programs.REFUSED[op])
+    assert seen.unmeasured == f"no model of the forward-mode gradient of {op}"
+
+
+def test_without_a_tangent_such_an_operator_is_answered(run):
+    def norm():
+        with forward_ad.dual_level():
+            torch.nn.functional.layer_norm(torch.ones(5, 64, device="cuda"), (64,))
+
+    assert run(norm).unmeasured is None
+
+
+def test_the_formulas_end_with_the_outermost_level(run):
+    def product_with_gradient():
+        with forward_ad.dual_level():
+            pass
+        torch.ones(64, device="cuda", requires_grad=True).prod().backward()
+
+    def without_a_level():
+        torch.ones(64, device="cuda", requires_grad=True).prod().backward()
+
+    seen, expected = run(product_with_gradient), run(without_a_level)
+    assert seen.unmeasured is None
+    assert seen.peak_bytes == expected.peak_bytes
+
+
+def test_the_tangent_of_a_constant_has_no_memory_after_its_level_too(run):
+    def program():
+        x = torch.ones(1000, device="cuda")
+        with forward_ad.dual_level():
+            zero = forward_ad.unpack_dual(forward_ad.make_dual(x, x) * 2 * 0 + x).tangent
+        return zero
+
+    assert run(program).retained_bytes == 4000
+
+
+def test_linearize_is_refused_in_one_line(run):
+    text = "torch.func.linearize cannot be simulated; use torch.func.jvp, or backend='null'"
+    with pytest.raises(CannotSimulate) as raised:
+        run(lambda: linearize(torch.sin, torch.ones(4, device="cuda")))
+    assert str(raised.value) == text
+
+
+def test_a_tensor_in_a_transform_is_on_the_device(run):
+    seen = []
+
+    def function(x):
+        seen.append((str(x.device), x.is_cuda, x.is_cpu, x.is_meta, x.get_device()))
+        return x.to("cuda").sum()
+
+    run(lambda: grad(function)(torch.ones(4, device="cuda")))
+    assert seen == [("cuda:0", True, False, False, 0)]
+
+
+def test_a_gradient_of_a_product_in_a_transform_runs(run):
+    assert run(lambda: grad(torch.prod)(torch.ones(4, device="cuda"))).unmeasured is None
