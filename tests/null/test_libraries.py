@@ -34,11 +34,13 @@ programs = [
     (lambda x: L.svdvals(x, driver="gesvda" if x.is_cuda else None), many),
     (lambda x: L.svdvals(x, driver="gesvd" if x.is_cuda else None), tall),
     (lambda x: L.eigh(x)[0], symmetric), (L.eigvalsh, positives), (L.eigvalsh, both + both.mH),
-    (eigenvalues, a), (lambda x: L.eig(x)[0].abs().sort()[0], many),
+    (eigenvalues, a), (eigenvalues, both), (lambda x: L.eig(x)[0].abs().sort()[0], many),
     (L.solve, a, rows), (L.solve, many, rows), (L.inv, a), (L.inv, many.repeat(4, 1, 1)),
     (L.lu_factor, torch.randn(3, 40, 20)),  # by MAGMA on PyTorch 2.13
     (L.lu, a), (L.lu_factor, many), (L.lu_factor, both), (L.det, a), (L.slogdet, many),
     (L.ldl_factor, symmetric), (lambda x, y: L.ldl_solve(*L.ldl_factor(x), y), symmetric, rows),
+    (L.matrix_exp, a / 9), (L.matrix_exp, both), (L.matrix_exp, many * rows[:3, :1, None]),
+    (lambda x: torch.func.grad(lambda y: L.matrix_exp(y).sum())(x), a),
     (least, tall, tall[:, :2]), (least, positives, positives),
     (lambda x, y: L.solve_triangular(x, y, upper=True), positives, rows),
     (lambda x: torch.func.grad(lambda y: L.qr(y)[1].abs().sum() + L.det(y))(x), a),
@@ -75,6 +77,7 @@ programs = [
     (lambda x: L.inv_ex(x, check_errors=True), zeros), (L.svdvals, a * float("nan")),
     (lambda x: L.eigh(x, out=(x.new_empty(6), x.new_empty(6, 6))), a * float("nan")),
     (lambda x: L.pinv(x, out=x.new_empty(6, 6)).isfinite().all().item(), a),
+    (lambda x: L.eig(x[:0]).eigenvalues.shape, many),
 ]
 different = []
 for number, (program, *given) in enumerate(programs):
@@ -84,22 +87,28 @@ x = bad.cuda()
 first = error(L.cholesky, x)
 kept = torch.equal(x.cpu(), bad)
 infinite = error(lambda x: L.eigvals(x).tolist(), a.cuda() * float("inf"))
-large = error(L.eigvalsh, torch.empty(9000, 9000, device="cuda"))
+large = error(L.eig, torch.eye(4000, device="cuda"))
+endless = error(L.matrix_exp, many.cuda() * float("inf"))
+half = error(L.svd, a.half().cuda())
 tall = torch.eye(8, 4, device="cuda") * torch.arange(4.0, device="cuda")
 dependent = error(L.lstsq, tall, tall)
-answer(different, kept, [infinite, large, dependent])
+answer(different, kept, half, [infinite, large, dependent, endless])
 """
 )
 
 
 def test_errors_are_the_host_s_and_what_nobody_can_know_is_refused(under):
-    different, kept, unknown = under(ERRORS)
+    different, kept, half, unknown = under(ERRORS)
     assert (different, kept) == ([], True)
+    assert half.endswith("_cuda_gesvdjBatched\" not implemented for 'Half'")
     lines = [text.removeprefix("UnknownValue: a value was read at <script>:") for text in unknown]
-    infinite, large, dependent = (text.partition(" that is not known: ")[2] for text in lines)
+    infinite, large, dependent, endless = (
+        text.partition(" that is not known: ")[2] for text in lines
+    )
     assert infinite == "aten._linalg_eigvals.default: its input has infinities or NaN"
-    work = "it takes 2.9e+13 floating-point operations, and --attnmem-values-limit is 1.0e+12"
+    work = "it takes 6.4e+13 floating-point operations, and --attnmem-values-limit is 1.0e+12"
     assert large == work
+    assert endless == "torch.linalg.matrix_exp: its input has infinities or NaN"
     assert dependent.startswith("aten.linalg_lstsq.default: torch.linalg.lstsq: ")
 
 
@@ -108,7 +117,7 @@ WINDOWS = (
     + """
 from pytest_attnmem import measure
 weight = torch.nn.init.orthogonal_(torch.empty(64, 64, device="cuda"))
-weight, many = weight @ weight.mT, many.cuda()
+weight, many, x = weight @ weight.mT, many.cuda(), torch.eye(64).cuda() / 2
 calls = [
     torch.fft.fft, torch.fft.fft, L.qr, L.cholesky, L.svd, L.eigh, L.eigvals, L.inv, L.ldl_factor,
     lambda x: x * 2,
@@ -117,7 +126,7 @@ windows = [measure(call, weight, backend="null") for call in calls]
 exact = [
     measure(call, backend="null").peak_bytes for call in (
         lambda: L.lu_factor_ex(many), lambda: L.cholesky_ex(many),
-        lambda: L.solve_triangular(many, many, upper=True),
+        lambda: L.solve_triangular(many, many, upper=True), lambda: L.matrix_exp(x),
     )
 ]
 answer([window.unmeasured for window in windows], windows[-1].peak_bytes, exact)
@@ -134,7 +143,7 @@ WORKSPACE = 8519680  # of cuBLAS, which PyTorch 2.15 allocates at each product
 
 def test_only_a_window_with_scratch_that_the_library_alone_knows_is_not_enforced(under):
     """A plan of cuFFT that was made before the window needs its workspace in the window too."""
-    reasons, peak, exact = under(WINDOWS)
+    reasons, peak, (*exact, exponential) = under(WINDOWS)
     solvers = [f"cuSOLVER's {solver} {GPU}" for solver in SOLVERS]
     assert reasons == [f"cuFFT {GPU}", f"cuFFT {GPU}", *solvers, None]
     assert peak == 64 * 64 * 4
@@ -143,6 +152,7 @@ def test_only_a_window_with_scratch_that_the_library_alone_knows_is_not_enforced
         MATRICES + NUMBERS + ADDRESSES,
         MATRICES + 2 * ADDRESSES,
     ]
+    assert exponential % WORKSPACE // (64 * 64 * 4) == 9  # a polynomial of degree 8, by the norm
 
 
 def test_a_program_goes_on_after_a_decomposition_whose_outcome_nobody_can_know(under):

@@ -28,10 +28,8 @@ class Outcome(NamedTuple):
 
 #: The results of an operator, computed on the host from the values of its arguments.
 Computed = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
-#: A true answer, and zeros for the reads that follow.
-FINITE: Final = bytes([True, *[False] * 7])
-#: The operators that read whether their input is finite.
-_FINITE = ("linalg_eig", "_linalg_eigvals")
+#: The answer that no decomposition failed, in more bytes than are read.
+_SUCCESS: Final = bytes(8)
 #: The place of the numbers that tell errors among the results of an operator.
 _NUMBERS = MappingProxyType(
     {
@@ -46,7 +44,7 @@ _NUMBERS = MappingProxyType(
 
 def succeeded(func: Any) -> Outcome:
     """Returns the outcome of an operator that nobody can know, if the program goes on."""
-    return Outcome(FINITE if func._opname in _FINITE else None)
+    return Outcome(bytes([True]) + _SUCCESS if func._opname == "linalg_eig" else None)
 
 
 def _without_targets(func: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -77,31 +75,46 @@ def _checked_if_asked(computed: Computed, func: Any, args: Any, kwargs: Any) -> 
     return _of_numbers(computed(func, args, kwargs)[_NUMBERS[func._opname]])
 
 
-def _converged(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
-    """Returns success, or the host's error."""
+def _on_host(
+    computed: Computed, func: Any, args: Any, kwargs: Any
+) -> tuple[Any, RuntimeError | None]:
+    """Returns the host's results, or None and the host's error."""
     func, kwargs = _without_targets(func, kwargs)
     try:
-        computed(func, args, kwargs)
+        return computed(func, args, kwargs), None
     except CannotCompute as error:
         if isinstance(error.__cause__, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
-            return Outcome(error=error.__cause__)
+            return None, error.__cause__
         raise UnknownValue(str(error)) from None
-    return Outcome()
 
 
-def _finite(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
-    """Returns what an eigendecomposition reads: whether its input is finite, and then success."""
+def _converged(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
+    """Returns success, or the host's error."""
+    return Outcome(error=_on_host(computed, func, args, kwargs)[1])
+
+
+def _eigenvalues(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
+    """Returns success, after whether the eigenvalues of real matrices are real, or an error."""
+    values, error = _on_host(computed, func, args, kwargs)
+    if error is not None or args[0].is_complex():
+        return Outcome(error=error)
+    return Outcome(bytes([bool((values.imag == 0).all()), *_SUCCESS]))
+
+
+def _eigenvectors(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
+    """Returns what ``eig`` reads: first whether its input is finite, which it raises if not."""
     if not computed(_aten.isfinite.default, (args[0],), {}).all():
         return Outcome()
-    return _converged(computed, func, args, kwargs)._replace(answer=FINITE)
+    found = _eigenvalues(lambda *call: computed(*call)[0], func, args, kwargs)
+    return found._replace(answer=bytes([True]) + (found.answer or _SUCCESS))
 
 
 def _solved(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
     """Returns success; for columns that depend on each other, the device may raise or not."""
-    found = _converged(computed, func, args, kwargs)
-    if found.error is not None:
-        raise UnknownValue(f"{func}: {found.error}")
-    return found
+    error = _on_host(computed, func, args, kwargs)[1]
+    if error is not None:
+        raise UnknownValue(f"{func}: {error}")
+    return Outcome()
 
 
 def _overloads() -> Iterator[tuple[Any, Callable[[Computed, Any, Any, Any], Outcome]]]:
@@ -110,7 +123,8 @@ def _overloads() -> Iterator[tuple[Any, Callable[[Computed, Any, Any, Any], Outc
         "_linalg_check_errors": _checked,
         **dict.fromkeys(_NUMBERS, _checked_if_asked),
         **dict.fromkeys(("_linalg_eigh", "_linalg_svd", "linalg_pinv"), _converged),
-        **dict.fromkeys(_FINITE, _finite),
+        "_linalg_eigvals": _eigenvalues,
+        "linalg_eig": _eigenvectors,
         "linalg_lstsq": _solved,
     }
     for name, outcome in by_name.items():

@@ -75,8 +75,16 @@ class Reads:
 
     def _succeeded(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator that reads whether it succeeded, and raises if it did not."""
-        success = None if self._must_know else succeeded(func)
-        found = self._known(lambda: OUTCOMES[func](self._computed, func, args, kwargs), success)
+        success = succeeded(func)
+        otherwise = None if self._must_know else success
+        try:
+            found = self._known(
+                lambda: OUTCOMES[func](self._computed, func, args, kwargs), otherwise
+            )
+        except UnknownValue:
+            with answered(success.answer):
+                func(*args, **kwargs)  # it raises the device's own error of the arguments, if any
+            raise
         before = self._zeros.value
         with answered(found.answer):
             out = func(*args, **kwargs)

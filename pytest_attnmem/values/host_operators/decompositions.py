@@ -19,14 +19,19 @@ def singular_values(call: SimpleNamespace) -> Any:
 
 def least_squares(call: SimpleNamespace) -> Any:
     """Returns the solution, residuals, an empty rank and no singular values, as CUDA's method."""
+    _finite(call.self)
     return aten.linalg_lstsq.default(call.self, call.b, call.rcond, driver="gels")
 
 
 def eigenvalues(call: SimpleNamespace) -> Any:
     """Returns the eigenvalues of matrices; LAPACK ends the process if an element is not finite."""
-    if not call.self.isfinite().all():
-        raise CannotCompute("its input has infinities or NaN")
+    _finite(call.self)
     return aten._linalg_eigvals.default(call.self)
+
+
+def _finite(matrices: torch.Tensor) -> None:
+    if not matrices.isfinite().all():
+        raise CannotCompute("its input has infinities or NaN")
 
 
 OPERATORS: Final = MappingProxyType(
