@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.library import Library
-from torch.utils._mode_utils import no_dispatch
 
-from ...errors import UnknownValue
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
+from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
 from .forward_formulas import ForwardFormulas
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
@@ -53,9 +52,6 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
 #: The largest batches that cuDNN normalizes.
 _CUDNN_TRAINS = 880_801
 _CUDNN_EVALUATES = 65_535
-
-#: The most floating-point operations to learn whether a decomposition succeeded.
-_CHECK_WORK = 10**9
 
 
 def _layer(src: Any, *_: Any, **__: Any) -> Any:
@@ -173,15 +169,8 @@ class CompositeOps:
             return in_cpp(_aten.cumprod_backward.default, grad, input, dim, output)
         return cumprod_backward(grad, input, dim, output)
 
-    def _check_errors(self, info: Any, api_name: str, *, is_matrix: bool) -> None:
-        """Raises if a decomposition failed; one whose outcome takes more work did not."""
-        info.any()
-        try:
-            known = self.fake_mode.values.value(info, _CHECK_WORK)
-        except UnknownValue:
-            return
-        with no_dispatch():
-            _aten._linalg_check_errors.default(known, api_name, is_matrix=is_matrix)
+    def _check_errors(self, *args: Any, **kwargs: Any) -> None:
+        raise_if_failed(self.fake_mode.values, *args, **kwargs)
 
     def _renorm(self, input: Any, *args: Any) -> Any:
         """Runs ``renorm``, whose gradient sums in another dtype on CUDA than on fakes."""

@@ -26,6 +26,15 @@ def test_a_decomposition_that_fails_raises_the_host_s_error(backends, call, give
     assert str(found.value) == str(expected.value)
 
 
+def test_a_backward_pass_checks_its_own_solution(run):
+    def program():
+        x = torch.diag(torch.tensor([1.0, 2.0])).cuda().requires_grad_()
+        linalg.eigvals(x).abs().sum().backward()  # its formula solves
+        assert x.grad.tolist() == [[1, 0], [0, 1]]
+
+    run(program)
+
+
 def test_a_decomposition_whose_outcome_takes_long_to_know_succeeds(backends):
     with backends().world():
         found = linalg.inv(torch.zeros(4096, 4096, device="cuda"))
