@@ -3,6 +3,7 @@
 HOST = """
 import torch
 from torch import linalg as L
+from pytest_attnmem.backends.null.noting import noting
 from pytest_attnmem.backends.null.program import prepare
 prepare(10**12)
 torch.manual_seed(0)
@@ -90,9 +91,13 @@ infinite = error(lambda x: L.eigvals(x).tolist(), a.cuda() * float("inf"))
 large = error(L.eig, torch.eye(4000, device="cuda"))
 endless = error(L.matrix_exp, many.cuda() * float("inf"))
 half = error(L.svd, a.half().cuda())
+found = noting()
+def unseen():  # as compiled code calls it
+    with torch._C._ExcludeDispatchKeyGuard(found._keys): return L.eig(a.cuda())
+compiled = error(found.reads.run_unanswered, unseen)
 tall = torch.eye(8, 4, device="cuda") * torch.arange(4.0, device="cuda")
 dependent = error(L.lstsq, tall, tall)
-answer(different, kept, half, [infinite, large, dependent, endless])
+answer(different, kept, half, [infinite, large, dependent, endless, compiled])
 """
 )
 
@@ -102,13 +107,15 @@ def test_errors_are_the_host_s_and_what_nobody_can_know_is_refused(under):
     assert (different, kept) == ([], True)
     assert half.endswith("_cuda_gesvdjBatched\" not implemented for 'Half'")
     lines = [text.removeprefix("UnknownValue: a value was read at <script>:") for text in unknown]
-    infinite, large, dependent, endless = (
+    infinite, large, dependent, endless, compiled = (
         text.partition(" that is not known: ")[2] for text in lines
     )
     assert infinite == "aten._linalg_eigvals.default: its input has infinities or NaN"
     work = "it takes 6.4e+13 floating-point operations, and --attnmem-values-limit is 1.0e+12"
     assert large == work
     assert endless == "torch.linalg.matrix_exp: its input has infinities or NaN"
+    raised = "torch.linalg.eig: input tensor should not contain infs or NaNs."
+    assert compiled == f"compiled code reads the device inside, and raised: {raised}"
     assert dependent.startswith("aten.linalg_lstsq.default: torch.linalg.lstsq: ")
 
 

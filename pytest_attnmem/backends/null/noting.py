@@ -157,7 +157,7 @@ class Noting:
             call = self.tape.begin(func, args(), {})
             self._operators.running = True
             try:
-                out = run()
+                out = self.reads.run_unanswered(run)
             finally:
                 self._operators.running = False
             self.storages.drop_freed()

@@ -62,6 +62,20 @@ class Reads:
             self._known(partial(_refuse, func))
         return out
 
+    def run_unanswered(self, run: Callable[[], Any]) -> Any:
+        """Returns what compiled code returns; its reads get zeros.
+
+        Raises:
+            UnknownValue: it raised an error after a read, as of a check that found zeros.
+        """
+        before = self._zeros.value
+        try:
+            return run()
+        except RuntimeError as error:
+            if self._zeros.value == before:
+                raise
+            self._known(partial(_refuse_error, error))
+
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""
         answer = self._known(lambda: SIZES[func](self._value, args, kwargs))
@@ -155,6 +169,11 @@ class Reads:
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
+
+
+def _refuse_error(error: RuntimeError) -> None:
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    raise UnknownValue(f"compiled code reads the device inside, and raised: {line}")
 
 
 def _refuse(func: Any) -> None:
