@@ -27,6 +27,7 @@ from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .packed_sequences import pack_padded_backward, pad_packed
 from .recurrent_ops import recurrent_ops, weight_patches
 from .shape_rules import SHAPES
+from .solve_out import solve_into
 from .transforms import is_transformed, unknown_inside
 from .unknown_scratch import UnknownScratch
 from .wrapper_composites import for_wrappers
@@ -101,6 +102,7 @@ class CompositeOps:
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
             _aten._linalg_check_errors.default: self._check_errors,
+            _aten._linalg_solve_ex.result: solve_into,
             **recurrent_ops(self._unknown_scratch),
             _aten._pack_padded_sequence_backward.default: pack_padded_backward,
             _aten._pad_packed_sequence.default: pad_packed,

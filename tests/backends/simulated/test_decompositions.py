@@ -86,6 +86,17 @@ def test_matrices_without_elements_take_what_they_take_on_the_null_device(run, c
     assert found.unmeasured is not None if peak is None else found.peak_bytes == peak
 
 
+def test_a_solution_in_a_given_tensor_has_the_strides_of_that_tensor(run):
+    def program():
+        x = torch.tensor([[2.0, 0], [0, 4]], device="cuda")
+        found = linalg.solve(x, torch.ones(2, 2).triu().cuda(), out=torch.empty_like(x))
+        assert (found.stride(), found.tolist()) == ((2, 1), [[0.5, 0.5], [0, 0.25]])
+        resized = linalg.solve(x, x, out=x.new_empty(0))
+        assert (resized.stride(), resized.tolist()) == ((1, 2), [[1, 0], [0, 1]])
+
+    assert run(program).unmeasured.startswith("no model of aten._linalg_solve_ex.default")
+
+
 def test_householder_reflections_are_applied_to_the_values(run):
     def program():
         x = torch.randn(5, 3, device="cuda")
