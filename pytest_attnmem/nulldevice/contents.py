@@ -13,7 +13,6 @@ from .counts import runtime
 #: More bytes than any read has.
 _ALL = 2**62
 _ANSWER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-_kept: list[Any] = []
 
 
 def foreign_launches() -> ctypes.c_ulong:
@@ -52,16 +51,18 @@ def answered(answer: bytes | None = None) -> Iterator[list[int]]:
         left.append(int(expect(None, 0)))
 
 
-def ask(known: Callable[[int, int, int], bool]) -> None:
+def ask(known: Callable[[int, int, int], bool]) -> Any:
     """Asks a function for the bytes of reads without an announced answer, until the process ends.
+
+    Returns an object that the caller keeps for as long.
 
     It gets the address on the host, the address on the device and the size of the read. It copies
     the bytes, or returns False; it must not raise. The reading thread calls it.
     """
     answer = _ANSWER(known)
-    _kept[:] = [answer]  # C holds no reference to it
     _ask(answer)
     atexit.register(_ask, _ANSWER())
+    return answer
 
 
 def _ask(answer: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import BackendUnavailable
@@ -13,6 +15,10 @@ from .launch import present
 CAPTURED: Final = (
     "the program captures a CUDA graph, which the null device cannot: turn CUDA graphs off in the"
     " program, as torchtitan does with --training.disable_cuda_graphs"
+)
+#: The calls that stand for a workspace in the memory of PyTorch, by library.
+_WORKSPACES: Final = MappingProxyType(
+    {"cuFFT": re.compile("cufftXtExec"), "cuSOLVER": re.compile(r"cusolver\w+_bufferSize")}
 )
 _CALLBACK = ctypes.CFUNCTYPE(None)
 
@@ -83,10 +89,20 @@ def captures_graph(calls: Iterable[str]) -> bool:
 
 
 def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a line that names the unknown calls, if there are any."""
-    calls = ", ".join(f"{name} ({count})" for name, count in device["unknown_calls"].items())
-    if captures_graph(device["unknown_calls"]):
+    """Yields a line that names the unknown calls, and one of unknown workspaces, if any."""
+    counts = dict(device["unknown_calls"])
+    if captures_graph(counts):
         yield f"attnmem: {CAPTURED}"
+    workspaces = {
+        library: sum([counts.pop(name) for name in [*counts] if pattern.fullmatch(name)])
+        for library, pattern in _WORKSPACES.items()
+    }
+    if lacking := [f"{library} ({count})" for library, count in workspaces.items() if count]:
+        yield (
+            f"attnmem: no number here has the workspaces of {' and '.join(lacking)}: their sizes"
+            " are known on a GPU alone"
+        )
+    calls = ", ".join(f"{name} ({count})" for name, count in counts.items())
     if calls:
         yield f"attnmem: the null device does not know these calls: {calls}"
 

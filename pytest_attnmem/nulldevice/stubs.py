@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from types import MappingProxyType
 
 from . import elf
 
-_WANTED = re.compile(r"(__)?cuda[A-Z]|cublas(Lt|Xt)?[A-Z]|cu(?!File)[A-Z]")
+_WANTED = re.compile(
+    r"(__)?cuda[A-Z]|cublas(Lt|Xt)?[A-Z]|cufft[A-Z]|cusolver[A-Z]|cusparse(?!Lt)[A-Z]|cu(?!File)[A-Z]"
+)
 
 #: Names of queries. The stubs know no true answer, so they return "not supported".
 _ASKS = re.compile(
     r"Get|Query|Create|Alloc|Malloc|Open|Import|Export|Find|Occupancy|Instantiate|Capture|Ipc"
     r"|Graph|Link|Library|Reserve|Add[A-Z]|Load|Can[A-Z]"
 )
-#: The real runtime defines these without a driver.
-_LEFT_ALONE = frozenset({"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"})
+#: The real libraries define these without a driver.
+_LEFT_ALONE = frozenset(
+    {
+        "cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc",
+        "cufftGetVersion", "cufftGetProperty", "cusolverGetVersion", "cusolverGetProperty",
+        "cusparseGetErrorName", "cusparseGetErrorString", "cusparseGetProperty",
+    }
+)  # fmt: skip
 
 _NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
 _BLAS_NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
+#: Libraries whose other functions have outputs that nobody fills in, so none of them succeeds.
+_REFUSED = MappingProxyType({"cufft": 16, "cusolver": 9, "cusparse": 10})  # CU…_NOT_SUPPORTED
 
 _DECLARED = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
 _RENAMED = re.compile(r"^\s*#\s*define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*_v\d)\s*$", re.MULTILINE)
@@ -70,7 +81,8 @@ def source(names: Iterable[str]) -> str:
     """Returns C source that defines functions with these names.
 
     A product computes nothing and a setting changes nothing, so calls of cuBLAS are not counted.
-    All other calls are counted: an action succeeds, and a query fails.
+    All other calls are counted: an action succeeds, and a query fails. So does every call of cuFFT,
+    cuSOLVER and cuSPARSE.
     """
     ordered = sorted(names)
     lines = [_definition(name) for name in ordered]
@@ -79,6 +91,9 @@ def source(names: Iterable[str]) -> str:
 
 
 def _definition(name: str) -> str:
+    for library, not_supported in _REFUSED.items():
+        if name.startswith(library):
+            return f"COUNTED({name}, {not_supported})"
     blas = name.startswith("cublas")
     if _ASKS.search(name):
         return f"COUNTED({name}, {_BLAS_NOT_SUPPORTED if blas else _NOT_SUPPORTED})"

@@ -12,6 +12,7 @@ from ..errors import BackendUnavailable
 
 _VERSION = re.compile(r"^__version__ *= *['\"]([^'\"]+)", re.MULTILINE)
 _CUDA = re.compile(r"^cuda\b[^=]*= *['\"]([^'\"]+)", re.MULTILINE)
+_REPLACED = ("cudart", "cublas", "cublasLt", "cufft", "cusolver", "cusparse")
 _HEADERS = ("cuda.h", "cuda_runtime_api.h")
 
 
@@ -76,9 +77,7 @@ def describe(folder: Path, packages: Iterable[Path]) -> TorchBuild:
         version=name,
         cuda=cuda[1],
         libraries=_files([folder / "lib"], (*patterns, "libtorch_nvshmem.so")),
-        runtime=_files(
-            roots, ("*/lib/libcudart.so.*", "*/lib/libcublas.so.*", "*/lib/libcublasLt.so.*")
-        ),
+        runtime=_files(roots, [f"*/lib/lib{name}.so.*" for name in _REPLACED]),
         headers=headers,
     )
 

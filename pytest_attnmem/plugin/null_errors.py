@@ -6,15 +6,13 @@ from types import MappingProxyType
 
 from ..nulldevice.launch import present
 
-_SCRATCH = "its scratch is known only on a GPU"
-#: What is missing, by the beginning of PyTorch's error.
+#: What is missing, by the beginning of PyTorch's error; the first that fits.
 _MISSING = MappingProxyType(
     {
         "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": "cuDNN cannot plan this without a GPU: it must"
         " be 9.8 or newer, and TORCH_CUDNN_V8_API_DISABLED must not be set",
-        "cusolver error: CUSOLVER_STATUS_NOT_INITIALIZED": f"there is no cuSOLVER: {_SCRATCH}",
-        "cuFFT error: CUFFT_INTERNAL_ERROR": f"there is no cuFFT: {_SCRATCH}",
-        "CUDA error: initialization error when calling `cusp": f"there is no cuSPARSE: {_SCRATCH}",
+        "CUDA error: operation not supported when calling `cusp": "there is no cuSPARSE: its"
+        " scratch is known only on a GPU",
         "CUDA error: operation not supported": "no CUDA graph can be captured",
     }
 )

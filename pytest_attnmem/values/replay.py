@@ -32,16 +32,22 @@ class Replay:
         waiting = self._needed(last)
         for note in waiting:
             note.prepare()
-        total = sum([_work(note) for note in waiting])
+        self._allow(sum([_work(note) for note in waiting]))
+        self.left.begin(self.limit)
+        with torch.inference_mode(False):  # the program may be in it, and writes in place later
+            for note in waiting:
+                self._run(note)
+
+    def afford(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises UnknownValue if an operator, computed at once, needs more work than the limit."""
+        self._allow(work(func, args, kwargs, ()))
+
+    def _allow(self, total: int) -> None:
         if total > self.limit:
             raise UnknownValue(
                 f"it takes {total:.1e} floating-point operations, and --attnmem-values-limit is"
                 f" {self.limit:.1e}"
             )
-        self.left.begin(self.limit)
-        with torch.inference_mode(False):  # the program may be in it, and writes in place later
-            for note in waiting:
-                self._run(note)
 
     def _needed(self, last: Note) -> list[Note]:
         """Returns the notes that must run up to the last one, in the order of the program."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from torch.utils._pytree import tree_flatten, tree_map
@@ -21,6 +22,21 @@ TRITON_OPERATION = 5 * 10**6
 TRITON_ELEMENT = 50
 #: The operations that a program of a Triton kernel has at least; how many it has shows as it runs.
 TRITON_LEAST = 4
+#: The products of a matrix with itself that take as long on a CPU as a decomposition of the matrix.
+DECOMPOSITIONS = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("linalg_cholesky_ex", "linalg_lu", "linalg_lu_factor_ex", "linalg_ldl_factor_ex",
+             "linalg_inv_ex", "_linalg_det", "_linalg_slogdet", "_linalg_solve_ex",
+             "cholesky_inverse", "linalg_lu_solve", "linalg_ldl_solve", "cholesky_solve",
+             "linalg_solve_triangular", "triangular_solve"), 5,
+        ),
+        **dict.fromkeys(("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"), 20),
+        **dict.fromkeys(("_linalg_eigh", "linalg_lstsq", "linalg_matrix_exp"), 20),
+        **dict.fromkeys(("_linalg_svd", "linalg_pinv"), 100),
+        **dict.fromkeys(("_linalg_eigvals", "linalg_eig"), 500),
+    }
+)  # fmt: skip
 INPUTS = ("query", "key", "value")
 
 
@@ -28,8 +44,9 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     """Returns the floating-point operations of one operator.
 
     Products, convolutions and recurrent networks count two for each multiplication and addition,
-    as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. A Triton kernel
-    counts its programs at their least. Every other operator counts the elements of its inputs and
+    as ``torch.utils.flop_counter`` does, and attention the whole matrix of scores. A decomposition
+    of a matrix counts as products that take as long, and a Triton kernel its programs at their
+    least. Every other operator counts the elements of its inputs and
     outputs.
 
     Args:
@@ -49,6 +66,8 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
         found = _cudnn_convolution(func, args, kwargs, outputs)
     elif name.startswith("_cudnn_rnn") and name != "_cudnn_rnn_flatten_weight":
         found = _recurrent(func, args, kwargs, backward=name.endswith("backward"))
+    elif name in DECOMPOSITIONS:
+        found = DECOMPOSITIONS[name] * _square(args)
     else:
         found = _registered(func, args, kwargs, outputs)
     elements: int = sum(prod(leaf.shape) for leaf in tree_flatten((args, dict(kwargs), outputs))[0]
@@ -91,6 +110,12 @@ def _recurrent(
     steps = prod(call.input.shape[:-1])
     weights = sum(prod(weight.shape) for weight in call.weight)
     return int(2 * steps * weights * (3 if backward else 1))
+
+
+def _square(args: tuple[Any, ...]) -> int:
+    """Returns the operations of a product of the largest matrix [..., m, n] with its transpose."""
+    shapes = [arg.shape for arg in args if len(getattr(arg, "shape", ())) > 1]
+    return max((int(2 * prod(shape) * min(shape[-2:])) for shape in shapes), default=0)
 
 
 def _registered(

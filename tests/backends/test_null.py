@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_attnmem.backends.null import Null, untrue
-from pytest_attnmem.backends.null.cudnn_calls import unplanned
+from pytest_attnmem.backends.null.library_calls import unplanned
 from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 
@@ -68,6 +68,19 @@ def test_what_cudnn_plans_on_a_gpu_alone_is_named(function, what):
     }.get(what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)")
     scratch = "takes scratch that is known on a GPU alone"
     assert unplanned({function: 1, "cudaX": 1}) == f"cuDNN's {what} {scratch}; {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("functions", "library"),
+    [
+        (["cudaX", "cusolverDnSgeqrf_bufferSize"], "cuSOLVER's geqrf"),
+        (["cusolverDnXsyevBatched_bufferSize", "cudnnRNNForward"], "cuSOLVER's syevBatched"),
+        (["cufftXtExec"], "cuFFT"),
+    ],
+)
+def test_the_library_whose_scratch_is_known_on_a_gpu_alone_is_named(functions, library):
+    scratch = "takes scratch that is known on a GPU alone; keep it out of the window"
+    assert unplanned(functions) == f"{library} {scratch}"
 
 
 @pytest.mark.parametrize(

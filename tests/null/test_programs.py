@@ -130,6 +130,15 @@ except RuntimeError as error:
     assert under(script) == ("CUDA error: operation not supported", 1)
 
 
+def test_a_kernel_that_pytorch_compiles_when_it_is_first_used_is_no_unknown_call(under):
+    script = """
+import torch
+torch.empty(4, 4, dtype=torch.complex64, device="cuda").prod()
+answer(counts.unknown_calls())
+"""
+    assert under(script, USE_PYTORCH_KERNEL_CACHE="0") == ({},)
+
+
 def test_a_call_without_an_answer_fails_and_is_counted(under):
     script = """
 import ctypes

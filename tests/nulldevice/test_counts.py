@@ -24,6 +24,20 @@ from pytest_attnmem.nulldevice.counts import remarks, unanswered
                 "attnmem: the null device does not know these calls: cudaStreamBeginCapture (1)",
             ],
         ),
+        (
+            {
+                "cudaX": 2,
+                "cufftXtExec": 4,
+                "cusolverDnCgetrf_bufferSize": 1,
+                "cusolverDnXgeev_bufferSize": 2,
+            },
+            0,
+            [
+                "attnmem: no number here has the workspaces of cuFFT (4) and cuSOLVER (3): their"
+                " sizes are known on a GPU alone",
+                "attnmem: the null device does not know these calls: cudaX (2)",
+            ],
+        ),
         ({}, 3, ["attnmem: reads of device memory that returned zeros: 3"]),
     ],
 )

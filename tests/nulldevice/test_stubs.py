@@ -13,14 +13,17 @@ typedef CUresult (CUDAAPI *cuCallback)(void);
 
 
 def test_names_of_cuda_are_wanted_from_libraries_and_the_drivers_header():
-    undefined = {"cudaMalloc", "__cudaGetKernel", "cublasSgemm_v2", "cublasLtMatmul", "cuInit"}
-    others = {"malloc", "cudnnCreate", "cusparseCreate", "curandCreate", "cuFileRead", "custom"}
+    undefined = {
+        "cudaMalloc", "__cudaGetKernel", "cublasSgemm_v2", "cublasLtMatmul", "cuInit",
+        "cufftXtExec", "cusolverDnCreate", "cusparseCreate",
+    }  # fmt: skip
+    others = {"malloc", "cudnnCreate", "cusparseLtInit", "curandCreate", "cuFileRead", "custom"}
     found = wanted(undefined | others, {"cudaNew", "_init"}, HEADER)
     assert found == undefined | {"cudaNew", "cuDeviceGet", "cuMemcpyDtoH_v2"}
 
 
-def test_the_texts_of_errors_stay_the_runtimes_own():
-    texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"}
+def test_texts_of_errors_and_versions_stay_the_libraries_own():
+    texts = {"cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cufftGetVersion"}
     assert wanted(texts, texts, "") == frozenset()
 
 
@@ -35,6 +38,9 @@ def test_the_texts_of_errors_stay_the_runtimes_own():
         ("cudaMallocAsync", "COUNTED(cudaMallocAsync, 801)"),
         ("cuMulticastCreate", "COUNTED(cuMulticastCreate, 801)"),
         ("cudaGraphLaunch", "COUNTED(cudaGraphLaunch, 801)"),
+        ("cufftExecC2C", "COUNTED(cufftExecC2C, 16)"),
+        ("cusolverSpDestroy", "COUNTED(cusolverSpDestroy, 9)"),
+        ("cusparseSpMM", "COUNTED(cusparseSpMM, 10)"),
     ],
 )
 def test_what_would_have_to_answer_fails_and_the_rest_succeeds(name, definition):

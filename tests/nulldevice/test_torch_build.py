@@ -37,12 +37,15 @@ def test_a_build_for_cuda_13_has_one_folder_of_headers(torch, tmp_path):
 
 def test_a_build_for_cuda_12_has_a_package_a_library(torch, tmp_path):
     package(tmp_path, "cublas", "cublas.h", library="libcublas.so.12")
+    package(tmp_path, "cufft", "cufft.h", library="libcufft.so.11")
+    package(tmp_path, "cusolver", "cusolverDn.h", library="libcusolver.so.11")
     runtime = package(
         tmp_path, "cuda_runtime", "cuda.h", "cuda_runtime_api.h", library="libcudart.so.12"
     )
     found = describe(torch, [tmp_path / "nvidia"])
     assert found.headers == runtime / "include"
-    assert [path.name for path in found.runtime] == ["libcudart.so.12", "libcublas.so.12"]
+    libraries = ["libcudart.so.12", "libcublas.so.12", "libcufft.so.11", "libcusolver.so.11"]
+    assert [path.name for path in found.runtime] == libraries
 
 
 @pytest.mark.parametrize("cuda", ["cuda = None", "cuda: str | None = None"])

@@ -13,7 +13,7 @@ from ...nulldevice.counts import NextRead, captures_graph, device_reads, unknown
 from ...nulldevice.launch import Devices, devices, present
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
-from .cudnn_calls import unplanned
+from .library_calls import unplanned
 from .noting import noting
 
 

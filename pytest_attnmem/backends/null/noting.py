@@ -61,7 +61,7 @@ class Noting:
         pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
         note_constants(self._keys)
         self._guard.__enter__()
-        ask(self._copy_known)
+        self._answers = ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
 
     def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
@@ -171,7 +171,7 @@ class Noting:
             call = self.tape.begin(func, args(), {})
             self._operators.running = True
             try:
-                out = run()
+                out = self.reads.run_unanswered(run)
             finally:
                 self._operators.running = False
             self.storages.drop_freed()
@@ -203,9 +203,9 @@ class Noting:
                 out = self.reads.run(func, args, kwargs)
             finally:
                 self._operators.running = False
+                self._noted_launches = self._launches.value
             self.storages.drop_freed()  # what the operator freed inside, and allocated again
             self.tape.end(call, out)
-            self._noted_launches = self._launches.value
             return out
 
     def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:

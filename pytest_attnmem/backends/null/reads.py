@@ -10,13 +10,16 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from ...errors import UnknownValue
 from ...nulldevice.contents import answered, unanswered_reads
+from ...values.compute import compute
 from ...values.notes import Slot
 from ...values.tape import Tape
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
+from .outcomes import OUTCOMES, succeeded
 from .sizes import SIZES
 
 _aten = torch.ops.aten
@@ -37,6 +40,7 @@ class Reads:
         self._zeros = unanswered_reads()
         special: dict[Any, Callable[[Any, Any, Any], Any]] = {
             **dict.fromkeys(SIZES, self._sized),
+            **dict.fromkeys(OUTCOMES, self._succeeded),
             _aten._local_scalar_dense.default: self._scalar,
             _aten.equal.default: self._compared,
             _aten.allclose.default: self._compared,
@@ -74,6 +78,20 @@ class Reads:
         ctypes.memmove(into, contents.data_ptr() + offset, size)
         return True
 
+    def run_unanswered(self, run: Callable[[], Any]) -> Any:
+        """Returns what compiled code returns; its reads get zeros.
+
+        Raises:
+            UnknownValue: it raised an error after a read, as of a check that found zeros.
+        """
+        before = self._zeros.value
+        try:
+            return run()
+        except RuntimeError as error:
+            if self._zeros.value == before:
+                raise
+            self._known(partial(_refuse_error, error))
+
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""
         answer = self._known(lambda: SIZES[func](self._value, args, kwargs))
@@ -84,6 +102,32 @@ class Reads:
         if 0 < left[0] < len(answer) or self._zeros.value != before:
             self._known(partial(_refuse, func))
         return out
+
+    def _succeeded(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operator that reads whether it succeeded, and raises if it did not."""
+        success = succeeded(func)
+        otherwise = None if self._must_know else success
+        try:
+            found = self._known(
+                lambda: OUTCOMES[func](self._computed, func, args, kwargs), otherwise
+            )
+        except UnknownValue:
+            with answered(success.answer):
+                func(*args, **kwargs)  # it raises the device's own error of the arguments, if any
+            raise
+        before = self._zeros.value
+        with answered(found.answer):
+            out = func(*args, **kwargs)
+        if found.error is not None:
+            raise found.error.with_traceback(None) from None
+        if self._zeros.value != before:
+            self._known(partial(_refuse, func))
+        return out
+
+    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Returns what an operator returns, computed on the host."""
+        self._tape.replay.afford(func, args, kwargs)
+        return compute(func, *tree_map_only(torch.Tensor, self._value, (args, kwargs)))
 
     def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._known(lambda: self._value(args[0]), self._otherwise(args[0])).item()
@@ -141,6 +185,11 @@ class Reads:
             if otherwise is None:
                 raise UnknownValue(found) from None
             return otherwise
+
+
+def _refuse_error(error: RuntimeError) -> None:
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    raise UnknownValue(f"compiled code reads the device inside, and raised: {line}")
 
 
 def _refuse(func: Any) -> None:

@@ -3,7 +3,7 @@
 Each function gets ``value``, which returns the values of a tensor on the host, and the operator's
 arguments; it returns the bytes in the order of the reads. The code that reads is in
 aten/src/ATen/native/cuda: Nonzero.cu, Unique.cu, SummaryOps.cu, DistributionTemplates.h,
-GroupedBlas.cpp, and in aten/src/ATen/native/Repeat.h.
+GroupedBlas.cpp, and in aten/src/ATen/native: Repeat.h, LinearAlgebra.cpp.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import torch
 
+from ...errors import UnknownValue
 from ...torch_releases import minor_version
 
 Value = Callable[[torch.Tensor], torch.Tensor]
@@ -23,6 +24,14 @@ _SINCE_2_15 = minor_version(torch.__version__) >= (2, 15)
 _MASKS = (torch.bool, torch.uint8)
 #: The major compute capabilities with a kernel for groups of bfloat16 (cuda/GroupedBlas.cpp).
 _GROUPED = (9, 10)
+#: The 1-norm of a matrix from which ``matrix_exp`` divides it by a power of two, and the largest
+#: norm after that.
+_EXPONENTIAL = MappingProxyType(
+    {
+        torch.float32: (1.461661507209034, 3.010066362817634),
+        torch.float64: (0.299615891381158, 1.090863719290036),
+    }
+)
 
 
 def _ints(*numbers: int) -> bytes:
@@ -138,6 +147,24 @@ def _ends_of_groups(value: Value, args: Any, kwargs: Any) -> bytes:
     return _raw(*value(ends).unbind())
 
 
+def _squarings(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns how often ``matrix_exp`` squares matrices, and of one matrix first its norm."""
+    matrices = value(args[0])
+    if matrices.numel() == 0 or matrices.abs().dtype not in _EXPONENTIAL:
+        return b""
+    norms = matrices.abs().sum(-2).amax(-1).reshape(-1)
+    least, largest = _EXPONENTIAL[norms.dtype]
+    first = _raw(norms) if len(norms) == 1 else b""
+    if first and not norms >= least:
+        return first
+    if not norms.isfinite().all():
+        raise UnknownValue("torch.linalg.matrix_exp: its input has infinities or NaN")
+    times = (norms / largest).log2().ceil().clamp(min=0).long()
+    different, counts = times.unique(return_counts=True)
+    more = different.diff(prepend=different.new_zeros(1))
+    return first + _longs(len(different), *counts.tolist(), *more.tolist())
+
+
 SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyType(
     {
         _aten.nonzero.default: _nonzero,
@@ -162,6 +189,7 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.repeat_interleave.Tensor: _repeats,
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
+        _aten.linalg_matrix_exp.default: _squarings,
         _aten._grouped_mm.default: _ends_of_groups,
         _aten.normal.float_Tensor: _is_positive(1),
         _aten.normal.Tensor_Tensor: _is_positive(1),

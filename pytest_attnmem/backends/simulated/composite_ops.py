@@ -20,12 +20,14 @@ from torch.library import Library
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
+from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
 from .forward_formulas import ForwardFormulas
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .packed_sequences import pack_padded_backward, pad_packed
 from .recurrent_ops import recurrent_ops, weight_patches
 from .shape_rules import SHAPES
+from .solve_out import solve_into
 from .transforms import is_transformed, unknown_inside
 from .unknown_scratch import UnknownScratch
 from .wrapper_composites import for_wrappers
@@ -99,6 +101,8 @@ class CompositeOps:
             _aten.batch_norm.default: self._batch_norm,
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
+            _aten._linalg_check_errors.default: self._check_errors,
+            _aten._linalg_solve_ex.result: solve_into,
             **recurrent_ops(self._unknown_scratch),
             _aten._pack_padded_sequence_backward.default: pack_padded_backward,
             _aten._pad_packed_sequence.default: pad_packed,
@@ -166,6 +170,9 @@ class CompositeOps:
             self._mark_unknown("the backward of aten.cumprod.default")
             return in_cpp(_aten.cumprod_backward.default, grad, input, dim, output)
         return cumprod_backward(grad, input, dim, output)
+
+    def _check_errors(self, *args: Any, **kwargs: Any) -> None:
+        raise_if_failed(self.fake_mode.values, *args, **kwargs)
 
     def _renorm(self, input: Any, *args: Any) -> Any:
         """Runs ``renorm``, whose gradient sums in another dtype on CUDA than on fakes."""

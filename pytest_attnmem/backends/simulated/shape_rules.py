@@ -2,7 +2,8 @@
 
 Sources: aten/src/ATen/native/cuda: MultiMarginLoss.cu, MultiLabelMarginCriterion.cu,
 FractionalMaxPool3d.cu, LossCTC.cu, Normalization.cu and Nonzero.cu;
-aten/src/ATen/native/cudnn/MHA.cpp. Convolutions are in ``convolution/shapes.py``.
+aten/src/ATen/native: cudnn/MHA.cpp and BatchLinearAlgebra.cpp. Convolutions are in
+``convolution/shapes.py``.
 """
 
 from __future__ import annotations
@@ -67,6 +68,13 @@ def _cudnn_attention(
     sums = query.new_empty((B, H, N, 1), dtype=torch.float32) if compute_log_sumexp else None
     seed, offset = (torch.empty((), dtype=torch.int64, device="meta") for _ in range(2))
     return (out, sums, None, None, N, M, seed, offset, None)
+
+
+def _factored(x: Any) -> tuple[Any, Any]:
+    """Returns the factors [..., m, n], column by column, and their scales (``geqrf``)."""
+    rows, columns = x.shape[-2:]
+    factors = x.new_empty((*x.shape[:-2], columns, rows)).mT
+    return factors, x.new_empty((*x.shape[:-2], min(rows, columns)))
 
 
 def _batch_norm_backward(
@@ -138,6 +146,7 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
 #: The kernels by operator; the first argument of most is a gradient, the second the input.
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
+        _aten.geqrf.default: _factored,
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,

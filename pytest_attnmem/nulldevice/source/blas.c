@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Handles are unique: PyTorch keeps a workspace for each handle, and each thread has its own. */
-static int hand_out(void **handle)
+int null_hand_out(void **handle)
 {
     static uintptr_t handles;
     *handle = (void *)__atomic_add_fetch(&handles, 16, __ATOMIC_RELAXED);
@@ -17,12 +17,12 @@ static int hand_out(void **handle)
 
 VISIBLE int cublasCreate_v2(void **handle)
 {
-    return hand_out(handle);
+    return null_hand_out(handle);
 }
 
 VISIBLE int cublasLtCreate(void **handle)
 {
-    return hand_out(handle);
+    return null_hand_out(handle);
 }
 
 VISIBLE int cublasGetMathMode(void *handle, int *mode)
@@ -39,17 +39,17 @@ VISIBLE int cublasGetPointerMode_v2(void *handle, int *mode)
 
 VISIBLE int cublasLtMatmulDescCreate(void **descriptor, int compute, int scale)
 {
-    return hand_out(descriptor);
+    return null_hand_out(descriptor);
 }
 
 VISIBLE int cublasLtMatmulPreferenceCreate(void **preference)
 {
-    return hand_out(preference);
+    return null_hand_out(preference);
 }
 
 VISIBLE int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns, int64_t stride)
 {
-    return hand_out(layout);
+    return null_hand_out(layout);
 }
 
 struct heuristic { /* cublasLtMatmulHeuristicResult_t */
@@ -68,3 +68,21 @@ VISIBLE int cublasLtMatmulAlgoGetHeuristic(void *handle, void *descriptor, void 
         memset(results, 0, sizeof *results);
     return 0;
 }
+
+/* Batched solvers write to the host whether an argument was wrong; they have no workspace. */
+#define BATCHED(name, ...)         \
+    VISIBLE int name(__VA_ARGS__)  \
+    {                              \
+        *wrong = 0;                \
+        return 0;                  \
+    }
+#define EACH(name, ...)                           \
+    BATCHED(cublasS##name##Batched, __VA_ARGS__) \
+    BATCHED(cublasD##name##Batched, __VA_ARGS__) \
+    BATCHED(cublasC##name##Batched, __VA_ARGS__) \
+    BATCHED(cublasZ##name##Batched, __VA_ARGS__)
+#define P const void *
+#define I int
+EACH(geqrf, P handle, I m, I n, P a, I lda, P tau, int *wrong, I batch)
+EACH(getrs, P handle, I op, I n, I columns, P a, I lda, P pivots, P b, I ldb, int *wrong, I batch)
+EACH(gels, P handle, I op, I m, I n, I columns, P a, I lda, P c, I ldc, int *wrong, P info, I batch)

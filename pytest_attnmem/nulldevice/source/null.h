@@ -94,6 +94,9 @@ bool null_of_library(const void *address, const char *prefix); /* true: in a fil
 /* cudnn_backend.c */
 bool null_is_planning(void); /* true: cuDNN, called by this thread, plans without a device */
 
+/* blas.c */
+int null_hand_out(void **handle); /* a handle that no other call gets; returns 0 */
+
 /* images.c: architectures such as 86; 0 if the device runs no image of a fat binary */
 int images_architecture(const void *binary);
 void images_add(const void *kernel, int architecture);

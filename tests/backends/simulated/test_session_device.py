@@ -194,3 +194,10 @@ def test_no_two_functions_of_the_device_are_one(run):
         assert len({id(function) for function in found}) == len(found) > 3
 
     run(program)
+
+
+def test_an_operator_without_a_shape_rule_is_refused_in_one_line(session):
+    x = torch.ones(4, device="cuda")
+    with pytest.raises(CannotSimulate, match=r"^aten\.binomial\.default, which PyTorch cannot run"):
+        torch.binomial(x, x)
+    assert torch.ones(2, device="cuda").device == CUDA

@@ -21,10 +21,12 @@ _INDEX: Final = 8
 #: Larger matrices in fewer batches are solved one by one.
 _FEW, _LARGE = 8, 64
 _EMPTY: Final = (
-    *("cholesky", "cholesky_inverse", "cholesky_solve", "linalg_cholesky_ex", "linalg_inv_ex"),
-    *("linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lu_factor_ex", "linalg_lu_solve"),
-    *("linalg_householder_product", "_linalg_eigh", "_linalg_solve_ex", "_linalg_svd"),
+    *("cholesky", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_ldl_factor_ex"),
+    *("linalg_ldl_solve", "linalg_lu_factor_ex", "linalg_lu_solve"),
+    *("_linalg_eigh", "_linalg_solve_ex", "_linalg_svd"),
 )
+#: Bytes of the number that tells whether a matrix had a wrong argument.
+_NUMBER: Final = 4
 
 
 def _only_empty(call: OpCall) -> AllocationPlan | None:
@@ -32,6 +34,24 @@ def _only_empty(call: OpCall) -> AllocationPlan | None:
     first: torch.Tensor = call.args[0]
     takes_workspace = call.version >= (2, 15) and "cholesky" in call.op
     return None if first.numel() or takes_workspace else allocate_outputs(call)
+
+
+def _only_empty_factors(call: OpCall) -> AllocationPlan | None:
+    """Plans ``cholesky_solve`` or ``cholesky_inverse`` of matrices of no rows."""
+    plan = _only_empty(call)
+    solves = argument(call, "input2")
+    factors: torch.Tensor = call.args[0] if solves is None else solves
+    if plan is None or factors.numel():
+        return None
+    one = prod(factors.shape[:-2]) == 1
+    return (*plan, *temporary("numbers of errors", _NUMBER)) if one else plan
+
+
+def _only_empty_reflections(call: OpCall) -> AllocationPlan | None:
+    """Plans a product of reflections of no rows; cuSOLVER is asked about no batch of some rows."""
+    factors, scales = call.args[:2]
+    asks = scales.shape[-1] and prod(factors.shape[-2:])
+    return None if asks else _only_empty(call)
 
 
 def _unpack(call: OpCall) -> AllocationPlan | None:
@@ -90,6 +110,9 @@ def _is_readable(matrix: Any) -> bool:
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}.default": _only_empty for name in _EMPTY},
+        "aten.cholesky_inverse.default": _only_empty_factors,
+        "aten.cholesky_solve.default": _only_empty_factors,
+        "aten.linalg_householder_product.default": _only_empty_reflections,
         "aten.lu_unpack.default": _unpack,
         "aten.triangular_solve.default": _solved,
         "aten.linalg_solve_triangular.default": _solve_triangular,
