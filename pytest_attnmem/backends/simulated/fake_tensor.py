@@ -152,6 +152,31 @@ class SimulatedTensor(torch.Tensor):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return self.numpy().__array__(*args, **kwargs)
 
+    def __dlpack_device__(self) -> Any:
+        kinds = torch.utils.dlpack.DLDeviceType
+        return (kinds.kDLCUDA, 0) if self.is_cuda else (kinds.kDLCPU, 0)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """Returns a capsule with the values of a host tensor.
+
+        Raises:
+            CannotSimulate: the tensor is on the device, whose memory no library can read.
+        """
+        if self.is_cuda:
+            raise _fake_mode(self).observer.refused("Tensor.__dlpack__ of a tensor on the device")
+        return _on_host(
+            self, "Tensor.__dlpack__", lambda values: values.clone().__dlpack__(**kwargs)
+        )
+
+    def is_shared(self) -> bool:
+        """Returns True on the device, and for a host tensor that was shared."""
+        return self.is_cuda or "is_in_shared_memory" in self.__dict__
+
+    def share_memory_(self) -> Any:
+        """Marks a host tensor as shared, which takes no memory of the device."""
+        self.is_in_shared_memory = True
+        return self
+
     def data_ptr(self) -> int:
         """Returns the address of the first element, as the allocator places it."""
         return _fake_mode(self).observer.address(self)

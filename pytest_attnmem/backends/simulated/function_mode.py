@@ -35,7 +35,10 @@ _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T
 #: Attributes of a tensor in a transform that are read from the tensor that it wraps.
 _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
-_READS = ("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__")
+_READS = (
+    *("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__", "__dlpack__"),
+    *("__dlpack_device__", "is_shared", "share_memory_"),
+)
 #: Functions that move a tensor, or what it wraps.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
 _NEW_TENSOR = torch.Tensor.new_tensor

@@ -295,7 +295,7 @@ def test_running_out_of_memory_is_an_error_that_a_program_may_catch(run):
                 size //= 2
 
     seen = run(halved, "A100-40GB")
-    assert caught == ["CUDA out of memory. Tried to allocate 64.0 GiB."]
+    assert caught == ["CUDA out of memory. Tried to allocate 64.00 GiB."]
     assert seen.retained_bytes == 1 << 35
     assert seen.out_of_memory.startswith("needs 64.0 GiB more at test_fake_mode.py:")
 
