@@ -14,7 +14,16 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .call_arguments import device, is_index, is_number, is_plain, may_hold_tensors, names_meta
+from .call_arguments import (
+    SHARING,
+    device,
+    is_index,
+    is_number,
+    is_plain,
+    may_hold_tensors,
+    names_meta,
+    target,
+)
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
 from .rebound_arguments import rebinding
@@ -201,7 +210,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
-        first = args[0] if args else kwargs.get("data")
+        first = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         given = kwargs.get("device")
         if given is None and isinstance(first, torch.Tensor):
             return func(*args, **kwargs)  # on the device of that tensor
@@ -220,6 +229,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs = {**kwargs, "pin_memory": False}
         if given is not None:
             device = self.device(given)
+            if func in SHARING and self._is_on(device, first):  # C++ code sees another device
+                return func(*args, **{**kwargs, "device": None})
         elif fake_mode.device_named or pinned or is_number(func, args, kwargs):
             device = CPU
         else:
@@ -239,22 +250,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             leaves_meta(torch.Tensor.to, (tensor, *args), kwargs)
         elif names_meta(kwargs.get("device", args[0] if args else None)):
             return on_meta(tensor, kwargs.get("dtype"))
-        device = kwargs.pop("device", None)
-        rest = list(args)
-        if rest and (other := rest[0]) is not None:
-            if isinstance(other, torch.Tensor):
-                rest[0] = other.dtype
-                device = unwrapped(other).device
-            elif isinstance(other, (str, torch.device, int)):
-                device = rest.pop(0)
-        elif rest:
-            rest.pop(0)
-        kwargs.pop("non_blocking", None)
-        if rest and isinstance(rest[0], torch.dtype):
-            kwargs["dtype"] = rest.pop(0)
-            rest = rest[1:] if rest else rest
-        if rest:
-            kwargs["copy"] = rest[-1]
+        device, kwargs = target(args, kwargs)
         return self._move(tensor, None if device is None else self.device(device), **kwargs)
 
     def _name_target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -287,6 +283,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _index_tensor(self, index: list[int]) -> Any:
         return self._run_factory(torch.tensor, (index,), {"device": IMPLICIT_CUDA})
+
+    def _is_on(self, device: torch.device, value: Any) -> bool:
+        given = isinstance(value, torch.Tensor) and not self._converter.is_converted(value)
+        return given and unwrapped(value).device == device
 
     def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         if device is None or unwrapped(tensor).device == device:
