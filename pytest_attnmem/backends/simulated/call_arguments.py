@@ -6,11 +6,16 @@ from typing import Any
 
 import torch
 
+from .transforms import unwrapped
+
 #: Factories that put a single number on the host, as in a program for CUDA.
 _FROM_A_NUMBER = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor})
 _FROM_A_SIZE = frozenset(
     {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
 )
+
+#: Factories that return the tensor that they get, if it is on the device already.
+SHARING = frozenset({torch.as_tensor, torch.asarray})
 
 #: Types of numbers and of the other parts of an index that hold no tensor.
 _PLAIN = frozenset({int, float, bool, slice, type(None), type(...)})
@@ -31,6 +36,24 @@ def names_meta(device: Any) -> bool:
 def is_plain(index: Any) -> bool:
     """Returns True for a slice, a number or a tuple of them, and others without elements."""
     return type(index) in _PLAIN or (type(index) is tuple and _PLAIN.issuperset(map(type, index)))
+
+
+def target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Returns the device that the arguments of ``Tensor.to`` name, or None, and what else."""
+    device = kwargs.pop("device", None)
+    rest = list(args)
+    if rest and (other := rest[0]) is not None:
+        if isinstance(other, torch.Tensor):
+            rest[0] = other.dtype
+            device = unwrapped(other).device
+        elif isinstance(other, (str, torch.device, int)):
+            device = rest.pop(0)
+    elif rest:
+        rest.pop(0)
+    kwargs.update(zip(("dtype", "non_blocking", "copy"), rest, strict=False))
+    if kwargs.get("dtype") is None:
+        kwargs.pop("dtype", None)
+    return device, kwargs
 
 
 def may_hold_tensors(arg: Any) -> bool:

@@ -16,7 +16,15 @@ import torch
 
 from .grouped_products import grouped_mm
 from .in_place_gradients import is_gradient_of_index
-from .index_tensors import MASKS, any_on_host, are_numbers, as_numbers, expanded, on_device
+from .index_tensors import (
+    MASKS,
+    any_on_host,
+    are_numbers,
+    as_numbers,
+    expanded,
+    on_device,
+    tells_count,
+)
 from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
 from .trilinear import trilinear
@@ -188,7 +196,7 @@ def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) 
     if not masks or sorts:
         return NotImplemented
     on_host = values.device != self.device
-    if masks + others == 1 and (on_host or values.numel() != 1):
+    if masks + others == 1 and (on_host or tells_count(self, indices, values)):
         return NotImplemented
     if on_host:
         values = values.to(self.device)
@@ -209,7 +217,10 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
     if on_host and is_gradient_of_index():
         return _aten._index_put_impl_.default(self, indices, values, accumulate, True)
     masks, others = _by_masks(self, indices)
-    if not on_host and (masks + others < 2 or not masks or accumulate):
+    told = masks + others == 1 and (
+        values.device != self.device or tells_count(self, indices, values)
+    )
+    if not on_host and (told or not masks or accumulate):
         return NotImplemented
     copy = self.clone(memory_format=torch.preserve_format)
     if on_host:

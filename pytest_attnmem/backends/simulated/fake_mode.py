@@ -12,18 +12,17 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
-    FakeTensor,
     FakeTensorDeviceMismatchError,
     FakeTensorMode,
-    UnsupportedOperatorException,
 )
 
-from ...errors import CannotSimulate, UnknownValue
+from ...errors import CannotSimulate, UnknownValue, causes
 from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
 from .cached_op import CachedOp
 from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
+from .error_texts import ERRORS, is_of_mask, own_error
 from .fake_maker import FakeMaker
 from .fake_tensor import (
     CUDA,
@@ -31,7 +30,7 @@ from .fake_tensor import (
     DEVICE_OF,
     IMPLICIT_CUDA,
     SimulatedTensor,
-    make_simulated,
+    make_all_simulated,
     seen_by_cpp,
 )
 from .known_calls import KnownCalls
@@ -154,9 +153,12 @@ class SimulatedFakeMode(FakeTensorMode):
             key = None  # the next such call is checked too
         silent = facts.view or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
-        out = self._direct_ops.run(func, args, kwargs)
-        if out is NotImplemented:
-            out = self._run_in_general(func, types, args, kwargs)
+        try:
+            out = self._direct_ops.run(func, args, kwargs)
+            if out is NotImplemented:
+                out = self._run_in_general(func, types, args, kwargs)
+        except ERRORS as error:
+            raise own_error(error, func, args, kwargs, self.observer.mixed_devices_error) from None
         check_strided(func, out, self.observer.refused)
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
@@ -224,18 +226,13 @@ class SimulatedFakeMode(FakeTensorMode):
             return self._computed(func, args, kwargs)
         except FakeTensorDeviceMismatchError:
             raise self.observer.mixed_devices_error(func) from None
-        except UnsupportedOperatorException:
-            raise self._unsupported(func) from None
         except (NotImplementedError, TypeError, RuntimeError) as error:
             if not lacks_rule(error):
                 raise as_on_device(error, args) from None
             raise self._unsupported(func) from None
         finally:
             self.dispatch_depth -= 1
-        for leaf in out if isinstance(out, (tuple, list)) else (out,):
-            for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
-                if type(tensor) is FakeTensor:
-                    make_simulated(tensor, (args, kwargs))
+        make_all_simulated(out, (args, kwargs))
         return out
 
     def _computed(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -243,7 +240,8 @@ class SimulatedFakeMode(FakeTensorMode):
         try:
             return self.values.result(func, args, kwargs)
         except UnknownValue as error:
-            raise self.observer.no_data_error(why=str(error)) from None
+            wrong = next(filter(is_of_mask, causes(error)), None)
+            raise wrong or self.observer.no_data_error(why=str(error)) from None
 
     def _unsupported(self, func: Any) -> CannotSimulate:
         return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")

@@ -257,6 +257,14 @@ def make_simulated(tensor: Any, inputs: Any) -> None:
         tensor.__dict__["_fake_device"] = CUDA if _has_explicit_device(inputs) else IMPLICIT_CUDA
 
 
+def make_all_simulated(out: Any, given: Any) -> None:
+    """Makes each fake among an operator's outputs a tensor of the program."""
+    for leaf in out if isinstance(out, (tuple, list)) else (out,):
+        for tensor in leaf if isinstance(leaf, (tuple, list)) else (leaf,):
+            if type(tensor) is FakeTensor:
+                make_simulated(tensor, given)
+
+
 def _has_explicit_device(inputs: Any) -> bool:
     """Returns True if an input is a device that the program named, or a tensor on one."""
     for value in inputs.values() if isinstance(inputs, dict) else inputs:

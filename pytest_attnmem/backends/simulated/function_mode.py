@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .call_arguments import device, is_number, may_hold_tensors, names_meta
+from .call_arguments import SHARING, device, is_number, may_hold_tensors, names_meta
 from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
-from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta, on_meta
+from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta
+from .moves import Moves
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .simulated_device import DeviceName
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .storage_lifetimes import StorageLifetimes
 
-_TO = torch.Tensor.to  # outside measured bodies, another function has its place
 #: Attributes of a tensor from outside that are read from its fake.
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
 #: Attributes of a tensor in a transform that are read from the tensor that it wraps.
@@ -60,13 +60,12 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._converter = converter
         self._factories = frozenset(_device_constructors())
         elements = Elements(self._run_factory)
+        self.moves = Moves(self.device, converter)
         self._special: dict[Any, Callable[..., Any]] = {
-            torch.Tensor.to: self.tensor_to,
+            **self.moves.functions,
             torch.Tensor.__getitem__: elements.get,
             torch.Tensor.__setitem__: elements.set,
-            torch.Tensor.cuda: self._to_cuda,
             _NEW_TENSOR: self._new_tensor,
-            torch.Tensor.cpu: lambda tensor, *_, **__: self._move(tensor, CPU),
             torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
             torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
@@ -103,7 +102,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                         return func(*args)
                     return self._attribute(func, args)
                 if func in (torch.Tensor.to, torch.Tensor.cuda):
-                    self._name_target(func, args, kwargs or {})
+                    self.moves.name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)
                 if casts_apart(args):
                     self.mark_unknown("autocast of a DTensor")
@@ -225,11 +224,11 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
-        first = args[0] if args else kwargs.get("data")
+        first = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if args and type(first) in (list, tuple):
             args = (self._with_values(first), *args[1:])
         given = kwargs.get("device")
-        if given is None and isinstance(first, torch.Tensor):
+        if given is None and any(isinstance(x, torch.Tensor) for x in (first, kwargs.get("out"))):
             return func(*args, **kwargs)  # on the device of that tensor
         fake_mode = self._fake_mode
         if given is None:
@@ -237,7 +236,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
             with no_dispatch():  # memory of the host, as of a file
                 made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))
-            return made if given is None else self._move(made, self.device(given))
+            return made if given is None else self.moves.move(made, self.device(given))
         if names_meta(given):
             with no_dispatch():
                 return func(*args, **{**kwargs, "device": META})
@@ -246,6 +245,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
             kwargs = {**kwargs, "pin_memory": False}
         if given is not None:
             device = self.device(given)
+            if func in SHARING and self._is_on(device, first):  # C++ code sees another device
+                return func(*args, **{**kwargs, "device": None})
         elif fake_mode.device_named or pinned or is_number(func, args, kwargs):
             device = CPU
         else:
@@ -259,44 +260,6 @@ class SimulatedFunctionMode(TorchFunctionMode):
             made.__dict__["_fake_device"] = CUDA  # code that copies this device names it
         return made
 
-    def tensor_to(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        """Runs ``Tensor.to`` for every form of its arguments."""
-        if is_meta(tensor):
-            leaves_meta(torch.Tensor.to, (tensor, *args), kwargs)
-        elif names_meta(kwargs.get("device", args[0] if args else None)):
-            return on_meta(tensor, kwargs.get("dtype"))
-        device = kwargs.pop("device", None)
-        rest = list(args)
-        if rest and (other := rest[0]) is not None:
-            if isinstance(other, torch.Tensor):
-                rest[0] = other.dtype
-                device = unwrapped(other).device
-            elif isinstance(other, (str, torch.device, int)):
-                device = rest.pop(0)
-        elif rest:
-            rest.pop(0)
-        kwargs.update(zip(("dtype", "non_blocking", "copy"), rest, strict=False))
-        if kwargs.get("dtype") is None:
-            kwargs.pop("dtype", None)
-        return self._move(tensor, None if device is None else self.device(device), **kwargs)
-
-    def _to_cuda(
-        self, tensor: Any, device: Any = None, non_blocking: bool = False, **_: Any
-    ) -> Any:
-        device = self.device(CUDA if device is None else device)
-        return self._move(tensor, device, non_blocking=non_blocking)
-
-    def _name_target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Names the device of a move before the moved tensor is given a device."""
-        given = kwargs.get("device", args[1] if len(args) > 1 else None)
-        if func is torch.Tensor.cuda:
-            given = CUDA
-        if isinstance(given, (str, torch.device, int)) and not isinstance(given, bool):
-            self.device(given)
-
-    def _move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
-        if device is None or unwrapped(tensor).device == device:
-            if device == CUDA and self._converter.is_converted(tensor):
-                kwargs["copy"] = True  # the tensor was on the host until now
-            return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
-        return _TO(tensor, device=device, **kwargs)
+    def _is_on(self, device: torch.device, value: Any) -> bool:
+        given = isinstance(value, torch.Tensor) and not self._converter.is_converted(value)
+        return given and unwrapped(value).device == device

@@ -26,6 +26,13 @@ def expanded(indices: Any) -> list[Any]:
     return found
 
 
+def tells_count(tensor: Any, indices: Any, values: Any) -> bool:
+    """Returns True if the shape of ``values`` tells how many elements the only mask has."""
+    dim, mask = next((dim, index) for dim, index in enumerate(indices) if index is not None)
+    behind = tensor.dim() - dim - mask.dim()
+    return bool(values.dim() > behind and values.shape[-behind - 1] != 1)
+
+
 def any_on_host(tensor: Any, indices: Any) -> bool:
     """Returns True if tensors of the host index one of the device."""
     if tensor.device.type == "cpu":

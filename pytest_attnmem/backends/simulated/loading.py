@@ -31,7 +31,7 @@ def outside_windows(function_mode: SimulatedFunctionMode) -> Patches:
 
     def place(tensor: torch.Tensor, target: str | None) -> torch.Tensor | None:
         on_device = target is not None and target.partition(":")[0] == "cuda"
-        return function_mode.tensor_to(tensor, target) if on_device else None
+        return function_mode.moves.to(tensor, target) if on_device else None
 
     return _patches(place, nullcontext)
 

@@ -18,7 +18,7 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import loading, saving, torch_distributed
+from . import loading, saving, torch_distributed, triton_driver
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
@@ -97,6 +97,7 @@ class Outside:
                     **self._address_patches(),
                     **saving.patches(),
                     **torch_distributed.patches(),
+                    **triton_driver.patches(self._fake_mode.observer.refused),
                     **loading.outside_windows(self._function_mode),
                     **compiled_without_patches(self.left),
                     (torch.Tensor, "to"): self._to(torch.Tensor.to),
@@ -128,14 +129,14 @@ class Outside:
     def _to(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if type(tensor) is SimulatedTensor or _names_cuda((*args[:1], *kwargs.values())):
-                return self._function_mode.tensor_to(tensor, *args, **kwargs)
+                return self._function_mode.moves.to(tensor, *args, **kwargs)
             return original(tensor, *args, **kwargs)
 
         return to
 
     def _cuda(self) -> Callable[..., Any]:
         def cuda(tensor: Any, device: Any = None, *_: Any, **__: Any) -> Any:
-            return self._function_mode.tensor_to(tensor, CUDA if device is None else device)
+            return self._function_mode.moves.to(tensor, CUDA if device is None else device)
 
         return cuda
 
@@ -162,7 +163,7 @@ class Outside:
                 data = original(data, *args, **kwargs)
             dtype = kwargs.get("dtype") or data.dtype
             copy = original is torch.tensor
-            made = self._function_mode.tensor_to(data, device, dtype, copy=copy)
+            made = self._function_mode.moves.to(data, device, dtype, copy=copy)
             return made.detach().requires_grad_() if grad else made
 
         return make

@@ -18,7 +18,7 @@ from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ..tracing.tensor_origin import Origins
-from . import saving, torch_distributed
+from . import saving, torch_distributed, triton_driver
 from .autocast import Autocast
 from .blas_settings import BlasSettings
 from .collectives import Collectives
@@ -75,9 +75,8 @@ class Simulation:
             self._fake_mode, self._converter, self._storages
         )
         self._addresses = MemoryAddresses(self._storages, self.values)
-        self._saving = Saving()
+        self._saving, self._autocast = Saving(), Autocast()
         self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
-        self._autocast = Autocast()
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth = 0
         self.traced = False
@@ -91,6 +90,7 @@ class Simulation:
             with self.active():
                 self._fake_mode.warm_up()
         torch_distributed.follow()
+        triton_driver.follow()
         show_devices()
         self.restart()
 
@@ -155,6 +155,7 @@ class Simulation:
             **saving.patches(),
             **self.values.patches(),
             **torch_distributed.patches(),
+            **triton_driver.patches(self.refused),
             **untraceable(self.refused),
         }
 

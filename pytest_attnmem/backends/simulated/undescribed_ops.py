@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+from torch._subclasses.fake_tensor import UnsupportedOperatorException
 
 from .program_errors import at
 
@@ -20,7 +21,7 @@ _NO_RULE: Final = (
 
 def lacks_rule(error: Exception) -> bool:
     """Returns True for the error of an operator that PyTorch has no rule of sizes for."""
-    return str(error).startswith(_NO_RULE)
+    return isinstance(error, UnsupportedOperatorException) or str(error).startswith(_NO_RULE)
 
 
 def check_strided(func: Any, out: Any, refused: Callable[[str], Exception]) -> None:

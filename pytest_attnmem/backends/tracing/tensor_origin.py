@@ -19,6 +19,7 @@ from .node_modules import NodeModules, in_backward
 PARAMETER, GRADIENT, OPTIMIZER = "parameter", "gradient", "optimizer"
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+_TRITON = os.path.join(os.path.dirname(_TORCH[:-1]), "triton") + os.sep
 _OPTIMIZERS = os.path.join(_TORCH, "optim") + os.sep
 _CHECKPOINT = os.path.join(_TORCH, "utils", "checkpoint.py")
 #: The function there that runs a forward pass again. Its variables hold what it runs until it ends.
@@ -109,13 +110,13 @@ def _module_of(function: Any) -> Module | None:
 
 
 def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
-    """Returns the first frame outside torch and this package's observers; empty if there is none.
+    """Returns the first frame outside torch, Triton and our observers; empty if there is none.
 
     ``frames`` are file, line and function, the innermost first.
     """
     for path, line, function in frames:
         observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
-        if not (observer or path.startswith((_TORCH, "<"))):
+        if not (observer or path.startswith((_TORCH, _TRITON, "<"))):
             return f"{os.path.basename(path)}:{line}", function
     return "", ""
 

@@ -236,6 +236,64 @@ def choices_and_sizes_of_the_host():
     F.ctc_loss(scores, torch.ones(3, 5, device="cuda", dtype=torch.long), *lengths).backward()
 
 
+@program
+def tensors_taken_as_they_are():
+    """``as_tensor`` and ``asarray`` that name the tensor's own device make no copy."""
+    x = made(3000)
+    kept = torch.as_tensor(x, device="cuda"), torch.asarray(x, device=x.device)
+    y = torch.as_tensor(kept[0], dtype=torch.float64, device="cuda")
+    torch.asarray(y, dtype=torch.half, device="cuda:0")
+
+
+@program
+def norms_of_empty_and_transposed_tensors():
+    """Empty tensors have no chunk, and results of their own."""
+    tensors = [made(64), made(0, 5), made(700, 300).t(), made(0)]
+    for order in (1, 2):
+        torch._foreach_norm(tensors, order)
+    torch._foreach_norm([made(0, 5)], 2)
+    torch._foreach_norm([made(4, 5, 6, 7).to(memory_format=torch.channels_last)], 2)
+
+
+@program
+def checks_of_all_elements():
+    """Distributions check their arguments so."""
+    for count in (1, 5, 100_000):
+        torch._is_all_true(made(count) > 0)
+        torch._is_any_true((made(count, 100) > 0).t())
+
+
+@program
+def embedding_by_many_indices_of_int32():
+    for count, rows in ((4000, 7), (9000, 1536), (50_001, 1536), (100_000, 70_000)):
+        table = made(rows, 16, grad=True)
+        F.embedding(torch.arange(count, device="cuda", dtype=torch.int32) % rows, table).backward(
+            made(count, 16)
+        )
+
+
+@program
+def bags_with_gradients_of_one_number():
+    for mode in ("sum", "mean"):
+        bag = torch.nn.EmbeddingBag(1536, 16, mode=mode, device="cuda")
+        places = torch.arange(5000, device="cuda", dtype=torch.int32) % 1536
+        bag(places, torch.arange(0, 5000, 5, device="cuda", dtype=torch.int32)).sum().backward()
+
+
+@program
+def one_row_written_by_a_mask():
+    """The values do not tell how many elements the mask has: none here, as a recording needs."""
+    x, row = made(4, 33, 64, grad=True) * 1, made(64, grad=True)
+    mask = torch.zeros(4, 33, dtype=torch.bool, device="cuda")
+    x[mask] = row
+    x.sum().backward()
+    y = made(4, 33, 64)
+    y[:, mask[0]] = made(64)
+    y[mask] = made(1, 64)
+    y[mask] = torch.ones((), device="cuda")
+    y.index_put((mask,), made(64))
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

@@ -20,7 +20,7 @@ def test_the_error_has_pytorchs_text(run):
     texts = []
     run(program, "A100-40GB")
     assert texts[0].startswith(
-        "CUDA out of memory. Tried to allocate 256.00 GiB. GPU 0 has a total capacity of 39.4"
+        "CUDA out of memory. Tried to allocate 256.00 GiB. GPU 0 has a total capacity of 39.39 GiB"
     )
     assert (
         " GiB is free. Of the allocated memory 4.00 GiB is allocated by PyTorch, and 0 bytes is"

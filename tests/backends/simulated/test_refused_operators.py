@@ -90,3 +90,12 @@ def test_a_write_to_elements_that_share_memory_fails_as_on_a_device(run, write):
             write(x, torch.ones(3, 4, device="cuda"))
 
     assert run(expanded).unmeasured is None
+
+
+def test_one_row_is_written_to_the_elements_of_a_mask(run):
+    def written():
+        mask = torch.arange(132, device="cuda").view(4, 33) % 3 == 0
+        torch.ones(4, 33, 64, device="cuda").index_put((mask,), torch.ones(64, device="cuda"))
+
+    seen = run(written, "A100-80GB")
+    assert (seen.unmeasured, seen.peak_bytes) == (None, 69_703)  # as on the null device

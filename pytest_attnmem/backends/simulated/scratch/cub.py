@@ -26,6 +26,7 @@ _SCAN_TILES: Final = MappingProxyType({2: 3840, 4: 1920, 8: 896})
 #: capabilities below 8.0, from 8.0 and from 9.0 on (tuning_radix_sort.cuh).
 _SORT_TILES: Final = MappingProxyType(
     {
+        (4, 4): (11776, 6528, 6528),
         (4, 8): (2816, 3072, 5376),
         (8, 8): (2816, 3840, 4608),
         (8, 0): (2816, 3840, 5760),
@@ -41,6 +42,10 @@ _SORT_COLUMNS: Final = ((8, 0), (9, 0))
 _SUM_THREADS: Final = 256
 _SUM_TILE: Final = 16 * _SUM_THREADS
 _SUM_WAVES: Final = 5
+
+#: Elements of a tile of a unique-by-key, by bytes of keys and values, for all kernels but these,
+#: for 8.0, and from 9.0 on (tuning_unique_by_key.cuh).
+_BY_KEY_TILES: Final = MappingProxyType({4: (704, 2816, 7168), 8: (320, 1344, 4928)})
 
 #: Elements that a block selects from, by compute capability of the kernel.
 _SELECT_TILES: Final = MappingProxyType(
@@ -118,15 +123,15 @@ def segmented_sort_storage(count: int, key: int, value: int) -> int:
     return _storage(count * key, count * value)
 
 
-def unique_storage(count: int, profile: DeviceProfile) -> int | None:
-    """Returns the storage bytes of a unique-by-key of int64 keys and values.
+def unique_storage(count: int, itemsize: int, profile: DeviceProfile) -> int | None:
+    """Returns the storage bytes of a unique-by-key of keys and values of int32 or int64.
 
-    CCCL 3.0 sets the tile by compute capability (tuning_unique_by_key.cuh). Returns None for a
-    device without kernels.
+    Returns None for a device without kernels.
     """
     if profile.kernels is None:
         return None
-    tile = 4928 if profile.kernels >= (9, 0) else 1344 if profile.kernels == (8, 0) else 320
+    column = 2 if profile.kernels >= (9, 0) else int(profile.kernels == (8, 0))
+    tile = _BY_KEY_TILES[itemsize][column]
     return _storage((_PADDING - (-count // tile)) * 16 + _ALIGNMENT - 1)
 
 

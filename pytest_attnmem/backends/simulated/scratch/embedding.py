@@ -50,11 +50,9 @@ def _sorted(
     call: OpCall, grad: torch.Tensor, indices: torch.Tensor, weights: int
 ) -> AllocationPlan | None:
     count, index = indices.numel(), indices.dtype.itemsize
-    if index != 8:
-        return None
     bits = max(weights.bit_length(), 1)
     storage = radix_sort_storage(count, index, index, bits, call.profile)
-    unique = unique_storage(count, call.profile)
+    unique = unique_storage(count, index, call.profile)
     if storage is None or unique is None:
         return None
     every = count * index
@@ -123,11 +121,13 @@ def _bag_backward(call: OpCall) -> AllocationPlan | None:
     """Plans the gradient of the weight: of sums and means, all indices are sorted."""
     grad, indices, weights = call.args[0], call.args[1], argument(call, "num_weights")
     scaled, sparse = argument(call, "scale_grad_by_freq"), argument(call, "sparse")
-    if scaled or sparse or not (indices.numel() and grad.is_contiguous()):
+    if scaled or sparse or not indices.numel():
         return None
-    if argument(call, "mode") == _MAX:
-        return allocate_outputs(call)
-    return _sorted(call, grad, indices, weights)
+    mode_max = argument(call, "mode") == _MAX
+    added = allocate_outputs(call) if mode_max else _sorted(call, grad, indices, weights)
+    if added is None:
+        return None
+    return temporary("contiguous gradient", copy_bytes(grad), added)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import accumulate_type
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
+from .plan_steps import outputs_only, temporary
+from .tensor_bytes import accumulate_type, dense_without_overlap
 
 _CHUNK: Final = 65_536  # elements of a tensor for one block
 _INT64: Final = 8
@@ -32,22 +33,40 @@ def _norm(call: OpCall) -> AllocationPlan | None:
     """Plans a partial sum for each chunk of each tensor.
 
     From 2.15 on a table has the first chunk of each tensor; before, every tensor has as many chunks
-    as the longest.
+    as the longest. Empty tensors have no chunk: their results come last, beside results that none
+    takes.
 
-    Source: ForeachReduceOp.cu. Tensors that differ in dtype or layout, and norms of other orders,
-    are computed one by one, which is not modelled.
+    Source: ForeachReduceOp.cu. Tensors that differ in dtype or have gaps, and norms of another
+    order, are computed one by one, which is not modelled.
     """
     given = call.args[0]
     order = call.args[1] if len(call.args) > 1 else 2
-    alike = all(t.dtype == given[0].dtype and t.is_contiguous() for t in given)
-    if not alike or order not in (1, 2, float("inf")) or any(not t.numel() for t in given):
+    alike = all(
+        t.dtype == given[0].dtype and dense_without_overlap(t.shape, t.stride()) for t in given
+    )
+    if not alike or order not in (1, 2, float("inf")):
         return None
     chunks = [-(-t.numel() // _CHUNK) for t in given]
+    filled = sum(map(bool, chunks))
     table = call.version >= _FIRST_CHUNKS
     partials = sum(chunks) if table else len(given) * max(chunks)
     nbytes = partials * accumulate_type(given[0].dtype).itemsize
-    sums = temporary("partial results", nbytes, allocate_outputs(call))
-    return temporary("first chunks", _INT64 * (len(given) + 1), sums) if table else sums
+    sums = temporary("partial results", nbytes, _results(call, chunks))
+    return temporary("first chunks", _INT64 * (filled + 1), sums) if table else sums
+
+
+def _results(call: OpCall, chunks: Sequence[int]) -> AllocationPlan:
+    """Plans a result for each tensor, of which those with chunks take the first, and the others."""
+    places = sorted(range(len(chunks)), key=lambda place: not chunks[place])
+    filled = sum(map(bool, chunks))
+    rest = [f"result {place}" for place in places[filled:]]
+    nbytes = call.outputs[0].dtype.itemsize
+    return (
+        *map(Output, places[:filled]),
+        *(Temporary(name, nbytes) for name in rest),
+        *map(Output, places[filled:]),
+        *map(Free, rest),
+    )
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -242,6 +242,8 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.{name}": _moments for name in ("var", "std", "var_mean", "std_mean")},
         "aten.any": _any_or_all,
         "aten.all": _any_or_all,
+        "aten._is_any_true": _any_or_all,
+        "aten._is_all_true": _any_or_all,
         "aten.logsumexp": _log_sum_exp,
     }
 )

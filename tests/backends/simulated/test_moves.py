@@ -1,0 +1,55 @@
+"""Moves of tensors in the forms that programs write."""
+
+import pytest
+import torch
+
+FORMS = {
+    "a dtype": (lambda x: x.type(torch.float16), "cuda", torch.float16),
+    "the name of a type": (lambda x: x.type("torch.cuda.HalfTensor"), "cuda", torch.float16),
+    "a type of the host": (lambda x: x.type(torch.LongTensor), "cpu", torch.int64),
+    "a tensor": (lambda x: x.to(torch.ones(1, dtype=torch.int32)), "cpu", torch.int32),
+    "positions": (lambda x: x.cpu().to("cuda", torch.half, True), "cuda", torch.float16),
+    "no dtype": (lambda x: x.cpu().to("cuda", None, True), "cuda", torch.float32),
+    "a number": (lambda x: x.cpu().to(0), "cuda", torch.float32),
+    "nothing": (lambda x: x.to(None, torch.half), "cuda", torch.float16),
+}
+
+
+@pytest.mark.parametrize(("move", "device", "dtype"), FORMS.values(), ids=FORMS)
+def test_each_form_names_the_device_and_the_dtype(run, move, device, dtype):
+    found = []
+    run(lambda: found.append(move(torch.arange(4.0, device="cuda"))))
+    run(lambda: found.append(move(torch.arange(4.0, device="cuda")).tolist()))
+    assert (found[0].device.type, found[0].dtype) == (device, dtype)
+    assert found[1] == [0, 1, 2, 3]
+
+
+def test_the_type_has_a_name(run):
+    found = []
+
+    def program():
+        x = torch.ones(1, device="cuda", dtype=torch.bfloat16)
+        found.extend([x.type(), x.cpu().type(), x.bool().type()])
+
+    run(program)
+    assert found == ["torch.cuda.BFloat16Tensor", "torch.BFloat16Tensor", "torch.cuda.BoolTensor"]
+
+
+def test_an_unknown_type_is_pytorchs_error(run):
+    def program():
+        with pytest.raises(ValueError, match=r"invalid type: 'torch\.NoTensor'"):
+            torch.ones(1, device="cuda").type("torch.NoTensor")
+
+    run(program)
+
+
+def test_a_factory_fills_the_tensor_that_it_is_given(run):
+    def program():
+        whole = torch.empty(3, device="cuda", dtype=torch.int64)
+        torch.arange(3, out=whole)
+        return whole.tolist(), torch.nn.init.eye_(torch.empty(2, 2, device="cuda")).tolist()
+
+    found = []
+    measured = run(lambda: found.append(program()))
+    assert found == [([0, 1, 2], [[1.0, 0.0], [0.0, 1.0]])]
+    assert measured.peak_bytes == 40
