@@ -18,7 +18,7 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import loading, saving, torch_distributed, triton_driver
+from . import lazy_parameters, loading, saving, torch_distributed, triton_driver
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
@@ -97,6 +97,7 @@ class Outside:
                     **self._address_patches(),
                     **saving.patches(),
                     **torch_distributed.patches(),
+                    **lazy_parameters.patches(self._fake_mode.observer.refused),
                     **triton_driver.patches(self._fake_mode.observer.refused),
                     **loading.outside_windows(self._function_mode),
                     **compiled_without_patches(self.left),

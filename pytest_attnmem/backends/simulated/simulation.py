@@ -40,7 +40,6 @@ from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
 from .torch_cuda import TorchCuda
-from .transforms import untraceable
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
 from .wrapped_tensors import show_devices
@@ -82,7 +81,7 @@ class Simulation:
         self.traced = False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
-        self._unsimulated = Unsimulated()
+        self._unsimulated = Unsimulated(self.refused)
         self._threads = ProgramThreads(self._fake_mode, self._function_mode)
         self._storages.planned.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
@@ -155,8 +154,6 @@ class Simulation:
             **saving.patches(),
             **self.values.patches(),
             **torch_distributed.patches(),
-            **triton_driver.patches(self.refused),
-            **untraceable(self.refused),
         }
 
     def prime(self) -> int:

@@ -1,17 +1,23 @@
-"""Notes the compiled code of a program, which no simulation follows; it runs eagerly."""
+"""What no simulation follows: compiled code runs eagerly, and is noted; the rest is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
+from ...errors import CannotSimulate
+from . import lazy_parameters, triton_driver
+from .transforms import untraceable
+
 
 class Unsimulated:
-    """The compilations of one window."""
+    """The compilations of one window, and the refusals of one simulation."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Callable[[str], CannotSimulate]) -> None:
+        self._refused = refused
         self._compiled = False
 
     def start(self) -> None:
@@ -23,7 +29,7 @@ class Unsimulated:
         return "compiled code cannot be simulated" if self._compiled else None
 
     def patches(self) -> dict[tuple[Any, str], Any]:
-        """Returns the patches that note compilations, by owner and name."""
+        """Returns the patches that note compilations and refuse, by owner and name."""
 
         def compile(model: Any = None, **options: Any) -> Any:
             if not options.get("disable") and options.get("backend") != "eager":
@@ -40,4 +46,7 @@ class Unsimulated:
         return {
             (torch, "compile"): compile,
             (eval_frame, "_callback_from_stance"): eager,
+            **triton_driver.patches(self._refused),
+            **lazy_parameters.patches(self._refused),
+            **untraceable(self._refused),
         }

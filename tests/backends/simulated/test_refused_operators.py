@@ -99,3 +99,15 @@ def test_one_row_is_written_to_the_elements_of_a_mask(run):
 
     seen = run(written, "A100-80GB")
     assert (seen.unmeasured, seen.peak_bytes) == (None, 69_703)  # as on the null device
+
+
+@pytest.mark.parametrize("make", [torch.nn.LazyLinear, torch.nn.LazyBatchNorm1d])
+def test_a_lazy_module_ends_in_one_line(run, make):
+    said = "a lazy module, whose parameters have no size yet, cannot be simulated; give the sizes"
+
+    def program():
+        with pytest.raises(CannotSimulate, match=said):
+            make(4, device="cuda") if make is torch.nn.LazyLinear else make(device="cuda")
+
+    assert run(program).unmeasured == said
+    assert torch.nn.LazyLinear(2)(torch.ones(1, 3)).shape == (1, 2)  # as before, outside
