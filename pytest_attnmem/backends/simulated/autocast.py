@@ -113,7 +113,21 @@ class Autocast:
         if self._library is None and torch.is_autocast_enabled("cuda"):
             self._library = self._install()
 
-    def following(self, set_enabled: Callable[..., None]) -> Callable[..., None]:
+    def patches(self) -> dict[tuple[Any, str], Callable[..., None]]:
+        """Returns the patches that follow a program's autocast, by owner and name."""
+        clear = torch.clear_autocast_cache
+
+        def clear_both() -> None:
+            clear()
+            self.clear()
+
+        return {
+            (torch, "set_autocast_enabled"): self._following(torch.set_autocast_enabled),
+            (torch._C, "set_autocast_enabled"): self._following(torch._C.set_autocast_enabled),
+            (torch, "clear_autocast_cache"): clear_both,
+        }
+
+    def _following(self, set_enabled: Callable[..., None]) -> Callable[..., None]:
         """Returns the function that enables autocast, followed by ``follow``."""
 
         def run(*args: Any, **kwargs: Any) -> None:

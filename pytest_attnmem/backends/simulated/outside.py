@@ -19,10 +19,13 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from . import lazy_parameters, loading, saving, torch_distributed, triton_driver
+from .autocast import Autocast
+from .elements import Elements
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
+from .tensors_as_sizes import reading_sizes
 from .undescribed_ops import NO_DATA
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class Outside:
         self._torch_cuda = torch_cuda
         self._address_patches = address_patches
         self._kernels: Library | None = None
+        self._autocast = Autocast()
         self._patches = ExitStack()
         self._times_left = 0
 
@@ -109,10 +113,14 @@ class Outside:
                     (torch, "tensor"): self._from_data(torch.tensor),
                     (torch, "as_tensor"): self._from_data(torch.as_tensor),
                     (torch, "asarray"): self._from_data(torch.asarray),
+                    **self._on_simulated(),
                     **{(torch, name): _unpinned(getattr(torch, name)) for name in _FROM_A_SIZE},
+                    **self._autocast.patches(),
                 }
             )
         )
+        self._patches.callback(self._autocast.restore)
+        self._autocast.follow()
 
     def _kernel(self, name: str) -> Callable[..., Any]:
         packet, _, overload = name.partition(".")
@@ -141,6 +149,26 @@ class Outside:
 
         return cuda
 
+    def _on_simulated(self) -> dict[tuple[Any, str], Callable[..., Any]]:
+        """Returns the functions that the function mode has in windows, for simulated tensors."""
+        from_data = self._from_data(torch.tensor)
+
+        def make(factory: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return (from_data if factory is torch.tensor else factory)(*args, **kwargs)
+
+        elements, sizes = Elements(make), reading_sizes()
+        return {
+            (owner, name): _for_simulated(run, getattr(owner, name))
+            for owner, name, run in (
+                (torch.Tensor, "__getitem__", elements.get),
+                (torch.Tensor, "__setitem__", elements.set),
+                (torch.Tensor, "type", self._function_mode.moves.to_type),
+                (torch.Tensor, "tensor_split", sizes[torch.Tensor.tensor_split]),
+                (torch, "tensor_split", sizes[torch.tensor_split]),
+                (torch.nn.functional, "ctc_loss", sizes[torch.nn.functional.ctc_loss]),
+            )
+        }
+
     def _new_tensor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def new_tensor(tensor: Any, data: Any, **kwargs: Any) -> Any:
             if type(tensor) is not SimulatedTensor and not _names_cuda((*kwargs.values(),)):
@@ -168,6 +196,16 @@ class Outside:
             return made.detach().requires_grad_() if grad else made
 
         return make
+
+
+def _for_simulated(run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``run`` for a simulated tensor, and the original for another."""
+
+    @wraps(original)
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        return (run if type(tensor) is SimulatedTensor else original)(tensor, *args, **kwargs)
+
+    return call
 
 
 def _unpinned(original: Callable[..., Any]) -> Callable[..., Any]:

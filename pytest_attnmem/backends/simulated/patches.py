@@ -79,9 +79,7 @@ def _torch_patches(
     return {
         (fake_tensor, "init_gpu_context"): lambda device: None,
         (fake_tensor.log, "disabled"): True,  # a shape mismatch raises an error anyway
-        (torch, "set_autocast_enabled"): autocast.following(torch.set_autocast_enabled),
-        (torch._C, "set_autocast_enabled"): autocast.following(torch._C.set_autocast_enabled),
-        (torch, "clear_autocast_cache"): _both(torch.clear_autocast_cache, autocast.clear),
+        **autocast.patches(),
         (torch.autograd.Function, "apply"): classmethod(
             _with_fakes(vars(torch.autograd.Function)["apply"], function_mode)
         ),
@@ -106,14 +104,6 @@ def _torch_patches(
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
         (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step(values),
     }
-
-
-def _both(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], None]:
-    def run() -> None:
-        first()
-        second()
-
-    return run
 
 
 def _backward_pass(

@@ -1,0 +1,47 @@
+"""Fixtures of a simulated session: what they run on the device has the values of a device."""
+
+import pytest
+
+SUITE = """
+import pytest
+import torch
+import torch.nn.functional as F
+
+
+@pytest.fixture
+def indexed():
+    x = torch.arange(24.0, device="cuda").reshape(4, 6)
+    x[[0, 2]] = 7.0
+    x[:, [[0, 1], [2, 3]]] += 1
+    return x[[1, 3]], x[[True, False, False, False]], x.tensor_split(torch.tensor([1, 3]))
+
+
+@pytest.fixture
+def cast():
+    layer, x = torch.nn.Linear(4, 4, device="cuda"), torch.arange(12.0, device="cuda").reshape(3, 4)
+    with torch.autocast("cuda", dtype=torch.float16):
+        y = layer(x)
+    (y.sum() * 65536).backward()
+    return y, layer.weight.grad
+
+
+@pytest.mark.memory_budget("1 KiB")
+def test_values(indexed, cast):
+    rows, masked, parts = indexed
+    assert rows.tolist()[0] == [7.0, 8.0, 9.0, 10.0, 10.0, 11.0]
+    assert masked.tolist() == [[8.0, 8.0, 8.0, 8.0, 7.0, 7.0]]
+    assert [len(part) for part in parts] == [1, 2, 1]
+    y, grad = cast
+    assert y.dtype is torch.float16 and not torch.isfinite(grad).all()
+    assert y.type(torch.float32).type() == "torch.cuda.FloatTensor"
+"""
+
+
+@pytest.fixture
+def suite(pytester):
+    pytester.makepyfile(SUITE)
+    return pytester
+
+
+def test_indices_and_casts_are_as_in_windows(suite):
+    suite.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
