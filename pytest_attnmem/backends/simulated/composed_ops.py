@@ -21,6 +21,7 @@ from .index_tensors import (
     any_on_host,
     are_numbers,
     as_numbers,
+    check_masks,
     expanded,
     on_device,
     tells_count,
@@ -159,6 +160,7 @@ def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
 
 def _by_masks(self: Any, indices: Any) -> tuple[int, int]:
     """Returns the numbers of masks of the device among the indices, and of other indices."""
+    check_masks(self, indices)
     given = [index for index in indices if index is not None]
     masks = sum(index.dtype in MASKS and index.device == self.device for index in given)
     return masks, len(given) - masks

@@ -25,7 +25,6 @@ from torch.utils._mode_utils import no_dispatch
 
 from .fake_maker import FakeMaker
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
-from .shape_checks import as_on_device
 from .shape_rules import LAYOUTS
 
 _aten = torch.ops.aten
@@ -133,8 +132,6 @@ class DirectOps:
                 made = func(*args, **kwargs)
         except (NotImplementedError, TypeError):  # the general path knows what to make of it
             return NotImplemented
-        except RuntimeError as error:
-            raise as_on_device(error, args) from None
         return self._wrapped(made, device)
 
     def _wrapped(self, made: Any, device: torch.device) -> Any:

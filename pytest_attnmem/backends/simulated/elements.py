@@ -53,12 +53,13 @@ class Elements:
 
     def _with_tensors(self, tensor: Any, index: Any, device: torch.device) -> Any:
         """Returns the index with a tensor in the place of each sequence that becomes one."""
-        if type(index) is not tuple and not (_is_sequence(index) and _is_tuple(index)):
+        if not isinstance(index, tuple) and not (_is_sequence(index) and _is_tuple(index)):
             return self._part(index, device)
         if _dimensions(index) > tensor.dim():
             return index  # C++ code has the error, before it makes tensors
         # A tuple of indices that is a list stays a list: C++ code warns of it.
-        return type(index)([self._part(part, device) for part in index])
+        kind = list if isinstance(index, list) else tuple
+        return kind([self._part(part, device) for part in index])
 
     def _part(self, part: Any, device: torch.device) -> Any:
         if not _is_sequence(part):

@@ -61,8 +61,3 @@ def own_error(
         except (RuntimeError, IndexError) as own:
             return own.with_traceback(None)
     return error
-
-
-def is_of_mask(error: BaseException) -> bool:
-    """Returns True for the error of a mask whose sizes are not those of the tensor it indexes."""
-    return isinstance(error, IndexError) and str(error).startswith("The shape of the mask")

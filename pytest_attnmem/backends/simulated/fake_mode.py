@@ -16,13 +16,13 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
 )
 
-from ...errors import CannotSimulate, UnknownValue, causes
+from ...errors import CannotSimulate, UnknownValue
 from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
 from .cached_op import CachedOp
 from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
-from .error_texts import ERRORS, is_of_mask, own_error
+from .error_texts import ERRORS, own_error
 from .fake_maker import FakeMaker
 from .fake_tensor import (
     CUDA,
@@ -38,7 +38,6 @@ from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .own_fakes import as_fakes, is_own, lacks_device
-from .shape_checks import as_on_device
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values
 from .wrapped_tensors import WrapperCalls, is_wrapper
@@ -228,7 +227,7 @@ class SimulatedFakeMode(FakeTensorMode):
             raise self.observer.mixed_devices_error(func) from None
         except (NotImplementedError, TypeError, RuntimeError) as error:
             if not lacks_rule(error):
-                raise as_on_device(error, args) from None
+                raise
             raise self._unsupported(func) from None
         finally:
             self.dispatch_depth -= 1
@@ -240,8 +239,7 @@ class SimulatedFakeMode(FakeTensorMode):
         try:
             return self.values.result(func, args, kwargs)
         except UnknownValue as error:
-            wrong = next(filter(is_of_mask, causes(error)), None)
-            raise wrong or self.observer.no_data_error(why=str(error)) from None
+            raise self.observer.no_data_error(why=str(error)) from None
 
     def _unsupported(self, func: Any) -> CannotSimulate:
         return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")

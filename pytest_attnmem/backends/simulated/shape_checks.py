@@ -6,7 +6,7 @@ Source: aten/src/ATen/native/ReduceOpsUtils.h, TensorShape.cpp and TensorAdvance
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,20 +23,6 @@ _NAME_IT: Final = " Specify the reduction dim with the 'dim' argument."
 def check_of_shapes(func: Any) -> Check | None:
     """Returns the check of an operator's sizes, or None; it raises PyTorch's error."""
     return _CHECKS.get(func)
-
-
-def as_on_device(error: Exception, args: tuple[Any, ...]) -> Exception:
-    """Returns an error of a rule of ``meta``, or that with PyTorch's own text."""
-    if not str(error).startswith("Attempting to broadcast a dimension"):
-        return error
-    lists = zip(*(arg for arg in args if isinstance(arg, (list, tuple))), strict=False)
-    try:
-        for group in (args, *lists):
-            shapes = [arg.shape for arg in group if isinstance(arg, torch.Tensor)]
-            reduce(torch._C._infer_size, shapes, torch.Size())
-    except RuntimeError as found:
-        return found.with_traceback(None)
-    return error
 
 
 def _reduce(

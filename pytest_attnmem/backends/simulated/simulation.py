@@ -77,8 +77,7 @@ class Simulation:
         self._saving, self._autocast = Saving(), Autocast()
         self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
         self._blas_settings = BlasSettings(self._workspaces())
-        self._depth = 0
-        self.traced = False
+        self._depth, self.traced = 0, False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
         self._unsimulated = Unsimulated(self.refused)

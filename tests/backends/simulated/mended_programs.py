@@ -294,6 +294,16 @@ def one_row_written_by_a_mask():
     y.index_put((mask,), made(64))
 
 
+@program
+def values_added_at_no_element():
+    mask = torch.zeros(4, 33, dtype=torch.bool, device="cuda")
+    x = made(4, 33, 64, grad=True)
+    x[mask].sum().backward()
+    x.transpose(0, 1)[mask.t()].sum().backward()
+    places = torch.zeros(0, dtype=torch.int64, device="cuda")
+    made(33, 4, 64).transpose(0, 1).index_put_((places,), made(0, 33, 64), accumulate=True)
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

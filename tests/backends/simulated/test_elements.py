@@ -18,6 +18,7 @@ INDICES = {
     "a list with a tensor of the host": (slice(None), [0, torch.tensor(5)]),
     "a flag": (1, True),
     "numbers of an array": [numpy.int64(3), numpy.int64(0)],
+    "a size": torch.Size([1, 2]),
 }
 
 

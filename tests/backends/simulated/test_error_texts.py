@@ -19,6 +19,8 @@ CALLS = {
     "foreach": lambda: torch._foreach_add([zeros(3)], [zeros(4)]),
     "index": lambda: zeros(3, 4)[zeros(2, dtype=INT), zeros(3, dtype=INT)],
     "mask": lambda: zeros(3, 4)[zeros(3, 5) > 0],
+    "second mask": lambda: zeros(3, 4)[zeros(3) > 0, zeros(5) > 0],
+    "write by a mask": lambda: zeros(3, 4).__setitem__((slice(None), zeros(3) > 0), zeros(())),
     "mm": lambda: zeros(2, 3) @ zeros(4, 5),
     "linear": lambda: F.linear(zeros(2, 2, 3), zeros(4, 5), zeros(4)),
     "mv": lambda: zeros(2, 3) @ zeros(4),

@@ -13,7 +13,7 @@ PROGRAMS = {name: program for module in MODULES for name, program in module.PROG
 RECORDINGS = {
     "random_programs": 80,
     "layout_programs": 94,
-    "mended_programs": 27,
+    "mended_programs": 28,
     "recurrent_programs": 52,
 }
 

@@ -179,6 +179,9 @@ def _sorted_put(
     """Plans ``index_put_with_sort_kernel``; ``expanded`` makes the indices from a mask."""
     target, _, values = call.args[:3]
     apart = _are_apart(indices)
+    count = prod(places[0].shape)
+    if not count:  # nothing is sorted
+        return temporary("contiguous target", copy_bytes(target), expanded)
     if any(place.cast for place in places) or not values.numel():
         return None
     shape = tuple(target.shape)
@@ -187,8 +190,7 @@ def _sorted_put(
     if apart:
         behind = prod(size for dim, size in enumerate(shape) if dim not in indexed)
     before = 1 if apart else prod(shape[: indexed[0]])
-    count = prod(places[0].shape)
-    if not count or not behind:
+    if not behind:
         return None
     largest = (target.numel() - 1) // behind
     storage = radix_sort_storage(count, 8, 8, max(largest.bit_length(), 1), call.profile)
