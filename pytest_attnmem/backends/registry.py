@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
@@ -44,6 +45,8 @@ BUILT_IN = (
 )
 #: The names that the option's help lists.
 EXAMPLES = ("auto", *(example for built_in in BUILT_IN for example in built_in.examples))
+#: The attribute of ``torch.library`` with the name of the simulated device that a session shows.
+SHOWN = "_attnmem_simulated"
 #: The order in which ``auto`` tries: the device that the code would run on.
 AUTO = tuple(built_in.name for built_in in BUILT_IN if built_in.automatic)
 #: The members that every backend has.
@@ -130,7 +133,7 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
     Raises:
         BackendUnavailable: no backend has the name, or it cannot work here; the text says why.
     """
-    for candidate in AUTO if name == "auto" else (name,):
+    for candidate in _automatic() if name == "auto" else (name,):
         try:
             return _open(candidate, openers)
         except BackendUnavailable as error:
@@ -140,6 +143,12 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
                 f"backend {shown(candidate)} cannot be opened: {shown(error, 300)}"
             ) from error
     raise refusal
+
+
+def _automatic() -> tuple[str, ...]:
+    """Returns the backends that ``auto`` tries: first the device that a session shows."""
+    shown_device = getattr(sys.modules.get("torch.library"), SHOWN, None)
+    return AUTO if shown_device is None else (shown_device, *AUTO)
 
 
 def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:

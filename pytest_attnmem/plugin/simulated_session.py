@@ -56,7 +56,7 @@ class SimulatedSession:
 
     def show(self) -> None:
         """Shows the device to the process, unless only a conftest file knows its profile."""
-        from ..backends.registry import open_backend, with_profiles
+        from ..backends.registry import SHOWN, open_backend, with_profiles
         from ..profiles import offered_profiles
 
         if self._outside is None:
@@ -68,6 +68,7 @@ class SimulatedSession:
                 return  # each test that measures says so
             self._outside = self._backend.outside()  # type: ignore[attr-defined]
             self._outside.enter()
+            setattr(sys.modules["torch.library"], SHOWN, self._backend.name)
 
     def show_now(self) -> None:
         """Shows the device if torch is there: all profiles are known now."""
@@ -75,8 +76,11 @@ class SimulatedSession:
             self.show()
 
     def _hide(self) -> None:
+        from ..backends.registry import SHOWN
+
         if self._outside is not None:
             self._outside.exit()
+            delattr(sys.modules["torch.library"], SHOWN)
 
     def as_installed(self) -> AbstractContextManager[None]:
         """Returns a context in which PyTorch's devices are those of the machine."""

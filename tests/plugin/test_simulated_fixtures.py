@@ -45,3 +45,18 @@ def suite(pytester):
 
 def test_indices_and_casts_are_as_in_windows(suite):
     suite.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
+
+
+def test_a_measurement_in_a_test_is_on_the_device_of_the_session(pytester):
+    pytester.makepyfile(
+        """
+        import torch
+        from pytest_attnmem import measure
+
+        def test_it():
+            measured = measure(lambda: torch.ones(1000, device="cuda") * 2)
+            assert measured.backend == "simulated:A100-80GB" and measured.peak_bytes == 8000
+        """
+    )
+    result = pytester.runpytest("--attnmem-backend=simulated:A100-80GB")
+    result.assert_outcomes(passed=1)
