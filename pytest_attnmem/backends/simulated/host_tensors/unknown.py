@@ -14,24 +14,33 @@ _OPERATORS: Final = frozenset(
     f"aten::{name}"
     for name in (
         *("_efficient_attention_backward", "_index_put_impl_", "_new_zeros_with_same_feature_meta"),
-        *("_unsafe_index_put", "_foreach_add.Tensor", "_foreach_add_.Tensor", "allclose", "copy"),
+        *("_unsafe_index_put", "_foreach_add.Tensor", "_foreach_add_.Tensor", "allclose"),
         *("as_strided_scatter", "diagonal_scatter", "select_scatter", "slice_scatter"),
-        *("binary_cross_entropy_with_logits", "cummaxmin_backward", "fill.Tensor", "fill_.Tensor"),
-        *("ldexp.Tensor", "ldexp_", "ldexp.out", "rrelu_with_noise_backward", "slice_inverse"),
-        *("soft_margin_loss_backward", "xlogy.OutTensor"),
+        *("binary_cross_entropy_with_logits", "cummaxmin_backward", "rrelu_with_noise_backward"),
+        *("ldexp.Tensor", "ldexp_", "ldexp.out", "slice_inverse", "soft_margin_loss_backward"),
+        *("xlogy.OutTensor", "bernoulli.out"),
     )
 )
-#: They handle lists tensor by tensor, some of them on the host.
-_OF_LISTS: Final = ("aten::_foreach_", "aten::_fused_")
+#: They make a tensor like their first one, on the host.
+_FILLS: Final = frozenset({"aten::fill.Tensor", "aten::fill_.Tensor"})
 
 
 def may_be_unknown(op: str) -> bool:
     """Returns True if some calls of an operator have memory that nobody knows."""
-    return op in _OPERATORS or op.startswith(_OF_LISTS)
+    return op in _OPERATORS or op in _FILLS or _handles_lists(op)
 
 
 def is_unknown(op: str, tensors: tuple[Placed, ...]) -> bool:
     """Returns True if nobody knows the memory of a call with tensors of both devices."""
     if op in _OPERATORS:
         return True
-    return op.startswith(_OF_LISTS) and any(each.on_host and each.place >= 0 for each in tensors)
+    if op in _FILLS:
+        return tensors[0].on_host
+    return _handles_lists(op) and any(each.on_host and each.place >= 0 for each in tensors)
+
+
+def _handles_lists(op: str) -> bool:
+    """Returns True if an operator makes tensors for lists, some of them on the host."""
+    if op.startswith("aten::_fused_"):
+        return True
+    return op.startswith("aten::_foreach_") and not op.partition(".")[0].endswith("_")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.simulated.host_tensors.refusals import FILE, Hosts
-from pytest_attnmem.errors import MixedDevices
+from pytest_attnmem.errors import CannotSimulate, MixedDevices
 from pytest_attnmem.torch_releases import KNOWN
 
 ELEMENTS = (
@@ -131,3 +131,34 @@ def test_every_version_has_its_rows_and_every_row_names_operators_of_torch():
 def test_another_version_refuses_nothing_and_an_operator_of_one_tensor_neither():
     assert Hosts("9.9.0").of(torch.ops.aten.addmm.default) is None
     assert Hosts().of(torch.ops.aten.view.default) is None
+
+
+@pytest.mark.parametrize(
+    ("program", "op"),
+    [
+        (lambda: torch._foreach_abs([one(4), torch.ones(4)]), "_foreach_abs.default"),
+        (lambda: torch.slice_scatter(one(4), torch.ones(4)), "slice_scatter.default"),
+        (lambda: torch.ops.aten.fill.Tensor(number(), one(1)[0]), "fill.Tensor"),
+    ],
+)
+def test_a_call_with_memory_that_nobody_knows_is_not_enforced(run, program, op):
+    def refused():
+        with pytest.raises(CannotSimulate) as raised:
+            program()
+        assert not isinstance(raised.value, MixedDevices)
+
+    said = run(refused).unmeasured
+    assert said.startswith(f"aten.{op} at test_refusals.py:")
+    assert said.endswith(
+        " takes a tensor of the CPU beside tensors of the device, and what it then allocates is"
+        " not known; move it to the device"
+    )
+
+
+def test_an_index_of_the_host_beside_a_slice_is_read(run):
+    """C++ code gives ``index_put`` None for a slice, which no method of a tensor takes."""
+
+    def put():
+        torch.ops.aten.index_put.default(one(4, 4), [None, torch.tensor([0, 1])], one(1))
+
+    assert run(put).unmeasured is None
