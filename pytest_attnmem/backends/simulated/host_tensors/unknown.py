@@ -23,11 +23,12 @@ _OPERATORS: Final = frozenset(
 )
 #: They make a tensor like their first one, on the host.
 _FILLS: Final = frozenset({"aten::fill.Tensor", "aten::fill_.Tensor"})
+_FUSED: Final = "aten::_fused_"
 
 
 def may_be_unknown(op: str) -> bool:
     """Returns True if some calls of an operator have memory that nobody knows."""
-    return op in _OPERATORS or op in _FILLS or _handles_lists(op)
+    return op in _OPERATORS or op in _FILLS or op.startswith(_FUSED) or _makes_lists(op)
 
 
 def is_unknown(op: str, tensors: tuple[Placed, ...]) -> bool:
@@ -36,11 +37,11 @@ def is_unknown(op: str, tensors: tuple[Placed, ...]) -> bool:
         return True
     if op in _FILLS:
         return tensors[0].on_host
-    return _handles_lists(op) and any(each.on_host and each.place >= 0 for each in tensors)
+    if op.startswith(_FUSED):  # their kernels read pointers that nobody checks
+        return any(each.on_host and each.name != "lr" for each in tensors)
+    return _makes_lists(op) and any(each.on_host and each.place >= 0 for each in tensors)
 
 
-def _handles_lists(op: str) -> bool:
-    """Returns True if an operator makes tensors for lists, some of them on the host."""
-    if op.startswith("aten::_fused_"):
-        return True
+def _makes_lists(op: str) -> bool:
+    """Returns True if an operator makes tensors for those of lists, some of them on the host."""
     return op.startswith("aten::_foreach_") and not op.partition(".")[0].endswith("_")

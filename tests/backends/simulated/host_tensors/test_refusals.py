@@ -137,6 +137,15 @@ def test_another_version_refuses_nothing_and_an_operator_of_one_tensor_neither()
     ("program", "op"),
     [
         (lambda: torch._foreach_abs([one(4), torch.ones(4)]), "_foreach_abs.default"),
+        (
+            lambda: torch._fused_sgd_(
+                *([one(4)], [one(4)], []),
+                **{"weight_decay": 0.0, "momentum": 0.0, "lr": 0.1, "dampening": 0.0},
+                **{"nesterov": False, "maximize": False, "is_first_step": False},
+                found_inf=torch.zeros(1),
+            ),
+            "_fused_sgd_.default",
+        ),
         (lambda: torch.slice_scatter(one(4), torch.ones(4)), "slice_scatter.default"),
         (lambda: torch.ops.aten.fill.Tensor(number(), one(1)[0]), "fill.Tensor"),
     ],
