@@ -17,6 +17,7 @@ import time
 import warnings
 from collections import defaultdict
 from pathlib import Path
+from types import MappingProxyType
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -52,23 +53,20 @@ LIBRARIES = re.compile("cuda error|cusolver|cublas|cudnn|cufft|nvrtc|magma|drive
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        if not started("collect", folder):
+        if not started(__file__, "collect", folder):
             raise SystemExit("the samples ended the process")
         begun = set()
-        while not started("vary", folder):
-            new = {path.stem for path in Path(folder).glob("*.begun")} - begun
-            if not new:
-                raise SystemExit("the process ends before it begins an operator")
-            begun |= new
+        while not started(__file__, "vary", folder):
+            begun |= begun_since(begun, folder)
         found = {}
         for path in Path(folder).glob("*.found"):
             found.update(pickle.loads(path.read_bytes()))
     write({op: refused(outcomes) for op, outcomes in found.items()})
 
 
-def started(what, folder):
-    """Runs one step in a process on the null device; returns False if that ended early."""
-    code = f"import record_dtypes as r, os, sys; r.{what}(sys.argv[1]); os._exit(0)"
+def started(file, what, folder):
+    """Runs a step of a script in a process on the null device; False if that ended early."""
+    code = f"import {Path(file).stem} as r, os, sys; r.{what}(sys.argv[1]); os._exit(0)"
     paths = (HERE.parent, HERE.parents[1], HERE, *sys.path[1:])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, folder],
@@ -81,7 +79,15 @@ def started(what, folder):
     return done.returncode == 0
 
 
-def collect(folder):
+def begun_since(begun, folder):
+    """Returns the operators that a process began, in the last of which it ended."""
+    new = {path.stem for path in Path(folder).glob("*.begun")} - begun
+    if not new:
+        raise SystemExit("the process ends before it begins an operator")
+    return new
+
+
+def collect(folder, counts=MappingProxyType(COUNTS)):
     """Keeps the calls of operators that the samples make, one of each kind."""
     import opinfo_samples
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -90,7 +96,7 @@ def collect(folder):
     from pytest_attnmem.measurement.values_limit import VALUES_LIMIT, parse_values_limit
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
-    opinfo_samples.COUNTS, opinfo_samples.CUDNN = COUNTS, ("cudnn", "miopen")
+    opinfo_samples.COUNTS, opinfo_samples.CUDNN = dict(counts), ("cudnn", "miopen")
     calls = {}
 
     class Collecting(TorchDispatchMode):

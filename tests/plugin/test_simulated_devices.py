@@ -145,8 +145,9 @@ def test_each_tensor_is_where_the_program_puts_it(suite):
     suite.write(PLACES)
     ran = suite.run("--attnmem-backend=simulated")
     mixed = (
-        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and"
-        " cpu! (aten.addmm.default at test_suite.py:52)"
+        "Expected all tensors to be on the same device, but got mat1 is on cpu, different from"
+        " other tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)"
+        " (aten.addmm.default at test_suite.py:52)"
     )
     assert ran.report("test_mixed") == [mixed]
     assert {

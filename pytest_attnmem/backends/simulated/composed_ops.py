@@ -226,7 +226,7 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
         return NotImplemented
     copy = self.clone(memory_format=torch.preserve_format)
     if on_host:
-        return copy.index_put_(indices, values, accumulate)
+        return _aten.index_put_.default(copy, indices, values, accumulate)
     return _index_put_(copy, indices, values)
 
 

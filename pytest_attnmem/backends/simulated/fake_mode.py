@@ -73,14 +73,13 @@ class SimulatedFakeMode(FakeTensorMode):
         """The listener that hears of each operator that runs."""
         self.dispatch_depth = 0
         """Above 0 while PyTorch looks for the rule of an operator."""
-        self.known_ops = KnownOps({**replacements, **COMPOSED}, known.refusals)
+        self.known_ops = KnownOps({**replacements, **COMPOSED}, known)
         self._avoided_ops: Container[Any] = ()
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
         self.values = Values(maker.make, observer.assumed)
-        self._autograd_calls = AutogradCalls()
-        self.wrapper_calls = WrapperCalls()
+        self._autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
         self._is_observed = True
 
     @contextmanager
@@ -126,6 +125,7 @@ class SimulatedFakeMode(FakeTensorMode):
         ):
             return self._put_on_device(facts, types, args, kwargs)
         if facts.composite is not None:  # composites reach the mode in inference mode
+            facts.check_devices(args, kwargs, self.observer)
             with self:
                 out = facts.composite(*args, **kwargs)
             if out is not NotImplemented:
@@ -147,6 +147,7 @@ class SimulatedFakeMode(FakeTensorMode):
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
+        facts.check_devices(args, kwargs, self.observer)
         refusals, observed = facts.refusals, self._is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too

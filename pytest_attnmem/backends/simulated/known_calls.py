@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from .dtypes.refusals import Refusals
+from .host_tensors.refusals import Hosts
 
 if TYPE_CHECKING:
     from ...profiles import DeviceProfile
@@ -34,6 +35,8 @@ class KnownCalls:
         """The calls of PyTorch's functions that are one operator, likewise."""
         self.refusals = Refusals()
         """The dtypes that its kernels refuse."""
+        self.hosts = Hosts()
+        """The tensors of the host that its operators refuse."""
 
 
 class _Devices:

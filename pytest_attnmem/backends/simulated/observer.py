@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...errors import CannotSimulate
 from .cached_op import CachedOp, CachedOutput
+from .host_tensors.refusals import OF_ELEMENTS, Refusal
 from .op_plan import AllocationPlan
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Observer(Protocol):
     def reduced(self, tensor: torch.Tensor, protocol: int) -> Any:
         """Returns what ``pickle`` writes of a tensor."""
 
-    def mixed_devices_error(self, func: Any) -> Exception:
+    def mixed_devices_error(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> Exception:
         """Returns the error for an operator that got tensors of the host and of the device."""
 
     def device_named(self) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from .dtypes.refusals import Refusals
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
 from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
 from .overlaps import check_of_writes
 from .shape_checks import check_of_shapes
+
+if TYPE_CHECKING:
+    from .known_calls import KnownCalls
+    from .observer import Observer
 
 _aten = torch.ops.aten
 
@@ -42,12 +45,12 @@ class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("backward", "cacheable", "checks", "composite", "factory", "func", "reads_cudnn"),
-        *("lift", "name", "plain", "refusals", "view"),
+        *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func"),
+        *("lift", "name", "plain", "reads_cudnn", "refusals", "view"),
     )
 
     def __init__(
-        self, func: Any, replacements: Mapping[Any, Callable[..., Any]], refusals: Refusals
+        self, func: Any, replacements: Mapping[Any, Callable[..., Any]], known: KnownCalls
     ) -> None:
         self.func = func
         self.name = str(func)
@@ -69,26 +72,39 @@ class OpFacts:
         self.backward = func in _BACKWARD_OPS
         self.plain = not (self.lift or self.backward)
         """True if a cached call may be repeated without further questions."""
-        self.refusals = refusals.of(func)
+        self.refusals = known.refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
         checks = check_of_writes(func), check_of_shapes(func)
         self.checks = [check for check in checks if check is not None]
         """What CUDA checks before it runs a call and ``meta`` does not."""
+        self._hosts = known.hosts.of(func)
+        """The tensors of the host that CUDA refuses; None if it takes them, or none is known."""
+
+    def check_devices(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], observer: Observer
+    ) -> None:
+        """Checks that CUDA takes the tensors of the host among the arguments.
+
+        Raises:
+            CannotSimulate: it does not, or nobody knows what it allocates; the observer makes it.
+        """
+        if self._hosts is not None:
+            self._hosts.check(args, kwargs, observer.mixed_devices_error)
 
 
 class KnownOps:
     """The operators that one fake mode has seen."""
 
-    def __init__(self, replacements: Mapping[Any, Callable[..., Any]], refusals: Refusals) -> None:
+    def __init__(self, replacements: Mapping[Any, Callable[..., Any]], known: KnownCalls) -> None:
         self._replacements = replacements
-        self._refusals = refusals
+        self._known = known
         self._facts: dict[int, OpFacts] = {}
 
     def of(self, func: Any) -> OpFacts:
         """Returns the facts of an operator."""
         found = self._facts.get(id(func))
         if found is None:
-            found = self._facts[id(func)] = OpFacts(func, self._replacements, self._refusals)
+            found = self._facts[id(func)] = OpFacts(func, self._replacements, self._known)
         return found
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...errors import MixedDevices, StartAgain
-from .fake_tensor import DEVICE
+from ...errors import CannotSimulate, MixedDevices, StartAgain
+from .host_tensors.refusals import OF_ELEMENTS, Refusal
 from .program_errors import at
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Placement:
     """Records if the running program named a device; its fake mode needs to know."""
 
-    def __init__(self, fake_mode: SimulatedFakeMode, note: Callable[[str], object]) -> None:
+    def __init__(self, fake_mode: SimulatedFakeMode, note: Callable[[str], CannotSimulate]) -> None:
         self.outside: Outside | None = None
         """The device as the session's programs see it outside windows."""
         self.starts_again = ""
@@ -73,18 +73,22 @@ class Placement:
         else:
             self._named = self._fake_mode.device_named = True
 
-    def mixed(self, func: Any) -> MixedDevices:
+    def mixed(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> CannotSimulate:
         """Returns PyTorch's error for an operator with tensors of the host and of the device.
+
+        If the call allocates memory before it fails, or runs on CUDA, the window is not enforced.
 
         Raises:
             StartAgain: the one on the device was made without a device, and belongs on the host.
         """
         if self.inside and self.may_start_again:
             self.start_again(f"a tensor made without a device met one of the CPU{at()}")
-        return MixedDevices(
-            "Expected all tensors to be on the same device, but found at least two devices,"
-            f" {DEVICE} and cpu! ({func}{at()})"
-        )
+        if refusal.runs:
+            return self._note(f"{func}{at()} {refusal.text}")
+        text = f"{refusal.text} ({func}{at()})"
+        if refusal.allocates:
+            self._note(text)
+        return MixedDevices(text)
 
     def start_again(self, found: str) -> NoReturn:
         """Has the program run again, with tensors without a named device on the host.

@@ -113,14 +113,6 @@ def _cat(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
                 )
 
 
-def _clamp(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], refused: Callable[[str], Exception]
-) -> None:
-    for limit in (*args[1:], kwargs.get("min"), kwargs.get("max")):
-        if isinstance(limit, torch.Tensor) and limit.device != args[0].device:
-            raise refused("clamp of a tensor of the device by one of the host fails on CUDA")
-
-
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
     {
         _aten.max.default: partial(_reduce, "max", 1),
@@ -145,6 +137,5 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.index_fill_.int_Scalar: partial(_along, 2),
         _aten.put_.default: _put,
         _aten.cat.default: _cat,
-        _aten.clamp.Tensor: _clamp,
     }
 )
