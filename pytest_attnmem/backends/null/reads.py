@@ -60,10 +60,17 @@ class Reads:
             return special(func, args, kwargs)
         before = self._zeros.value
         try:
-            return func(*args, **kwargs)
-        finally:  # an error may come of the zeros
-            if self._zeros.value != before:
-                self._known(partial(_refuse, func))
+            out = func(*args, **kwargs)
+        except Exception:
+            self._refuse_zeros(func, before)  # the error may come of them
+            raise
+        self._refuse_zeros(func, before)
+        return out
+
+    def _refuse_zeros(self, func: Any, before: int) -> None:
+        """Refuses an operator that read zeros since ``before``, when so many reads got zeros."""
+        if self._zeros.value != before:
+            self._known(partial(_refuse, func))
 
     def copy_known(self, slot: Slot, offset: int, into: int, size: int) -> bool:
         """Copies bytes of a storage to the host; returns False if nobody can know them."""

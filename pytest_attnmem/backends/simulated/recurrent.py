@@ -54,6 +54,17 @@ def _fits(
     )
 
 
+def _states_and_weights(
+    x: Any, hx: Any, params: Sequence[Any], gates: int, has_biases: bool, layers: int
+) -> tuple[list[State], list[Weights]] | None:
+    """Returns the first states and the weights by layer; None for tensors that C++ code refuses."""
+    hx = hx if isinstance(hx, (list, tuple)) else (hx,)
+    projected = _is_projected(hx)
+    if not _fits(x, hx, params, gates, 2 + 2 * has_biases + projected, layers):
+        return None
+    return _states(hx), _gathered(params, has_biases, projected)
+
+
 def _is_projected(hx: Sequence[Any]) -> bool:
     """Returns True for an LSTM whose state is smaller than its cell."""
     return len(hx) == 2 and hx[0].shape[-1:] != hx[1].shape[-1:]
@@ -84,24 +95,22 @@ def _network(
     batch_first: bool,
 ) -> Any:
     """Runs a network on [N, B, I], or [B, N, I]: the outputs, and the last states."""
-    hx = hx if isinstance(hx, (list, tuple)) else (hx,)
-    projected, layers = _is_projected(hx), num_layers * (1 + bidirectional)
-    size = 2 + 2 * has_biases + projected
-    if x.dim() != 3 or not x.shape[batch_first] or not _fits(x, hx, params, gates, size, layers):
+    layers = num_layers * (1 + bidirectional)
+    parts = _states_and_weights(x, hx, params, gates, has_biases, layers)
+    if x.dim() != 3 or not x.shape[batch_first] or parts is None:
         return NotImplemented
     inputs = x.transpose(0, 1) if batch_first else x
     out, finals = run_layers(
         partial(full_layer, cell),
         partial(both_ways, cell),
         inputs,
-        _states(hx),
-        _gathered(params, has_biases, projected),
+        *parts,
         dropout if train else 0,
         bidirectional,
     )
     made = _stacked(finals)
     if batch_first:
-        out = out.transpose(0, 1) if len(hx) > 1 else out.transpose_(0, 1)
+        out = out.transpose(0, 1) if len(made) > 1 else out.transpose_(0, 1)
     return (out, *made)
 
 
@@ -119,18 +128,16 @@ def _packed_network(
     bidirectional: bool,
 ) -> Any:
     """Runs a network on packed sequences: the outputs, and the last states."""
-    hx = hx if isinstance(hx, (list, tuple)) else (hx,)
-    projected, layers = _is_projected(hx), num_layers * (1 + bidirectional)
-    size = 2 + 2 * has_biases + projected
-    if x.dim() != 2 or not _fits(x, hx, params, gates, size, layers):
+    layers = num_layers * (1 + bidirectional)
+    parts = _states_and_weights(x, hx, params, gates, has_biases, layers)
+    if x.dim() != 2 or parts is None:
         return NotImplemented
     sizes = batch_sizes.tolist()
     out, finals = run_layers(
         partial(packed_layer, cell, sizes),
         partial(packed_both_ways, cell, sizes),
         x,
-        _states(hx),
-        _gathered(params, has_biases, projected),
+        *parts,
         dropout if train else 0,
         bidirectional,
     )

@@ -1,4 +1,4 @@
-"""What no simulation follows: compiled code runs eagerly, and is noted; the rest is refused."""
+"""Code that no simulation follows: compiled code runs eagerly and is noted, the rest is refused."""
 
 from __future__ import annotations
 
