@@ -9,11 +9,9 @@ import torch.nn.functional as F
 
 
 @pytest.fixture
-def indexed():
+def parts():
     x = torch.arange(24.0, device="cuda").reshape(4, 6)
-    x[[0, 2]] = 7.0
-    x[:, [[0, 1], [2, 3]]] += 1
-    return x[[1, 3]], x[[True, False, False, False]], x.tensor_split(torch.tensor([1, 3]))
+    return x.tensor_split(torch.tensor([1, 3]))
 
 
 @pytest.fixture
@@ -26,11 +24,9 @@ def cast():
 
 
 @pytest.mark.memory_budget("1 KiB")
-def test_values(indexed, cast):
-    rows, masked, parts = indexed
-    assert rows.tolist()[0] == [7.0, 8.0, 9.0, 10.0, 10.0, 11.0]
-    assert masked.tolist() == [[8.0, 8.0, 8.0, 8.0, 7.0, 7.0]]
+def test_values(parts, cast):
     assert [len(part) for part in parts] == [1, 2, 1]
+    assert torch.tensor([torch.tensor(2.0)]).tolist() == [2.0]  # a tensor is no sequence
     y, grad = cast
     assert y.dtype is torch.float16 and not torch.isfinite(grad).all()
     assert y.type(torch.float32).type() == "torch.cuda.FloatTensor"
@@ -43,7 +39,7 @@ def suite(pytester):
     return pytester
 
 
-def test_indices_and_casts_are_as_in_windows(suite):
+def test_parts_and_casts_are_as_in_windows(suite):
     suite.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
 
 

@@ -205,9 +205,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
         return arg
 
     def _new_tensor(self, tensor: Any, data: Any, **kwargs: Any) -> Any:
-        if not isinstance(data, torch.Tensor):
-            data = self._with_values(data)
-        return _NEW_TENSOR(tensor, data, **kwargs)
+        if isinstance(data, torch.Tensor):
+            return _NEW_TENSOR(tensor, data, **kwargs)
+        like = {"dtype": tensor.dtype, "device": unwrapped(tensor).device}
+        return self._run_factory(torch.tensor, (data,), {**like, **kwargs})
 
     def _with_values(self, data: Any) -> Any:
         """Returns data with the values of the tensors in lists, which C++ code reads."""

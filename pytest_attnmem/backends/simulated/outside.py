@@ -20,7 +20,6 @@ from torch.utils._device import DeviceContext
 
 from . import lazy_parameters, loading, saving, torch_distributed, triton_driver
 from .autocast import Autocast
-from .elements import Elements
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
@@ -151,17 +150,10 @@ class Outside:
 
     def _on_simulated(self) -> dict[tuple[Any, str], Callable[..., Any]]:
         """Returns the functions that the function mode has in windows, for simulated tensors."""
-        from_data = self._from_data(torch.tensor)
-
-        def make(factory: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return (from_data if factory is torch.tensor else factory)(*args, **kwargs)
-
-        elements, sizes = Elements(make), reading_sizes()
+        sizes = reading_sizes()
         return {
             (owner, name): _for_simulated(run, getattr(owner, name))
             for owner, name, run in (
-                (torch.Tensor, "__getitem__", elements.get),
-                (torch.Tensor, "__setitem__", elements.set),
                 (torch.Tensor, "type", self._function_mode.moves.to_type),
                 (torch.Tensor, "tensor_split", sizes[torch.Tensor.tensor_split]),
                 (torch, "tensor_split", sizes[torch.tensor_split]),
