@@ -48,8 +48,8 @@ class Shown:
 
     def wait_for_charts(self) -> None:
         """Returns when each chart is drawn, which a browser does when it has laid out the page."""
-        places = "[...document.querySelectorAll('.drawing')]"
-        self.page.wait_for_function(f"{places}.every((place) => place.childElementCount)")
+        # Not wait_for_function, which polls by eval: the page's policy forbids that.
+        self.page.locator(".drawing:not(:has(*))").first.wait_for(state="detached")
 
     def overflow(self) -> int:
         """Returns the pixels by which the page is wider than its window."""
