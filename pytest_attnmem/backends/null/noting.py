@@ -18,6 +18,7 @@ import torch
 from ...nulldevice.contents import ask, foreign_launches, uploaded
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
+from ..tensor_subclasses import construct_past_modes
 from .fake_modes import exclude, pass_by_higher_order
 from .folded_constants import note_constants
 from .reads import Reads
@@ -58,11 +59,17 @@ class Noting:
             self._aten.impl(name, torch.library.fallthrough_kernel, _KEY)
         self._library.fallback(self._dispatched, _KEY, with_keyset=True)
         exclude(self._keys)
+        construct_past_modes(self._unnoted)
         pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
         note_constants(self._keys)
         self._guard.__enter__()
         self._answers = ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
+
+    @contextmanager
+    def _unnoted(self) -> Iterator[None]:
+        with torch._C._DisableTorchDispatch(), torch._C._ExcludeDispatchKeyGuard(self._keys):
+            yield
 
     def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
         """Returns ``Thread.start`` for threads whose operators are noted too."""

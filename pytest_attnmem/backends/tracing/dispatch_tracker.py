@@ -18,6 +18,7 @@ from ...measurement.held import SAVED, Held
 from ...measurement.protocol import Delta, Interval
 from ..compile_watch import EAGER, CompileWatch
 from ..started_threads import StartedThreads
+from ..tensor_subclasses import construct_past_modes
 from .live_tensors import LiveTensors
 from .node_modules import in_backward
 from .tensor_origin import (
@@ -86,6 +87,7 @@ class TrackingMode(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        construct_past_modes()
         self._tensors = LiveTensors()
         self._alive: dict[int, tuple[int, int]] = {}  # number and bytes, by storage
         self._roles: dict[int, str] = {}  # by number
