@@ -72,6 +72,9 @@ class Backend(ABC):
         """Returns the request that failed if ``error`` says that memory ran out, else ``None``."""
         return None
 
+    def failed(self, error: Exception) -> None:  # noqa: B027  # a default
+        """Learns of the error of a program in ``world``; it may set ``starts_again``."""
+
     @property
     def larger_is_free(self) -> bool:
         """Returns True if a run at larger sizes costs nothing more: no tensor has memory."""

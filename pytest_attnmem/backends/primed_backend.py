@@ -15,7 +15,7 @@ from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
 from ..units import excerpt
 from .import_frames import import_frames_freed
-from .registry import BACKENDS, Opener, open_backend
+from .registry import BACKENDS, Opener, open_backend, starts_again
 
 _T = TypeVar("_T")
 
@@ -65,8 +65,10 @@ class PrimedBackend:
         """Returns the result of the call, which is repeated if it has to start again."""
         try:
             return call()
-        except StartAgain:
+        except (StartAgain, Exception):
             if is_measured(self.backend):  # a window around the call must start again too
+                raise
+            if not starts_again(self.backend):
                 raise
         return call()  # not above: an error of it would keep the frames of the first call
 

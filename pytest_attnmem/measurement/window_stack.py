@@ -40,6 +40,8 @@ class WindowStack:
         self.collecting = gc.isenabled()
         self.context = ExitStack()
         """The context that programs run in while the backend measures them."""
+        self.told = False
+        """True once a program may know a number: a window inside has ended."""
         self._windows: list[Window] = []
         self._inputs: list[Any] = []
 
@@ -145,12 +147,15 @@ def window(
     try:
         stack.open(window, metric)
         yield window
+        stack.told = True
     except GeneratorExit:  # left open until now, when the interpreter may be ending
         raise
     except BaseException as error:
         window.out_of_memory = out_of_memory(backend, error)
         if window.out_of_memory is not None:
             traceback.clear_frames(error.__traceback__)
+        elif stack.windows == [window]:
+            program_failed(backend, error)
         raise
     finally:
         stack.close(window)
@@ -174,6 +179,19 @@ def out_of_memory(backend: BackendProtocol, error: BaseException | None) -> str 
         return None
     requests = (backend.out_of_memory(cause) for cause in causes(error))
     return next((request for request in requests if request is not None), None)
+
+
+def program_failed(backend: BackendProtocol, error: BaseException | None) -> None:
+    """Tells a backend that has to know which error ended the program; it may set ``starts_again``.
+
+    A program that may know a number is judged as it ran: the number may be what it failed for.
+    ``failed`` is not required of a backend.
+    """
+    if any(stack.told and _is_on(stack, backend) for stack in _RUNNING.stacks):
+        return
+    failed: Callable[[Exception], None] | None = getattr(backend, "failed", None)
+    if failed is not None and isinstance(error, Exception):
+        failed(error)
 
 
 def is_measured(backend: BackendProtocol) -> bool:

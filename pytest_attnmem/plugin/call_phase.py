@@ -72,7 +72,7 @@ class CallPhase:
             with self._compiled.watched(), self._body.measured():
                 result = yield
         except BaseException as raised:
-            error = raised if self._strict else skipped_if_unknown(raised)
+            error = raised
         self.conclude(error)
         return result
 
@@ -84,6 +84,8 @@ class CallPhase:
         """
         if why := self._body.why_again(error):
             error = self._body.run_again(why)
+        if error is not None and not self._strict:
+            error = skipped_if_unknown(error)
         try:
             self._conclude(error)
         except errors.BudgetExceeded:

@@ -10,7 +10,7 @@ from ..backends.registry import lookahead, starts_again
 from ..errors import AttnMemError, StartAgain
 from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.window import Window
-from ..measurement.window_stack import nothing_left_open
+from ..measurement.window_stack import nothing_left_open, program_failed
 from .row_writer import STOPS
 from .traced_rerun import kept_by_unittest, reset_item, suppress_reporting
 
@@ -34,12 +34,16 @@ class MeasuredBody:
     def warm_up(self) -> None:
         """Runs the body outside any window, as often as ``warmup`` says."""
         for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
-            with self._plan.memory.dry_run(), ExitStack() as worlds:
+            with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
                 for _, primed in self._plan.budgets:
                     worlds.enter_context(simulation_context(primed.backend))
                 try:
                     self._item.runtest()
-                except StartAgain:
+                except (StartAgain, Exception) as error:
+                    if not regions:  # the program may know their numbers
+                        self._tell(error)
+                    if not _why_restart(error, self._backends()):
+                        raise
                     reset_item(self._item)
                     self._item.runtest()
                 reset_item(self._item)
@@ -56,6 +60,11 @@ class MeasuredBody:
             }
             self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
             yield
+            self._tell(kept_by_unittest(self._item))
+
+    def _tell(self, error: BaseException | None) -> None:
+        for _, primed in self._plan.budgets:
+            program_failed(primed.backend, error)
 
     def why_again(self, error: BaseException | None) -> str:
         """Returns why the body, which ended with ``error``, must run again; "" if it need not.

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..backends.registry import starts_again
 from ..errors import StartAgain
+from ..measurement.window_stack import is_measured as is_running
+from ..measurement.window_stack import program_failed
 from .endings import skipped_if_unknown
 from .measured_tests import is_measured
+from .plan import PLAN
 
 if TYPE_CHECKING:
     from .session import Session
@@ -29,7 +33,7 @@ class ReportedErrors:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
-        if call.excinfo is not None and isinstance(call.excinfo.value, StartAgain):
+        if call.excinfo is not None and _runs_again(item, call.excinfo.value):
             call.excinfo = None  # of a subtest: the test runs again, with all its subtests
         if not (self._session.settings.strict and is_measured(item, self._session)):
             if call.excinfo is not None:
@@ -37,6 +41,17 @@ class ReportedErrors:
             kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
             kept[:] = map(_skipped, kept)
         return (yield)
+
+
+def _runs_again(item: pytest.Item, error: BaseException) -> bool:
+    """Returns True if the error of a subtest has its test run again."""
+    plan = item.stash.get(PLAN, None)
+    measured = [] if plan is None else [primed.backend for _, primed in plan.budgets]
+    for backend in filter(is_running, measured):
+        program_failed(backend, error)
+        if starts_again(backend):
+            return True
+    return isinstance(error, StartAgain)
 
 
 def _skipped(found: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:

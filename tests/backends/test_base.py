@@ -53,6 +53,8 @@ def test_its_defaults() -> None:
     assert backend.out_of_memory(MemoryError()) is None
     assert backend.lookahead() is None
     with backend.world():
+        backend.failed(ValueError())
+        assert not backend.starts_again
         backend.forget()
         backend.empty_cache()
 
