@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import BackendUnavailable
 from ..measurement.installed_torch import require_rules
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 #: Opens a backend: takes the part of its name after the colon, or "". Raises BackendUnavailable.
 Opener = Callable[[str], BackendProtocol]
+
+
+class Session(Protocol):
+    """A session that shows a simulated device to its programs."""
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the backend whose device it is."""
+
+    def openers(self, openers: Mapping[str, Opener]) -> Mapping[str, Opener]:
+        """Returns openers of backends that know the session's device."""
 
 
 class BuiltIn(NamedTuple):
@@ -45,7 +56,7 @@ BUILT_IN = (
 )
 #: The names that the option's help lists.
 EXAMPLES = ("auto", *(example for built_in in BUILT_IN for example in built_in.examples))
-#: The attribute of ``torch.library`` with the name of the simulated device that a session shows.
+#: The attribute of ``torch.library`` with the session that shows a simulated device.
 SHOWN = "_attnmem_simulated"
 #: The order in which ``auto`` tries: the device that the code would run on.
 AUTO = tuple(built_in.name for built_in in BUILT_IN if built_in.automatic)
@@ -133,7 +144,11 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
     Raises:
         BackendUnavailable: no backend has the name, or it cannot work here; the text says why.
     """
-    for candidate in _automatic() if name == "auto" else (name,):
+    session: Session | None = getattr(sys.modules.get("torch.library"), SHOWN, None)
+    if session is not None:
+        openers = session.openers(openers)
+    shown_device = () if session is None else (session.name,)
+    for candidate in (*shown_device, *AUTO) if name == "auto" else (name,):
         try:
             return _open(candidate, openers)
         except BackendUnavailable as error:
@@ -143,12 +158,6 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
                 f"backend {shown(candidate)} cannot be opened: {shown(error, 300)}"
             ) from error
     raise refusal
-
-
-def _automatic() -> tuple[str, ...]:
-    """Returns the backends that ``auto`` tries: first the device that a session shows."""
-    shown_device = getattr(sys.modules.get("torch.library"), SHOWN, None)
-    return AUTO if shown_device is None else (shown_device, *AUTO)
 
 
 def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:

@@ -45,6 +45,7 @@ class SimulatedSession:
 
     def __init__(self, config: pytest.Config, backend: str) -> None:
         self._config = config
+        self.name = backend
         self._argument = backend.partition(":")[2]
         self._backend: BackendProtocol | None = None
         self._outside: Outside | None = None
@@ -68,7 +69,7 @@ class SimulatedSession:
                 return  # each test that measures says so
             self._outside = self._backend.outside()  # type: ignore[attr-defined]
             self._outside.enter()
-            setattr(sys.modules["torch.library"], SHOWN, self._backend.name)
+            setattr(sys.modules["torch.library"], SHOWN, self)
 
     def show_now(self) -> None:
         """Shows the device if torch is there: all profiles are known now."""

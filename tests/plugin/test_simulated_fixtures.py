@@ -56,3 +56,142 @@ def test_a_measurement_in_a_test_is_on_the_device_of_the_session(pytester):
     )
     result = pytester.runpytest("--attnmem-backend=simulated:A100-80GB")
     result.assert_outcomes(passed=1)
+
+
+PROGRAMS = """
+import numpy
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+def ramp(*sizes):
+    return torch.linspace(-1, 1, numpy.prod(sizes)).reshape(sizes)
+
+
+def network(kind):
+    def run(device):
+        torch.manual_seed(0)
+        network = getattr(nn, kind)(4, 6, 2, bidirectional=True).to(device)
+        packed = pack_padded_sequence(ramp(5, 2, 4).to(device), torch.tensor([5, 3], device="cpu"))
+        shown = pad_packed_sequence(network(packed)[0])[0]
+        shown.sum().backward()
+        return shown, network(ramp(5, 2, 4).to(device))[0], network.weight_hh_l1.grad
+
+    return run
+
+
+def indices(device):
+    x = ramp(6, 5).to(device).requires_grad_()
+    written = x.detach().clone()
+    written[[[0], [1]], [2, 3]] = 5.0
+    found = x[[0, 2, 2]], x[[True, False] * 3], x[x > 0], x[None, ..., 1], written
+    sum(part.sum() for part in found).backward()
+    return *found, x.grad
+
+
+def ctc(device):
+    x = ramp(10, 2, 5).log_softmax(-1).to(device).requires_grad_()
+    targets = torch.tensor([[1, 2, 3], [2, 3, 4]], device=device)
+    F.ctc_loss(x, targets, torch.tensor([10, 9]), torch.tensor([3, 2])).backward()
+    return x.grad
+
+
+def scripted(device):
+    @torch.jit.script
+    def function(x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+    traced = torch.jit.trace(nn.ReLU(), ramp(4).to(device))
+    return function(ramp(4).to(device)), traced(ramp(4).to(device))
+
+
+def legacy(device):
+    types = torch if device == "cpu" else torch.cuda
+    x = types.FloatTensor([1, 2])
+    assert isinstance(x, types.FloatTensor) and not isinstance(x, types.LongTensor)
+    assert types.HalfTensor(2, 3).shape == (2, 3) and x.new().shape == (0,)
+    same = types.FloatTensor(x)
+    same += 1
+    return x, x.new([3.0]), x.new(x), x.type(types.LongTensor)
+
+
+def storages(device):
+    x = ramp(4).to(device)
+    storage = x.untyped_storage()
+    assert storage.device == x.device and storage.nbytes() == 16
+    assert torch.UntypedStorage(8, device=device).device == x.device
+    assert storage.cpu().device.type == "cpu"
+    seen = torch.empty(0, device=device).set_(storage.clone(), 1, (2,), (1,))
+    x.zero_()
+    return seen, torch.empty(0, device=device).set_(storage, 1, (2,), (1,))
+
+
+def pinned(device):
+    pin = device != "cpu"
+    made = torch.zeros(2, device="cpu", pin_memory=pin)
+    x = ramp(3).cpu()
+    assert not x.is_pinned() and made.is_pinned() == pin
+    return made.to(device), (x.pin_memory().to(device, non_blocking=True) if pin else x)
+
+
+def lists(device):
+    x = ramp(2, 2).to(device)
+    made = torch.hann_window(5, device=device), torch.as_tensor(numpy.ones(3), device=device)
+    return torch.tensor([x[0, 0], x[1, 1]]), torch.tensor([[x[0, 0], 2.0]], device=device), *made
+
+
+def compiled(device):
+    x = ramp(3, 4).to(device).requires_grad_()
+    torch.compile(lambda x: (x * 2).relu().sum(-1), backend="aot_eager")(x).sum().backward()
+    return x.grad
+
+
+def biased(device):
+    q = ramp(1, 2, 8, 8).to(device)
+    bias = causal_lower_right(8, 8)
+    return F.scaled_dot_product_attention(q, q, q, attn_mask=bias)
+
+
+def quantiles(device):
+    x = ramp(10).to(device)
+    return x.quantile(0.3), x.nanquantile(torch.tensor([0.2, 0.5], device=device))
+
+
+CASES = {kind: network(kind) for kind in ("LSTM", "GRU", "RNN")}
+for case in (indices, ctc, scripted, legacy, storages, pinned, lists, compiled, biased, quantiles):
+    CASES[case.__name__] = case
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def found(case):
+    return case("cpu"), case("cuda")
+
+
+def same(wanted, found):
+    torch.testing.assert_close(torch.utils._pytree.tree_map(lambda x: x.cpu(), found), wanted)
+
+
+def test_fixture(found):
+    same(*found)
+
+
+@pytest.mark.memory_budget("1 GiB")
+def test_window(case):
+    same(case("cpu"), case("cuda"))
+"""
+
+
+def test_programs_have_the_values_of_the_host_in_fixtures_and_windows(pytester):
+    pytester.makepyfile(PROGRAMS)
+    result = pytester.runpytest("--attnmem-backend=simulated", "-Wignore::DeprecationWarning")
+    result.assert_outcomes(passed=26)
+    result.stdout.fnmatch_lines("attnmem: 13 budgets, 8 within, 0 over, 5 not enforced*")

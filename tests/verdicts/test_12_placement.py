@@ -168,3 +168,54 @@ def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
     ran = suite.run("--attnmem-backend=simulated")
     assert ran.outcomes["passed"] == 19
     assert ran.outcome("test_storage") == "not enforced: no model of torch.UntypedStorage"
+
+
+FAILING = """
+import unittest
+import pytest, torch
+from torch.nn.utils.rnn import pack_padded_sequence
+
+def packed():
+    pack_padded_sequence(torch.ones(2, 3), torch.tensor([3, 2]), batch_first=True)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_lengths():
+    packed()
+
+@pytest.mark.memory_budget("1 MiB")
+class TestCase(unittest.TestCase):
+    def test_case(self):
+        packed()
+
+    def test_parts(self):
+        for part in range(2):
+            with self.subTest(part=part):
+                packed()
+
+def test_measured(attnmem):
+    assert attnmem.measure(packed).peak_bytes == 0
+
+@pytest.mark.memory_budget("1 MiB", warmup=1)
+def test_warm():
+    packed()
+
+@pytest.mark.memory_budget("1 MiB")
+def test_wrong():
+    assert torch.ones(3).sum() == 4
+
+@pytest.mark.memory_budget("1 MiB")
+def test_named():
+    assert torch.ones(3, device="cuda").sum() == 4
+"""
+
+
+def test_an_error_on_the_device_of_nobodys_choice_runs_the_body_again_on_the_host(suite):
+    suite.write(FAILING)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 5, "failed": 2}
+    passed = ("test_lengths", "TestCase::test_case", "TestCase::test_parts", "test_warm")
+    assert {ran.outcome(name) for name in passed} == {"not enforced: nothing was allocated"}
+    twice = (
+        "the body ran twice: it ended with AssertionError: assert tensor(3., device='cuda:0') == 4"
+    )
+    assert ran.text.count(twice) == 1, ran.text

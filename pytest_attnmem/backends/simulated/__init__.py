@@ -69,6 +69,10 @@ class Simulated:
         """Returns the reason why the program must start again, even if it caught the error."""
         return self._simulation.placement.starts_again
 
+    def failed(self, error: Exception) -> None:
+        """Has a program run again whose tensors may be on the device by mistake."""
+        self._simulation.placement.failed(error)
+
     def lookahead(self) -> AbstractContextManager[None] | None:
         """Returns a context without limits of memory, while the program may yet name the device.
 

@@ -30,7 +30,7 @@ from .shape_rules import SHAPES
 from .solve_out import solve_into
 from .transforms import is_transformed, unknown_inside
 from .unknown_scratch import UnknownScratch
-from .wrapper_composites import for_wrappers
+from .wrapper_composites import for_wrappers, on_host
 from .zero_tensors import OF_ZEROS
 
 if TYPE_CHECKING:
@@ -119,20 +119,27 @@ class CompositeOps:
     def install(self) -> Library:
         """Registers the replacements for CUDA fakes, until the library is destroyed."""
         library = Library("aten", "IMPL")
+
+        def put(op: str, run: Callable[..., Any], key: str) -> None:
+            # A session has some outside windows too; those of a window take their place.
+            library.impl(op.removeprefix("aten::"), run, key, allow_override=True)
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            library.impl("renorm", self._renorm, "AutogradCUDA")
+            put("renorm", self._renorm, "AutogradCUDA")
             for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
-                library.impl(op.name().removeprefix("aten::"), replacement, "AutogradCUDA")
+                put(op.name(), replacement, "AutogradCUDA")
             for op, replacement in for_wrappers(self.replacements()).items():
-                library.impl(op.name().removeprefix("aten::"), replacement, "AutogradMeta")
+                put(op.name(), replacement, "AutogradMeta")
+            for op, replacement in on_host(self.replacements()).items():
+                put(op.name(), replacement, "AutogradCPU")
             for op, of_zeros in OF_ZEROS.items():
-                library.impl(op.name().removeprefix("aten::"), of_zeros, "ZeroTensor")
+                put(op.name(), of_zeros, "ZeroTensor")
             for op, shape in SHAPES.items():
-                library.impl(op.name().removeprefix("aten::"), shape, "Meta")
-        for name in CUDA_KERNELS:
-            if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
-                library.impl(name.removeprefix("aten::"), _launched, "CUDA")
+                put(op.name(), shape, "Meta")
+            for name in CUDA_KERNELS:
+                if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
+                    put(name, _launched, "CUDA")
         return library
 
     def _in_place(self, op: Any, avoided: tuple[Any, ...]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
+from .pinned_memory import PinnedMemory
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -28,6 +29,7 @@ class FakeConverter:
     ) -> None:
         self.in_session = False
         """True if programs see the device outside windows too, and may put tensors there."""
+        self.pinned_memory = PinnedMemory()
         self._fake_mode = fake_mode
         self._add_input = add_input
         self._adopt = adopt
@@ -78,9 +80,17 @@ class FakeConverter:
         fake.__dict__["_host_data"] = data
         return fake
 
-    def host_data(self, fake: Any) -> torch.Tensor | None:
-        """Returns the tensor of the host that ``fake`` stands for outside windows, or None."""
-        return vars(fake).get("_host_data") if isinstance(fake, torch.Tensor) else None
+    def write_to_host(self, fake: Any, value: Callable[[Any], torch.Tensor]) -> None:
+        """Writes what an operator outside windows wrote into the tensor that ``fake`` stands for.
+
+        Raises:
+            CannotSimulate: nobody can know the values.
+        """
+        host = vars(fake).get("_host_data") if isinstance(fake, torch.Tensor) else None
+        if host is not None:
+            values = value(fake)
+            with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
+                host.copy_(values)
 
     def _is_on_host(self, real: torch.Tensor) -> bool:
         """Returns False for a tensor that counts as an input on the device."""
@@ -117,6 +127,8 @@ class FakeConverter:
             made = torch.empty(storage.nbytes(), dtype=torch.uint8, device="meta")
             watch = weakref.ref(storage, lambda _: self._storages.pop(key, None))
             self._storages[key] = (watch, made.untyped_storage())
+            if self.pinned_memory.holds(storage):
+                self.pinned_memory.note(made.untyped_storage())
         return self._storages[key][1]
 
 

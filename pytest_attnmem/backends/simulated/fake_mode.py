@@ -159,7 +159,7 @@ class SimulatedFakeMode(FakeTensorMode):
                 out = self._run_in_general(func, types, args, kwargs)
         except ERRORS as error:
             raise own_error(error, func, args, kwargs, self.observer.mixed_devices_error) from None
-        check_strided(func, out, self.observer.refused)
+        check_strided(func, args, out, self.observer.refused)
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:

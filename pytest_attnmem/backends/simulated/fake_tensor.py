@@ -11,7 +11,7 @@ Only this package uses the private APIs of torch that this needs (written agains
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -20,6 +20,7 @@ from torch.utils._mode_utils import no_dispatch
 from ...errors import CannotSimulate
 from .hidden_fakes import asked_by_torch
 from .printing import printed
+from .program_errors import at
 from .simulated_device import DeviceName
 
 if TYPE_CHECKING:
@@ -167,6 +168,14 @@ class SimulatedTensor(torch.Tensor):
         return _on_host(
             self, "Tensor.__dlpack__", lambda values: values.clone().__dlpack__(**kwargs)
         )
+
+    def get_nested_int(self, *, coeff: int | torch.SymInt = 1) -> NoReturn:
+        """Refuses nested tensors, whose lengths this tensor has.
+
+        Raises:
+            CannotSimulate: always.
+        """
+        raise _fake_mode(self).observer.refused(f"a nested tensor{at()} cannot be simulated")
 
     def is_shared(self) -> bool:
         """Returns True on the device, and for a host tensor that was shared."""

@@ -16,14 +16,16 @@ from ...errors import CannotSimulate
 from .call_arguments import SHARING, device, is_number, may_hold_tensors, names_meta
 from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .legacy_constructors import new_like
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta
 from .moves import Moves
+from .program_errors import at
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .simulated_device import DeviceName
 from .tensors_as_sizes import reading_sizes
 from .transforms import dropouts, unwrapped
-from .wrapped_tensors import casts_apart, is_wrapper, with_own_tensors
+from .wrapped_tensors import casts_apart, is_wrapper, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
@@ -42,6 +44,8 @@ _READS = (
 #: Functions that move a tensor, or what it wraps.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
 _NEW_TENSOR = torch.Tensor.new_tensor
+#: What C++ code says that asks for the device itself.
+_NOT_LINKED = "not linked with support for"
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -58,16 +62,18 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self.mark_unknown = fake_mode.observer.mark_unknown
         self._fake_mode = fake_mode
         self._converter = converter
+        self.pinned_memory = converter.pinned_memory
         self._factories = frozenset(_device_constructors())
-        elements = Elements(self._run_factory)
+        elements = Elements(self.run_factory)
         self.moves = Moves(self.device, converter)
         self._special: dict[Any, Callable[..., Any]] = {
             **self.moves.functions,
             torch.Tensor.__getitem__: elements.get,
             torch.Tensor.__setitem__: elements.set,
             _NEW_TENSOR: self._new_tensor,
-            torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
-            torch.Tensor.is_pinned: lambda tensor, *_, **__: tensor.fake_device.type == "cpu",
+            torch.Tensor.new: new_like(self.run_factory),
+            torch.Tensor.pin_memory: self.pinned_memory.pin,
+            torch.Tensor.is_pinned: self.pinned_memory.is_pinned,
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             torch.get_device: (get_device := lambda tensor: unwrapped(tensor).get_device()),
@@ -94,6 +100,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
         """Calls the function on fakes of the tensors from outside, on the device it names."""
         for arg in args:
             if type(arg) is not SimulatedTensor and may_hold_tensors(arg):
+                if (handler := own_handler(args)) is not None:
+                    return self._handled(handler, func, args, kwargs)
                 if all_meta(args) and not leaves_meta(func, args, kwargs or {}):
                     with no_dispatch():
                         return func(*args, **(kwargs or {}))
@@ -119,11 +127,15 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 and func not in _MOVES
             ):
                 return special(*args, **(kwargs or {}))
+            if kwargs and kwargs.get("pin_memory"):
+                return self._run_pinned(func, args, kwargs)
             if func in self._factories:
-                return self._run_factory(func, args, kwargs or {})
+                return self.run_factory(func, args, kwargs or {})
             if kwargs:
                 for arg in kwargs.values():
                     if isinstance(arg, torch.Tensor) and type(arg) is not SimulatedTensor:
+                        if (handler := own_handler(kwargs.values())) is not None:
+                            return self._handled(handler, func, args, kwargs)
                         kwargs = {key: self._to_fake(value) for key, value in kwargs.items()}
                         break
                 if names_meta(kwargs.get("device")):
@@ -135,6 +147,15 @@ class SimulatedFunctionMode(TorchFunctionMode):
         finally:
             fake_mode.function_depth -= 1
             self.current_call = before
+
+    def _handled(self, handler: Any, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        with self:  # for the calls that the handler makes
+            return handler(func, (), args, kwargs or {})
+
+    def call_outside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls a function that got a simulated tensor outside windows."""
+        special = self._special.get(func) if args and type(args[0]) is SimulatedTensor else None
+        return (special or func)(*args, **kwargs)
 
     @contextmanager
     def inside_autograd(self) -> Iterator[None]:
@@ -208,26 +229,26 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if isinstance(data, torch.Tensor):
             return _NEW_TENSOR(tensor, data, **kwargs)
         like = {"dtype": tensor.dtype, "device": unwrapped(tensor).device}
-        return self._run_factory(torch.tensor, (data,), {**like, **kwargs})
+        return self.run_factory(torch.tensor, (data,), {**like, **kwargs})
 
-    def _with_values(self, data: Any) -> Any:
+    def with_values(self, data: Any) -> Any:
         """Returns data with the values of the tensors in lists, which C++ code reads."""
         if type(data) is SimulatedTensor:
             return self._fake_mode.observer.value(data, "torch.tensor")
         if type(data) in (list, tuple):
             for item in data:
                 if isinstance(item, (torch.Tensor, list, tuple)):
-                    return type(data)([self._with_values(item) for item in data])
+                    return type(data)([self.with_values(item) for item in data])
         return data
 
     def _is_own(self, tensor: torch.Tensor) -> bool:
         return getattr(tensor, "fake_mode", None) is self._fake_mode
 
-    def _run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
         first = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if args and type(first) in (list, tuple):
-            args = (self._with_values(first), *args[1:])
+            args = (self.with_values(first), *args[1:])
         given = kwargs.get("device")
         if given is None and any(isinstance(x, torch.Tensor) for x in (first, kwargs.get("out"))):
             return func(*args, **kwargs)  # on the device of that tensor
@@ -241,25 +262,35 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if names_meta(given):
             with no_dispatch():
                 return func(*args, **{**kwargs, "device": META})
-        pinned = kwargs.get("pin_memory")
-        if pinned:
-            kwargs = {**kwargs, "pin_memory": False}
         if given is not None:
             device = self.device(given)
             if func in SHARING and self._is_on(device, first):  # C++ code sees another device
                 return func(*args, **{**kwargs, "device": None})
-        elif fake_mode.device_named or pinned or is_number(func, args, kwargs):
+        elif fake_mode.device_named or is_number(func, args, kwargs):
             device = CPU
         else:
             device, fake_mode.used_implicit_device = IMPLICIT_CUDA, True
         fake_mode.factory_depth += 1
         try:
             made = func(*args, **{**kwargs, "device": device})
+        except RuntimeError as error:
+            if _NOT_LINKED not in str(error):
+                raise
+            refused = f"torch.{func.__name__} on 'cuda'{at()} cannot be simulated"
+            raise fake_mode.observer.refused(refused) from None
         finally:
             fake_mode.factory_depth -= 1
         if isinstance(given, DeviceName):
             made.__dict__["_fake_device"] = CUDA  # code that copies this device names it
         return made
+
+    def _run_pinned(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a factory, on the host unless the program or a tensor names another device."""
+        kwargs = {key: value for key, value in kwargs.items() if key != "pin_memory"}
+        like = args and isinstance(args[0], torch.Tensor) and unwrapped(args[0]).device is CUDA
+        if kwargs.get("device") is None and not like:
+            kwargs["device"] = CPU
+        return self.pinned_memory.noted(self._call(func, args, kwargs))
 
     def _is_on(self, device: torch.device, value: Any) -> bool:
         given = isinstance(value, torch.Tensor) and not self._converter.is_converted(value)

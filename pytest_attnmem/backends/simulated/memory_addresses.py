@@ -6,12 +6,11 @@ host, so the memory of these exists once somebody asks for its address.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 if TYPE_CHECKING:
+    import torch
+
     from .storage_lifetimes import StorageLifetimes
     from .values import Values
 
@@ -51,16 +50,3 @@ class MemoryAddresses:
         if block is not None:
             return block.address
         return self._values.host_address(storage)
-
-    def patches(self) -> dict[tuple[Any, str], Any]:
-        """Returns the patch, by owner and name, of the method of storages."""
-        return {(torch.UntypedStorage, "data_ptr"): self._method(torch.UntypedStorage.data_ptr)}
-
-    def _method(
-        self, original: Callable[[torch.UntypedStorage], int]
-    ) -> Callable[[torch.UntypedStorage], int]:
-        def data_ptr(storage: torch.UntypedStorage) -> int:
-            found = self.of_storage(storage) if storage.device.type == "meta" else None
-            return original(storage) if found is None else found
-
-        return data_ptr

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 _TYPE = torch.Tensor.type
 #: The dtypes by the names of the types of tensors, without ``Tensor``.
-_TYPES: Final = MappingProxyType(
+TYPES: Final = MappingProxyType(
     {
         **{"Float": torch.float32, "Double": torch.float64, "Half": torch.float16},
         **{"BFloat16": torch.bfloat16, "Byte": torch.uint8, "Char": torch.int8},
@@ -27,7 +27,7 @@ _TYPES: Final = MappingProxyType(
         **{"ComplexFloat": torch.complex64, "ComplexDouble": torch.complex128},
     }
 )
-_NAMES: Final = MappingProxyType({dtype: name for name, dtype in _TYPES.items()})
+NAMES: Final = MappingProxyType({dtype: name for name, dtype in TYPES.items()})
 
 
 class Moves:
@@ -64,15 +64,15 @@ class Moves:
         """Runs ``Tensor.type``: returns the name of the type, or a tensor of another type."""
         inner = unwrapped(tensor)
         if dtype is None:
-            if is_meta(inner) or inner.dtype not in _NAMES:
+            if is_meta(inner) or inner.dtype not in NAMES:
                 return _TYPE(tensor)
             where = "torch.cuda" if inner.is_cuda else "torch"
-            return f"{where}.{_NAMES[inner.dtype]}Tensor"
+            return f"{where}.{NAMES[inner.dtype]}Tensor"
         if isinstance(dtype, torch.dtype):
             return self.to(tensor, dtype=dtype, non_blocking=non_blocking)
         name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
         where, _, kind = name.rpartition(".")
-        wanted = _TYPES.get(kind.removesuffix("Tensor"))
+        wanted = TYPES.get(kind.removesuffix("Tensor"))
         if wanted is None or where not in ("torch", "torch.cuda"):
             return _TYPE(tensor, dtype, non_blocking, **kwargs)  # C++ code has the error
         device = CUDA if where == "torch.cuda" else CPU
@@ -84,7 +84,10 @@ class Moves:
             if device == CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
-        return _TO(tensor, device=device, **kwargs)
+        moved = _TO(tensor, device=device, **kwargs)
+        if device == CPU and kwargs.get("non_blocking"):
+            self._converter.pinned_memory.note(moved.untyped_storage())
+        return moved
 
     def name_target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Names the device of a move before the moved tensor is given a device."""

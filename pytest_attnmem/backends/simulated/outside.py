@@ -14,26 +14,29 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._dynamo import eval_frame
 from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import lazy_parameters, loading, saving, torch_distributed, triton_driver
+from . import loading, saving, torch_distributed
 from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
-from .tensors_as_sizes import reading_sizes
 from .undescribed_ops import NO_DATA
+from .unsimulated import refusals
+from .wrapped_tensors import is_wrapper, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .function_mode import SimulatedFunctionMode
     from .torch_cuda import TorchCuda
 
-#: PyTorch's factories that may be asked for pinned memory.
-_FROM_A_SIZE = ("empty", "zeros", "ones", "full", "rand", "randn")
+_SPARSE = ("coo", "compressed", "csr", "csc", "bsr", "bsc")
+#: Factories of C++ code that runs several operators on the device.
+_IN_STEPS = ("kaiser_window", *(f"sparse_{kind}_tensor" for kind in _SPARSE))
 #: The operators through which PyTorch's factories allocate; they have a kernel for each device.
 _FACTORIES = ("empty.memory_format", "empty_strided", "tril_indices", "triu_indices")
 
@@ -46,14 +49,17 @@ class Outside:
         fake_mode: SimulatedFakeMode,
         function_mode: SimulatedFunctionMode,
         torch_cuda: TorchCuda,
-        address_patches: Callable[[], Patches],
+        storage_patches: Callable[[], Patches],
+        install: Callable[[], Library],
     ) -> None:
         self.named = False
         """True if code outside the windows of the running test put a tensor on the device."""
         self._fake_mode = fake_mode
         self._function_mode = function_mode
         self._torch_cuda = torch_cuda
-        self._address_patches = address_patches
+        self._storage_patches = storage_patches
+        self._install = install
+        self._composites: Library | None = None
         self._kernels: Library | None = None
         self._autocast = Autocast()
         self._patches = ExitStack()
@@ -71,14 +77,16 @@ class Outside:
             warnings.simplefilter("ignore")  # about CUDA's kernels, overridden on purpose
             for name in _FACTORIES:
                 self._kernels.impl(name, self._kernel(name), "CUDA", allow_override=True)
+        self._composites = self._install()
         self._patch()
 
     def exit(self) -> None:
         """Hides the device again."""
-        if self._kernels is not None:
+        if self._kernels is not None and self._composites is not None:
             self._patches.close()
+            self._composites._destroy()
             self._kernels._destroy()
-            self._kernels = None
+            self._kernels = self._composites = None
 
     @contextmanager
     def left(self) -> Iterator[None]:
@@ -93,30 +101,32 @@ class Outside:
                 self._patch()
 
     def _patch(self) -> None:
+        patches = {
+            **self._torch_cuda.patches(),
+            **self._storage_patches(),
+            **saving.patches(),
+            **torch_distributed.patches(),
+            **refusals(self._fake_mode.observer.refused),
+            **loading.outside_windows(self._function_mode),
+            **compiled_without_patches(self.left),
+            (torch.Tensor, "to"): self._to(torch.Tensor.to),
+            (torch.Tensor, "cuda"): self._cuda(),
+            (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
+            (torch.Tensor, "type"): self._type(torch.Tensor.type),
+            (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
+            (torch, "tensor"): self._from_data(torch.tensor),
+            (torch, "as_tensor"): self._from_data(torch.as_tensor),
+            (torch, "asarray"): self._from_data(torch.asarray),
+            **{(torch, name): self._factory(getattr(torch, name)) for name in _IN_STEPS},
+            (eval_frame, "_callback_from_stance"): self._eager_on_device(
+                eval_frame._callback_from_stance
+            ),
+            (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
+            **self._autocast.patches(),
+            (SimulatedTensor, "__torch_function__"): self._followed(),
+        }
         self._patches.enter_context(
-            patched(
-                {
-                    **self._torch_cuda.patches(),
-                    **self._address_patches(),
-                    **saving.patches(),
-                    **torch_distributed.patches(),
-                    **lazy_parameters.patches(self._fake_mode.observer.refused),
-                    **triton_driver.patches(self._fake_mode.observer.refused),
-                    **loading.outside_windows(self._function_mode),
-                    **compiled_without_patches(self.left),
-                    (torch.Tensor, "to"): self._to(torch.Tensor.to),
-                    (torch.Tensor, "cuda"): self._cuda(),
-                    (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
-                    (torch.Tensor, "pin_memory"): lambda tensor, *_, **__: tensor,
-                    (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
-                    (torch, "tensor"): self._from_data(torch.tensor),
-                    (torch, "as_tensor"): self._from_data(torch.as_tensor),
-                    (torch, "asarray"): self._from_data(torch.asarray),
-                    **self._on_simulated(),
-                    **{(torch, name): _unpinned(getattr(torch, name)) for name in _FROM_A_SIZE},
-                    **self._autocast.patches(),
-                }
-            )
+            patched(self._function_mode.pinned_memory.outside_windows(patches))
         )
         self._patches.callback(self._autocast.restore)
         self._autocast.follow()
@@ -134,8 +144,23 @@ class Outside:
 
         return run
 
+    def _followed(self) -> Any:
+        """Returns the handler of a call on simulated tensors; what C++ code makes is simulated."""
+        function_mode, fake_mode = self._function_mode, self._fake_mode
+
+        def call(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            if own_handler((*args, *kwargs.values())) is not None:
+                return NotImplemented
+            with torch._C.DisableTorchFunctionSubclass(), fake_mode:
+                return function_mode.call_outside(func, args, kwargs)
+
+        return staticmethod(call)
+
     def _to(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_wrapper(tensor) and _names_cuda((*args[:1], *kwargs.values())):
+                with_own_tensors(tensor, self._fake_mode)
             if type(tensor) is SimulatedTensor or _names_cuda((*args[:1], *kwargs.values())):
                 return self._function_mode.moves.to(tensor, *args, **kwargs)
             return original(tensor, *args, **kwargs)
@@ -148,18 +173,30 @@ class Outside:
 
         return cuda
 
-    def _on_simulated(self) -> dict[tuple[Any, str], Callable[..., Any]]:
-        """Returns the functions that the function mode has in windows, for simulated tensors."""
-        sizes = reading_sizes()
-        return {
-            (owner, name): _for_simulated(run, getattr(owner, name))
-            for owner, name, run in (
-                (torch.Tensor, "type", self._function_mode.moves.to_type),
-                (torch.Tensor, "tensor_split", sizes[torch.Tensor.tensor_split]),
-                (torch, "tensor_split", sizes[torch.tensor_split]),
-                (torch.nn.functional, "ctc_loss", sizes[torch.nn.functional.ctc_loss]),
-            )
-        }
+    def _type(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def to_type(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+            named = dtype if isinstance(dtype, str) else getattr(dtype, "__module__", "")
+            on_device = type(tensor) is SimulatedTensor or named.startswith("torch.cuda")
+            run = self._function_mode.moves.to_type if on_device else original
+            return run(tensor, dtype, *args, **kwargs)
+
+        return to_type
+
+    def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a factory that C++ code runs in several steps."""
+
+        @wraps(original)
+        def make(*args: Any, **kwargs: Any) -> Any:
+            if not _names_cuda((kwargs.get("device") or _default_device(),)):
+                return original(*args, **kwargs)
+            with self._fake_mode:
+                return self._function_mode.run_factory(original, args, kwargs)
+
+        return make
+
+    def _eager_on_device(self, decide: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Returns how to run compiled code: eagerly if the program uses the device."""
+        return lambda callback: None if self.named else decide(callback)
 
     def _new_tensor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def new_tensor(tensor: Any, data: Any, **kwargs: Any) -> Any:
@@ -177,37 +214,17 @@ class Outside:
             if device is None and not _is_tensor(data):
                 device = _default_device()
             if not _names_cuda((device,)):
-                return original(data, *args, **kwargs)
+                return original(self._function_mode.with_values(data), *args, **kwargs)
             grad = kwargs.pop("requires_grad", False)
             if not _is_tensor(data):
                 kwargs["device"] = "cpu"
-                data = original(data, *args, **kwargs)
+                data = original(self._function_mode.with_values(data), *args, **kwargs)
             dtype = kwargs.get("dtype") or data.dtype
             copy = original is torch.tensor
             made = self._function_mode.moves.to(data, device, dtype, copy=copy)
             return made.detach().requires_grad_() if grad else made
 
         return make
-
-
-def _for_simulated(run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns ``run`` for a simulated tensor, and the original for another."""
-
-    @wraps(original)
-    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        return (run if type(tensor) is SimulatedTensor else original)(tensor, *args, **kwargs)
-
-    return call
-
-
-def _unpinned(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a factory that pins no memory, which only a build with CUDA can."""
-
-    @wraps(original)
-    def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
-        return original(*args, **kwargs)
-
-    return make
 
 
 def _default_device() -> torch.device | None:

@@ -7,15 +7,21 @@ PyTorch, and a run that put some on the device starts again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from ...errors import CannotSimulate, MixedDevices, StartAgain
+import torch
+
+from ...errors import AttnMemError, CannotSimulate, MixedDevices, StartAgain
+from ...units import shown
 from .host_tensors.refusals import OF_ELEMENTS, Refusal
 from .program_errors import at
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .outside import Outside
+
+
+_ON_DEVICE: Final = ", and its tensors were on the device, though it named none"
 
 
 class Placement:
@@ -96,7 +102,19 @@ class Placement:
         Raises:
             StartAgain: always.
         """
+        self._belong_on_host(found)
+        raise StartAgain(found)
+
+    def failed(self, error: Exception) -> None:
+        """Has the program run again that ended with an error, if its tensors may be to blame.
+
+        They are on the device because the program named none; on the host, as in PyTorch, it may
+        succeed. What is over a limit, or not known here, is not an error of that kind.
+        """
+        if self.may_start_again and not isinstance(error, (AttnMemError, torch.OutOfMemoryError)):
+            self._belong_on_host(f"it ended with {shown(error, 160)}{_ON_DEVICE}")
+
+    def _belong_on_host(self, found: str) -> None:
         self._named = self._fake_mode.device_named = True
         self.starts_again = found
         self._note(f"{found}, and this run cannot start again; name the device of each tensor")
-        raise StartAgain(found)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import linear
 
+from .host_cells import gru_on_host, lstm_on_host
+
 _aten = torch.ops.aten
 State = Any  # of an LSTM the pair of state and cell
 
@@ -29,13 +31,20 @@ class Weights(NamedTuple):
 Cell = Callable[[Any, State, Weights], State]
 
 
+def _biased_products(x: Any, state: Any, weights: Weights) -> tuple[Any, Any]:
+    return linear(x, weights.ih, weights.ih_bias), linear(state, weights.hh, weights.hh_bias)
+
+
 def lstm_step(x: Any, state: State, weights: Weights) -> State:
     """Returns the next state [B, H] and cell [B, H], of an input [B, I]."""
     h, c = state
-    of_input, of_state = torch.matmul(x, weights.ih.t()), torch.matmul(h, weights.hh.t())
-    shown, cell, _gates = _aten._thnn_fused_lstm_cell(
-        of_input, of_state, c, weights.ih_bias, weights.hh_bias
-    )
+    if x.is_cpu:
+        shown, cell = lstm_on_host(*_biased_products(x, h, weights), c)
+    else:
+        of_input, of_state = torch.matmul(x, weights.ih.t()), torch.matmul(h, weights.hh.t())
+        shown, cell, _gates = _aten._thnn_fused_lstm_cell(
+            of_input, of_state, c, weights.ih_bias, weights.hh_bias
+        )
     if weights.projection is None:
         return shown, cell
     return torch.matmul(shown, weights.projection.t()), cell
@@ -43,6 +52,8 @@ def lstm_step(x: Any, state: State, weights: Weights) -> State:
 
 def gru_step(x: Any, state: State, weights: Weights) -> State:
     """Returns the next state [B, H], of an input [B, I]."""
+    if x.is_cpu:
+        return gru_on_host(*_biased_products(x, state, weights), state)
     of_input, of_state = torch.matmul(x, weights.ih.t()), torch.matmul(state, weights.hh.t())
     return _aten._thnn_fused_gru_cell(of_input, of_state, state, weights.ih_bias, weights.hh_bias)[
         0

@@ -17,6 +17,7 @@ from ...errors import CannotSimulate, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
+from ..tensor_subclasses import construct_past_modes
 from ..tracing.tensor_origin import Origins
 from . import saving, torch_distributed, triton_driver
 from .autocast import Autocast
@@ -39,6 +40,7 @@ from .program_threads import ProgramThreads
 from .saving import Saving
 from .simulated_device import Device
 from .storage_lifetimes import StorageLifetimes
+from .storage_methods import StorageMethods
 from .torch_cuda import TorchCuda
 from .unsimulated import Unsimulated
 from .workspaces import workspaces
@@ -74,6 +76,9 @@ class Simulation:
             self._fake_mode, self._converter, self._storages
         )
         self._addresses = MemoryAddresses(self._storages, self.values)
+        self._storage_methods = StorageMethods(
+            self._fake_mode, self._storages, self.values, self._addresses
+        )
         self._saving, self._autocast = Saving(), Autocast()
         self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
         self._blas_settings = BlasSettings(self._workspaces())
@@ -90,12 +95,17 @@ class Simulation:
         torch_distributed.follow()
         triton_driver.follow()
         show_devices()
+        construct_past_modes()
         self.restart()
 
     def outside(self) -> Outside:
         """Returns the device as a session's programs see it outside windows."""
         outside = Outside(
-            self._fake_mode, self._function_mode, self._torch_cuda, self._addresses.patches
+            self._fake_mode,
+            self._function_mode,
+            self._torch_cuda,
+            self._storage_methods.patches,
+            self._composite_ops.install,
         )
         self.join(outside)
         return outside
@@ -149,7 +159,7 @@ class Simulation:
             **self._unsimulated.patches(),
             **self._threads.patches(),
             **self._blas_settings.replacements(),
-            **self._addresses.patches(),
+            **self._storage_methods.patches(),
             **saving.patches(),
             **self.values.patches(),
             **torch_distributed.patches(),
@@ -221,7 +231,8 @@ class Simulation:
     def after_op(self, op: DispatchedOp) -> None:
         """Counts the memory of an operator that ran."""
         if self._storages.outside and op.func._schema.is_mutable:
-            self._write_to_host(op)
+            call = f"{op.func}, which writes into a tensor of the CPU,"
+            self._converter.write_to_host(op.args[0], partial(self.value, call=call))
         self._storages.after_op(op)
         if self.traced:
             self._storages.lines.note()
@@ -279,18 +290,6 @@ class Simulation:
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
         return self._errors.unknown_values(call, self._function_mode.current_call, why)
-
-    def _write_to_host(self, op: DispatchedOp) -> None:
-        """Writes what an operator outside windows wrote into a tensor of the host.
-
-        Raises:
-            CannotSimulate: nobody can know the values.
-        """
-        host = self._converter.host_data(op.args[0])
-        if host is not None:
-            values = self.value(op.args[0], f"{op.func}, which writes into a tensor of the CPU,")
-            with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
-                host.copy_(values)
 
     def device_named(self) -> None:
         """Records that the program names the device; its other tensors belong on the host."""

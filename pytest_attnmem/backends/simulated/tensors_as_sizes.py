@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
+from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import SimulatedTensor
 
@@ -47,8 +48,11 @@ def _numbers(name: str, sizes: Any) -> Any:
     Raises:
         RuntimeError: ``tensor_split`` got a tensor of the device.
     """
-    if type(sizes) is not SimulatedTensor:
+    if not isinstance(sizes, torch.Tensor):
         return sizes
+    if type(sizes) is not SimulatedTensor:  # outside windows
+        with no_dispatch():
+            return sizes.tolist()
     if name in _OF_SPLIT and sizes.is_cuda:
         raise RuntimeError(f"tensor_split expected {name} to be on cpu, but it's on {sizes.device}")
     return sizes.tolist()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .fake_tensor import CUDA
+from .legacy_constructors import legacy_constructors
 from .stream_graphs import StreamGraphs
 from .streams import Event, Stream, StreamPools, stream_types
 
@@ -96,6 +97,7 @@ class TorchCuda:
             (torch, "Generator"): SimulatedGenerator,
             (torch.backends.cuda, "is_built"): lambda: True,
             (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
+            **legacy_constructors(),
         }
         for name, replacement in self.replacements().items():
             for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):

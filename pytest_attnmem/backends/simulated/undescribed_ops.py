@@ -17,6 +17,7 @@ _NO_RULE: Final = (
     *("Could not run 'aten::empty_strided'", "Found no NVIDIA driver", "meta_"),
     NO_DATA,
 )
+_QUANTIZED: Final = (torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4)
 
 
 def lacks_rule(error: Exception) -> bool:
@@ -24,12 +25,17 @@ def lacks_rule(error: Exception) -> bool:
     return isinstance(error, UnsupportedOperatorException) or str(error).startswith(_NO_RULE)
 
 
-def check_strided(func: Any, out: Any, refused: Callable[[str], Exception]) -> None:
-    """Checks that an operator made no sparse tensor, whose parts have storages of their own.
+def check_strided(
+    func: Any, args: tuple[Any, ...], out: Any, refused: Callable[[str], Exception]
+) -> None:
+    """Checks that an operator made no sparse tensor, of several storages, and no quantized one.
 
     Raises:
         CannotSimulate: it made one; ``refused`` makes the error.
     """
+    for arg in args:
+        if isinstance(arg, torch.dtype) and arg in _QUANTIZED:
+            raise refused(f"{func}{at()} makes a quantized tensor, which cannot be simulated")
     for leaf in out if isinstance(out, (tuple, list)) else (out,):
         if isinstance(leaf, torch.Tensor) and leaf.layout is not torch.strided:
             raise refused(f"{func}{at()} makes a sparse tensor, which cannot be simulated")

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
 from ...errors import CannotSimulate
-from . import lazy_parameters, triton_driver
+from . import lazy_parameters, other_fake_modes, triton_driver
+from .program_errors import at
+from .scripting import traced_unchecked
 from .transforms import untraceable
+
+
+def refusals(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
+    """Returns the patches that refuse in and outside windows, by owner and name."""
+
+    def graph(*_: Any, **__: Any) -> NoReturn:
+        raise refused(f"a CUDA graph{at()} cannot be simulated")
+
+    return {
+        (torch.cuda.CUDAGraph, "__new__"): graph,
+        **triton_driver.patches(refused),
+        **lazy_parameters.patches(refused),
+        **other_fake_modes.patches(refused),
+    }
 
 
 class Unsimulated:
@@ -46,7 +62,7 @@ class Unsimulated:
         return {
             (torch, "compile"): compile,
             (eval_frame, "_callback_from_stance"): eager,
-            **triton_driver.patches(self._refused),
-            **lazy_parameters.patches(self._refused),
+            **refusals(self._refused),
             **untraceable(self._refused),
+            **traced_unchecked(),
         }

@@ -6,6 +6,7 @@ code sees it on the device of the wrapped tensor.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -25,12 +26,33 @@ _HELD: Final = (
     ("torch.distributed.tensor._api", "DTensor", "_local_tensor"),
     ("torch.distributed._functional_collectives", "AsyncCollectiveTensor", "elem"),
 )
+#: The handlers of function calls that tensors have without one of their own.
+_DEFAULT: Final = (
+    vars(torch.Tensor)["__torch_function__"].__func__,
+    torch._C._disabled_torch_function_impl,
+)
 _DEVICE_FACTS: Final = ("device", "is_cuda", "is_cpu", "is_meta")
 
 
 def is_wrapper(value: Any) -> bool:
     """Returns True for a tensor that wraps others, and for the type of one."""
     return hasattr(value, _FLATTEN)
+
+
+def own_handler(args: Iterable[Any]) -> Any:
+    """Returns the ``__torch_function__`` of a subclass among the arguments that wraps no tensor.
+
+    Returns None if no argument has one, and while such a function calls PyTorch's default.
+    """
+    if torch._C._is_torch_function_enabled():
+        for arg in args:
+            kind = type(arg)
+            plain = kind is torch.Tensor or kind is SimulatedTensor
+            if not plain and isinstance(arg, torch.Tensor) and not is_wrapper(arg):
+                handler: Any = kind.__torch_function__
+                if getattr(handler, "__func__", handler) not in _DEFAULT:
+                    return handler
+    return None
 
 
 def wraps(value: Any) -> bool:

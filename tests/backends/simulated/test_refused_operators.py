@@ -1,9 +1,11 @@
 """Reasons for operators that have no answer yet."""
 
+import re
 from contextlib import suppress
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pytest_attnmem.errors import CannotSimulate
 
@@ -99,6 +101,37 @@ def test_one_row_is_written_to_the_elements_of_a_mask(run):
 
     seen = run(written, "A100-80GB")
     assert (seen.unmeasured, seen.peak_bytes) == (None, 69_703)  # as on the null device
+
+
+@pytest.mark.parametrize(
+    ("program", "refused"),
+    [
+        (lambda: torch.cuda.CUDAGraph(), "a CUDA graph at {} cannot be simulated"),
+        (
+            lambda: FakeTensorMode().from_tensor(torch.ones(2, device="cuda")),
+            "FakeTensorMode, as in torch.export, at {} cannot be simulated",
+        ),
+        (
+            lambda: torch.quantize_per_tensor(torch.ones(2, device="cuda"), 0.1, 0, torch.qint8),
+            "aten.quantize_per_tensor.default at {} makes a quantized tensor, which cannot be"
+            " simulated",
+        ),
+        (
+            lambda: torch.quantize_per_tensor(torch.ones(2, device="cpu"), 0.1, 0, torch.qint8),
+            "aten.quantize_per_tensor.default at {} makes a quantized tensor, which cannot be"
+            " simulated",
+        ),
+    ],
+    ids=["graph", "fakes", "quantized", "quantized on the host"],
+)
+def test_what_no_simulation_follows_ends_in_one_line(run, program, refused):
+    text = refused.format(f"test_refused_operators.py:{program.__code__.co_firstlineno}")
+
+    def tried():
+        with pytest.raises(CannotSimulate, match=f"^{re.escape(text)}$"):
+            program()
+
+    assert run(tried).unmeasured == text
 
 
 @pytest.mark.parametrize("make", [torch.nn.LazyLinear, torch.nn.LazyBatchNorm1d])

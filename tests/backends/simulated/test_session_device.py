@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -161,13 +162,22 @@ def lost():
             "pickling a tensor, as torch.save does, needs the values of a tensor at {}, which are"
             " not known: a kernel wrote it; use backend='cpu' for this test",
         ),
+        (lambda: torch.cuda.CUDAGraph(), "a CUDA graph at {} cannot be simulated"),
         (
-            lambda: torch.geqrf(torch.ones(4, 5, device="cuda")),
-            "aten.geqrf.default, which PyTorch cannot run without data, needs the values of a"
-            " tensor at {}, which are not known; use backend='cpu' for this test",
+            lambda: FakeTensorMode().from_tensor(torch.ones(2, device="cuda")),
+            "FakeTensorMode, as in torch.export, at {} cannot be simulated",
+        ),
+        (
+            lambda: torch.eye(2, device="cuda").to_sparse_csr(),
+            "aten._to_sparse_csr.default, which PyTorch cannot run without data, needs the values"
+            " of a tensor at {}, which are not known; use backend='cpu' for this test",
+        ),
+        (
+            lambda: torch.nested.nested_tensor([torch.ones(2, device="cuda")], layout=torch.jagged),
+            "a nested tensor at {} cannot be simulated",
         ),
     ],
-    ids=["written", "mixed", "second", "saved", "no rule"],
+    ids=["written", "mixed", "second", "saved", "graph", "fakes", "sparse", "nested"],
 )
 def test_what_no_simulation_can_do_is_refused_in_one_line(session, run, refusal):
     with pytest.raises(CannotSimulate) as refused:
