@@ -69,6 +69,9 @@ def checkout(name: str, project: dict[str, Any]) -> Path:
         archive = ["git", f"--git-dir={clone}", "archive", project["commit"], *project["files"]]
         packed = subprocess.run(archive, check=True, capture_output=True).stdout
         subprocess.run(["tar", "x", "-C", str(folder)], check=True, input=packed)
+        settings = folder / "pyproject.toml"
+        if "[tool.pytest" not in (settings.read_text("utf-8") if settings.exists() else ""):
+            (folder / "pytest.ini").touch()  # or pytest reads the settings of this package
     return folder
 
 

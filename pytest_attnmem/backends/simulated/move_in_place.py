@@ -54,7 +54,7 @@ def become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
         tensor.__class__ = SimulatedTensor
     vars(tensor).update(vars(other))
     torch._C._swap_tensor_impl(tensor, other)
-    if was_simulated:
+    if was_simulated and not other.is_inference():  # no graph holds one of inference mode
         _let_go(other)
     if is_parameter:
         tensor._is_param = True

@@ -53,3 +53,16 @@ def test_a_factory_fills_the_tensor_that_it_is_given(run):
     measured = run(lambda: found.append(program()))
     assert found == [([0, 1, 2], [[1.0, 0.0], [0.0, 1.0]])]
     assert measured.peak_bytes == 40
+
+
+def test_a_module_moves_in_inference_mode(run):
+    found = []
+
+    def program():
+        with torch.inference_mode():
+            layer = torch.nn.Linear(4, 4, device="cuda").half().float().to("cuda")
+            torch.nn.init.ones_(layer.weight)
+            found.append(layer.cpu().weight.sum().item())
+
+    assert run(program).unmeasured is None
+    assert found == [16]
