@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..backends.registry import lookahead, starts_again
@@ -95,6 +96,7 @@ class MeasuredBody:
                 self._item.runtest()
         except BaseException as raised:
             error = raised
+        self._explain_nothing(why)
         cause = error or kept_by_unittest(self._item)
         if cause is not None and not isinstance(
             cause, AttnMemError
@@ -103,6 +105,14 @@ class MeasuredBody:
             text = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
             self._item.add_report_section("call", "memory budget", text)
         return error
+
+    def _explain_nothing(self, why: str) -> None:
+        """Has windows in which nothing was allocated say why the first run does not count."""
+        for opened in self.windows:
+            found = opened.measurement
+            if found is not None and not found.allocations and found.unmeasured is None:
+                nothing = f"nothing was allocated: {why}"
+                opened.measurement = replace(found, unmeasured=nothing)
 
     def _backends(self) -> list[BackendProtocol]:
         used = [primed for _, primed in self._plan.budgets]

@@ -149,6 +149,9 @@ def test_each_tensor_is_where_the_program_puts_it(suite):
         " other tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)"
         " (aten.addmm.default at test_suite.py:52)"
     )
+    met = (
+        "nothing was allocated: a tensor made without a device met one of the CPU at test_suite.py"
+    )
     assert ran.report("test_mixed") == [mixed]
     assert {
         row["nodeid"].partition("::test_")[2]: (row["reason"] or row["peak_bytes"])
@@ -158,8 +161,8 @@ def test_each_tensor_is_where_the_program_puts_it(suite):
         "legacy_constructors_follow": 3 * 4 * 8 * 4,
         "named_by_a_fixture": 2 * 4 * 8 * 4,
         "moved_in_the_body": (8 * 8 + 8) * 4 + 2 * 4 * 8 * 4,
-        "all_on_the_cpu": "nothing was allocated",
-        "met_on_the_cpu": "nothing was allocated",
+        "all_on_the_cpu": f"{met}:38",
+        "met_on_the_cpu": f"{met}:42",
         "default_device": 2 * 8 * 4 + 4,
         "mixed": mixed,
         "mixed_and_caught": 2 * 4 * 8 * 4,

@@ -38,8 +38,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         for way, found in ways.items():
             if way == "bare":
                 continue
-            counts = dict(found["rows"])
-            counts.pop(NOTHING, None)
+            counts = allocating(found["rows"])
             measured = counts.pop("measured", 0)
             others = sum(counts.values())
             share = f" ({100 * measured // (measured + others)} %)" if measured + others else ""
@@ -74,8 +73,16 @@ def in_all(results: dict[str, dict[str, Any]], way: str) -> tuple[int, int]:
     """Returns how many tests of all projects are measured, of how many that allocate."""
     counts = Counter[str]()
     for result in results.values():
-        counts.update(result["ways"].get(way, {}).get("rows", {}))
-    return counts["measured"], counts.total() - counts[NOTHING]
+        counts.update(allocating(result["ways"].get(way, {}).get("rows", {})))
+    return counts["measured"], counts.total()
+
+
+def allocating(rows: dict[str, int]) -> dict[str, int]:
+    """Returns the rows without those of tests that allocate nothing on the device.
+
+    Such a test may have run again, with its tensors on the CPU; its row says why.
+    """
+    return {why: count for why, count in rows.items() if not why.startswith(NOTHING)}
 
 
 def results() -> dict[str, dict[str, Any]]:
