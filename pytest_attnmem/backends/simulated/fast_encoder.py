@@ -1,11 +1,12 @@
 """The fast path of transformer encoders, as Python code with the same calls.
 
-Sources, in aten/src/ATen/native/transformers: transformer.cpp, cuda/attention.cu and attention.cpp.
-Calls with a mask, and those on nested tensors, have no model.
+Sources: transformer.cpp, cuda/attention.cu and attention.cpp in aten/src/ATen/native/transformers, and
+aten/src/ATen/native/cuda/SoftMax.cu. Calls on nested tensors have no model.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from ...profiles import DeviceProfile
 
 _aten = torch.ops.aten
+
+#: The longest row, in elements and in bytes, of which one kernel takes the masked softmax.
+_ROW_ELEMENTS, _ROW_BYTES = 1024, 4096
+#: How ``mask_type`` calls a mask [N, N], and a mask [B, N]; other masks are [B, H, N, N].
+_OF_SOURCE, _OF_PADDING = 0, 1
 
 
 def encoder_layer(
@@ -46,8 +52,6 @@ def encoder_layer(
     profile: DeviceProfile,
 ) -> Any:
     """Runs a layer; ``src`` is [B, N, d], and so is the result."""
-    if mask is not None:
-        return NotImplemented
 
     def first_norm(x: Any) -> Any:
         return torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
@@ -57,8 +61,9 @@ def encoder_layer(
 
     x = first_norm(src) if norm_first else src
     x = multi_head_attention(
-        *(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias),
+        *(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask),
         need_weights=False,
+        mask_type=mask_type,
         profile=profile,
     )[0]
     x.add_(src)
@@ -94,11 +99,12 @@ def multi_head_attention(
     profile: DeviceProfile,
 ) -> Any:
     """Runs self-attention of [B, N, d]; the weights are [B, N, N], [B, H, N, N] or None."""
-    if mask is not None or not (query is key is value):
+    if not query is key is value:
         return NotImplemented
     batch, rows = query.shape[:2]
     heads = (batch, rows, num_head, embed_dim // num_head)
-    if not need_weights and _takes_fused_kernel(query.view(heads).transpose(1, 2), profile):
+    fused = mask is None and not need_weights
+    if fused and _takes_fused_kernel(query.view(heads).transpose(1, 2), profile):
         packed = linear(query, qkv_weight, qkv_bias)
         q, k, v = (part.view(heads).transpose(1, 2) for part in packed.chunk(3, -1))
         attended = scaled_dot_product_attention(q, k, v, profile=profile)
@@ -109,7 +115,12 @@ def multi_head_attention(
     del product
     q, k, v = packed.view(3, batch * num_head, rows, -1)
     scores = torch.bmm(q, k.transpose(1, 2))
-    _aten._softmax.out(scores, -1, False, out=scores)
+    if mask is None:
+        _aten._softmax.out(scores, -1, False, out=scores)
+    else:
+        by_head = scores.view(batch, num_head, rows, rows)
+        scores = _masked_softmax(by_head, mask, mask_type).view(scores.shape)
+        del by_head
     torch.bmm(scores, v, out=q)  # the queries are needed no more
     weights = scores.view(batch, num_head, rows, rows) if need_weights else None
     del scores
@@ -138,3 +149,20 @@ def _with_bias(product: Any, bias: Any, heads: tuple[int, ...]) -> Any:
     )
     packed[0].mul_(head_dim**-0.5)
     return packed
+
+
+def _masked_softmax(scores: Any, mask: Any, mask_type: int | None) -> Any:
+    """Returns the weights [B, H, N, N] of scores of that shape (``masked_softmax_cuda``)."""
+    mask = mask.to(torch.bool)
+    if mask_type == _OF_SOURCE and mask.dim() == 2:
+        mask = mask.expand(scores.shape)
+    columns = scores.shape[-1]
+    short = columns <= _ROW_ELEMENTS and columns * scores.element_size() <= _ROW_BYTES
+    in_one_kernel = short and mask.is_contiguous()
+    unused = None if in_one_kernel else torch.empty_like(scores)  # noqa: F841 (memory of C++ code)
+    if mask_type == _OF_PADDING and mask.dim() == 2:
+        mask = mask[:, None, None].expand(scores.shape)
+    masked = scores.masked_fill(mask, -inf)
+    if in_one_kernel:
+        return _aten._softmax.out(masked, -1, False, out=masked)
+    return _aten._softmax(masked, -1, False)
