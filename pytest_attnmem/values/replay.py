@@ -8,6 +8,7 @@ import torch
 
 from ..errors import CannotCompute, UnknownValue
 from .compute import compute
+from .host_memory import require_memory
 from .host_tensor import HostTensor
 from .notes import Draws, Layout, Note, Ref, leaves
 from .op_traits import op_traits
@@ -26,6 +27,8 @@ class Replay:
     def run(self, last: Note) -> None:
         """Runs a note and all notes that it depends on.
 
+        The results of a note for which the host lacks the memory are unknown.
+
         Raises:
             UnknownValue: they need more work than the limit; none of them was run.
         """
@@ -39,8 +42,12 @@ class Replay:
                 self._run(note)
 
     def afford(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises UnknownValue if an operator, computed at once, needs more work than the limit."""
+        """Raises UnknownValue if an operator, computed at once, needs more work than the limit.
+
+        So it does if the operator needs more memory than the host has.
+        """
         self._allow(work(func, args, kwargs, ()))
+        require_memory(func, args, kwargs, ())
 
     def _allow(self, total: int) -> None:
         if total > self.limit:
@@ -62,10 +69,12 @@ class Replay:
 
     def _run(self, note: Note) -> None:
         self.notes_run += 1
-        for buffer in note.written:
-            if buffer.shared and buffer.contents is not None:
-                buffer.contents, buffer.shared = buffer.contents.clone(), False
         try:
+            made = [ref for _, ref in note.outputs]
+            require_memory(note.func, note.args, note.kwargs, made)
+            for buffer in note.written:
+                if buffer.shared and buffer.contents is not None:
+                    buffer.contents, buffer.shared = buffer.contents.clone(), False
             args, kwargs = _filled(note.args), {k: _filled(v) for k, v in note.kwargs.items()}
             outputs = [*leaves(_with_random(note, args, kwargs))]
             for position, ref in note.outputs:

@@ -60,7 +60,7 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
         return int(prod(args[1].grid) * TRITON_LEAST * TRITON_OPERATION)
     if name == "attnmem::compiled_graph":
         return int(args[2].flops(args[0], args[1]))
-    if "_attention" in name and "mask" not in name:
+    if _is_attention(name):
         found = _attention(func, args, kwargs, backward=name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):
         found = _cudnn_convolution(func, args, kwargs, outputs)
@@ -75,23 +75,41 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     return int(max(found, elements))
 
 
+def scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """Returns the elements of the matrix of scores of an operator of attention; 0 of others.
+
+    Packed keys count at their longest.
+    """
+    if not _is_attention(func._schema.name.removeprefix("aten::")):
+        return 0
+    return _scores(func, args, kwargs)[0]
+
+
+def _is_attention(name: str) -> bool:
+    return "_attention" in name and "mask" not in name
+
+
 def _attention(
     func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backward: bool
 ) -> int:
-    """Returns the products of queries, keys and values, packed ones at their longest."""
+    """Returns the products of queries, keys and values."""
+    count, width = _scores(func, args, kwargs)
+    return int(count * width * (BACKWARD_PRODUCTS if backward else 2))
+
+
+def _scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, int]:
+    """Returns the number of scores, and the widths of a query and a value together."""
     call = arguments(func, args, kwargs)
     shapes = [list(getattr(getattr(call, name, None), "shape", ())) for name in INPUTS]
     query, key, value = shapes
     if min(map(len, shapes)) < 3:
-        return 0
+        return 0, 0
     if "scaled_dot_product" in func._schema.name or "_cudnn_attention" in func._schema.name:
         keys = key[-2]
     else:  # [B, M, H, d], or packed [T, H, d]
         longest = getattr(call, "max_k", None) or getattr(call, "max_seqlen_k", None)
         keys = longest if longest else key[-3]
-    width = query[-1] + value[-1]
-    products = BACKWARD_PRODUCTS if backward else 2
-    return int(prod(query[:-1]) * keys * width * products)
+    return prod(query[:-1]) * keys, query[-1] + value[-1]
 
 
 def _cudnn_convolution(

@@ -1,7 +1,7 @@
 """The fast path of transformer encoders, as Python code with the same calls.
 
-Sources: transformer.cpp, cuda/attention.cu and attention.cpp in aten/src/ATen/native/transformers, and
-aten/src/ATen/native/cuda/SoftMax.cu. Calls on nested tensors have no model.
+Sources: transformer.cpp, cuda/attention.cu and attention.cpp in aten/src/ATen/native/transformers,
+and aten/src/ATen/native/cuda/SoftMax.cu. Calls on nested tensors have no model.
 """
 
 from __future__ import annotations

@@ -1090,6 +1090,42 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
         PROGRAMS[f"attention_weights_{name}"] = partial(attended, dtype, width, width == 16)
 
 
+def masked_encoder(dtype, length, masks):
+    """Two layers in evaluation with masks; the softmax of long rows, or of a view, takes more."""
+    options = {"batch_first": True, "device": "cuda", "dtype": dtype}
+    layer = nn.TransformerEncoderLayer(64, 4, 128, **options)
+    x = made(2, length, 64, grad=False, dtype=dtype)
+    given = {}
+    if "padding" in masks:
+        given["src_key_padding_mask"] = torch.zeros(2, length, dtype=torch.bool, device="cuda")
+    if "causal" in masks:
+        given["mask"] = torch.ones(length, length, dtype=torch.bool, device="cuda").triu(1)
+    elif "added" in masks:
+        given["mask"] = nn.Transformer.generate_square_subsequent_mask(length, device="cuda")
+    with torch.no_grad():
+        nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()(x, **given)
+
+
+def masked_attention(dtype, length, average):
+    x = made(2, length, 64, grad=False, dtype=dtype)
+    m = nn.MultiheadAttention(64, 4, batch_first=True, device="cuda", dtype=dtype).eval()
+    mask = torch.ones(length, length, dtype=torch.bool, device="cuda").triu(1)
+    with torch.no_grad():
+        m(x, x, x, attn_mask=mask, average_attn_weights=average)
+
+
+for dtype in (torch.float32, torch.float16):
+    for length in (300, 1100):
+        name = f"{str(dtype).removeprefix('torch.')}_{length}"
+        for masks in (("padding",), ("added",), ("padding", "causal")):
+            PROGRAMS[f"encoder_{'_'.join(masks)}_{name}"] = partial(
+                masked_encoder, dtype, length, masks
+            )
+        PROGRAMS[f"attention_masked_{name}"] = partial(
+            masked_attention, dtype, length, length == 300
+        )
+
+
 def trained(kernel, N, dtype):
     q, k, v = (made(4, 8, N, 64, dtype=dtype) for _ in range(3))
     kernel.attention(q, k, v, causal=kernel.causal[-1]).sum().backward()
