@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.errors import CannotCompute, UnknownValue
-from pytest_attnmem.values import replay
+from pytest_attnmem.values import host_memory, replay
 from pytest_attnmem.values.compute import compute
 from pytest_attnmem.values.notes import Buffer, Random, Slot
 from pytest_attnmem.values.tape import Tape
@@ -227,6 +227,25 @@ def test_the_work_of_a_read_has_a_limit(noted):
     assert str(error.value) == (
         "it takes 5.3e+05 floating-point operations, and --attnmem-values-limit is 2.6e+05"
     )
+
+
+def test_a_value_for_which_the_host_lacks_the_memory_is_unknown(noted, monkeypatch):
+    monkeypatch.setattr(host_memory, "SMALL", 1000)
+    monkeypatch.setattr(host_memory, "free_memory", lambda: 4000)
+    (small, large, after), tape = noted(
+        lambda make: [
+            make(1.0) + 1,
+            large := torch.ones(501, device="meta"),
+            large.sum(),
+        ]
+    )
+    assert tape.value(small).item() == 2
+    for value in (after, large):
+        with pytest.raises(UnknownValue) as error:
+            tape.value(value)
+        assert (
+            str(error.value) == "it takes 2.0 KiB of the host's memory, of which 3.9 KiB are free"
+        )
 
 
 def test_what_something_else_wrote_is_unknown_with_all_that_depends_on_it(noted):
