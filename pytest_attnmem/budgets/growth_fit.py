@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors import BudgetError, BudgetExceeded
 from ..formulas.formula import Formula, parse_formula
-from ..formulas.interpolation import confirmed, line, over_grid, tail
+from ..formulas.interpolation import CONFIRMING, confirmed, line, over_grid, tail
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
@@ -196,15 +196,29 @@ class Growth:
         fit = self.polynomial
         if fit is not None:
             return fit
+        few = self._too_few()
         since, settled = self._phase(), self.settled.polynomial
         later = f"; where {next(iter(self.sizes))} >= {since}, it is {settled}" if since else ""
         points = ", ".join(
             f"{format_size(peak)} at {' '.join(map(str, at))}" for at, peak in self.peaks.items()
         )
         first = f"; {self.first_run}" if self.first_run else ""
-        raise BudgetError(
-            f"no polynomial goes through {self.metric} at {self._listed()}{later}: {points}{first}"
-        )
+        none = f"no polynomial goes through {self.metric} at {self._listed()}{later}"
+        raise BudgetError(f"{few or none}: {points}{first}")
+
+    def _too_few(self) -> str:
+        """Returns the line on a symbol with too few sizes to confirm a fit; empty if all have more.
+
+        As many sizes as a polynomial has factors always have one; a parabola needs 3.
+        """
+        fit = over_grid(self.sizes, self.peaks)
+        for symbol, sizes in self.sizes.items():
+            degree = fit.degree(symbol)
+            needed = (degree if degree + 1 < len(sizes) else 2) + 1 + CONFIRMING
+            if len(sizes) < needed:
+                told = f"how {self.metric} grows with {symbol}"
+                return f"{len(sizes)} sizes of {symbol} cannot tell {told}; give {needed}"
+        return ""
 
     def _listed(self) -> str:
         return ", ".join(

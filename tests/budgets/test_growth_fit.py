@@ -105,6 +105,24 @@ def test_what_cannot_be_told_says_what_to_vary():
         )
 
 
+@pytest.mark.parametrize(
+    ("peak", "sizes", "needed"),
+    [
+        (lambda N: 2 * N * N + 56 * N, (1, 2, 4, 8), 5),
+        (lambda N: max(5 * N, N * N), (1, 2, 4, 8), 5),
+        (lambda N: N**3, (1, 2, 4, 8, 16), 6),
+    ],
+)
+def test_a_fit_without_sizes_to_confirm_it_asks_for_more(peak, sizes, needed):
+    growth = grown(peak, N=sizes)
+    with pytest.raises(BudgetError) as error:
+        growth.degree("N")
+    assert str(error.value).startswith(
+        f"{len(sizes)} sizes of N cannot tell how peak grows with N; give {needed}: "
+    )
+    assert str(error.value).endswith(f"at {sizes[-1]}")
+
+
 def test_a_phase_that_takes_over_breaks_nothing():
     growth = grown(lambda N: max(2560, 4 * N - 1000), N=(256, 512, 1024, 2048))
     with pytest.raises(BudgetError) as error:
@@ -331,12 +349,12 @@ def test_what_a_function_raises_is_told_with_its_sizes(seen):
 
 
 def test_several_symbols_without_a_fit_are_told_in_one_line():
-    points = {(n, d): 2**n + d for n in (1, 2, 4, 8) for d in (1, 2, 4, 8)}
-    growth = Growth({"N": (1, 2, 4, 8), "d": (1, 2, 4, 8)}, points)
+    sizes = {"N": (1, 2, 4, 8, 9), "d": (1, 2, 4, 8)}
+    growth = Growth(sizes, {(n, d): 2**n + d for n in sizes["N"] for d in sizes["d"]})
     with pytest.raises(BudgetError) as refused:
         growth.degree("d")
     assert str(refused.value).startswith(
-        "no polynomial goes through peak at N=1/2/4/8, d=1/2/4/8: 3 B at 1 1, 4 B at 1 2, "
+        "no polynomial goes through peak at N=1/2/4/8/9, d=1/2/4/8: 3 B at 1 1, 4 B at 1 2, "
     )
     assert str(growth).splitlines()[0] == "  N=1 d=1   3 B"
 
