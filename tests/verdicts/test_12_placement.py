@@ -170,6 +170,98 @@ def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
     assert ran.outcome("test_storage") == "not enforced: no model of torch.UntypedStorage"
 
 
+LIKE_A_FIXTURE = """
+import pytest, torch
+from torch import nn
+
+@pytest.fixture
+def x():
+    return torch.ones(4)
+
+@pytest.fixture(scope="module")
+def of_module():
+    return torch.ones(4)
+
+@pytest.fixture(scope="session")
+def of_session():
+    return torch.ones(4)
+
+@pytest.fixture
+def model():
+    return nn.Linear(4, 4)
+
+def block(x):
+    with x.device:
+        return torch.zeros(4)
+
+def default(x):
+    torch.set_default_device(x.device)
+    try:
+        return torch.zeros(4)
+    finally:
+        torch.set_default_device(None)
+
+def generator(x):
+    made = torch.Generator(x.device).manual_seed(0)
+    return torch.randn(4, generator=made, device=x.device)
+
+def read(x, *, tmp_path=None):
+    torch.save(torch.zeros(4), tmp_path / "file")
+    return torch.load(tmp_path / "file", map_location=x.device)
+
+def read_as_saved(x, *, tmp_path=None):
+    torch.save(x, tmp_path / "file")
+    return torch.load(tmp_path / "file")
+
+CASES = {
+    "factory": lambda x: torch.zeros(4, device=x.device),
+    "device": lambda x: torch.zeros(4, device=torch.device(x.device)),
+    "data": lambda x: torch.tensor([0.0] * 4, device=x.device),
+    "layer": lambda x: nn.Linear(1, 3, device=x.device).weight.new_zeros(4),
+    "generator": generator, "block": block, "default": default,
+}
+STAYING = {
+    "device": lambda x, a: a.to(x.device),
+    "tensor": lambda x, a: a.to(x),
+    "back": lambda x, a: x.to(a.device),
+}
+
+def test_cases(attnmem, x, of_module, of_session):
+    for near in (x, of_module, of_session):
+        for case, run in CASES.items():
+            seen = attnmem.measure(lambda: torch.ones(4) + run(near))
+            assert (seen.unmeasured, seen.peak_bytes) == (None, 48), case
+
+def test_moves(attnmem, x):
+    for case, move in STAYING.items():
+        seen = attnmem.measure(lambda: move(x, torch.ones(4)))
+        assert (seen.unmeasured, seen.peak_bytes) == (None, 16), case
+
+@pytest.mark.parametrize("case", [read, read_as_saved])
+def test_files(attnmem, x, tmp_path, case):
+    seen = attnmem.measure(lambda: torch.ones(4) + case(x, tmp_path=tmp_path))
+    assert (seen.unmeasured, seen.peak_bytes) == (None, 48)
+
+def test_module(attnmem, model, x):
+    seen = attnmem.measure(lambda: model.to(x.device).to(x)(torch.ones(4)))
+    assert (seen.unmeasured, seen.peak_bytes) == (None, 32)
+    seen = attnmem.measure(lambda: torch.ones(4, device=next(model.parameters()).device))
+    assert (seen.unmeasured, seen.peak_bytes) == (None, 16)
+
+@pytest.mark.memory_budget(32, exact=True)
+def test_own():
+    a = torch.ones(4)
+    nn.ReLU().to(a.device)(a)
+"""
+
+
+def test_the_device_of_a_tensor_made_before_the_window_is_named_by_nobody(suite):
+    suite.write(LIKE_A_FIXTURE)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 6}
+    assert ran.outcome("test_own") == "within"
+
+
 FAILING = """
 import unittest
 import pytest, torch

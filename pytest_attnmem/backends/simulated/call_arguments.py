@@ -23,8 +23,11 @@ _PLAIN = frozenset({int, float, bool, slice, type(None), type(...)})
 
 def device(*args: Any, **kwargs: Any) -> torch.device:
     """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
-    if len(args) == 1 and not kwargs and type(args[0]) is int:
-        return torch.device("cuda", args[0])
+    if len(args) == 1 and not kwargs:
+        if type(args[0]) is int:
+            return torch.device("cuda", args[0])
+        if isinstance(args[0], torch.device):
+            return args[0]  # the same object: it tells whether the program named it
     return torch.device(*args, **kwargs)
 
 

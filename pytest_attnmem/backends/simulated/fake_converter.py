@@ -111,8 +111,10 @@ class FakeConverter:
         value = None
         if host and not real.dim() and not isinstance(real, FakeTensor):
             value = real.detach().clone()
-        fake = FakeTensor(self._fake_mode, elem, CPU if host else IMPLICIT_CUDA, value)
+        device = CPU if host else IMPLICIT_CUDA
+        fake = FakeTensor(self._fake_mode, elem, device, value)
         fake.__class__ = SimulatedTensor  # type: ignore[assignment]
+        fake.__dict__["_fake_device"] = device  # FakeTensor keeps another object, as if named
         if value is not None:  # the program may read it
             self._fake_mode.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):

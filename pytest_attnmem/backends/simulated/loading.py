@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .function_mode import SimulatedFunctionMode
 
+#: A device that a program names.
+Target = torch.device | str
 #: Puts a tensor of a file on a device, ``None`` if the call names none; returns None to leave it.
-Place = Callable[[torch.Tensor, "str | None"], "torch.Tensor | None"]
+Place = Callable[[torch.Tensor, Target | None], torch.Tensor | None]
 
 
 #: The attribute of a storage that was read, with the device where its tensors go.
@@ -29,8 +31,8 @@ _REBUILD: Callable[..., Any] = torch._utils._rebuild_tensor
 def outside_windows(function_mode: SimulatedFunctionMode) -> Patches:
     """Returns patches whose tensors are PyTorch's own, but for those on the device."""
 
-    def place(tensor: torch.Tensor, target: str | None) -> torch.Tensor | None:
-        on_device = target is not None and target.partition(":")[0] == "cuda"
+    def place(tensor: torch.Tensor, target: Target | None) -> torch.Tensor | None:
+        on_device = target is not None and torch.device(target).type == "cuda"
         return function_mode.moves.to(tensor, target) if on_device else None
 
     return _patches(place, nullcontext)
@@ -39,7 +41,7 @@ def outside_windows(function_mode: SimulatedFunctionMode) -> Patches:
 def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -> Patches:
     """Returns patches whose tensors are all simulated."""
 
-    def place(tensor: torch.Tensor, target: str | None) -> torch.Tensor | None:
+    def place(tensor: torch.Tensor, target: Target | None) -> torch.Tensor | None:
         with torch._C._EnableTorchFunction(), fake_mode, function_mode:
             return tensor.clone() if target is None else tensor.to(target, copy=True)
 
@@ -79,7 +81,7 @@ def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Ca
     load = torch.serialization.load
 
     def run(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        targets: dict[int, tuple[Any, str | None]] = {}  # with the storage, which stays alive
+        targets: dict[int, tuple[Any, Target | None]] = {}  # with the storage, which stays alive
         placed: dict[int, torch.Tensor] = {}
 
         def locate(storage: Any, location: str) -> Any:
@@ -109,7 +111,7 @@ def _load(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Ca
     return run
 
 
-def _target(map_location: Any, location: str) -> str | None:
+def _target(map_location: Any, location: str) -> Target | None:
     """Returns the device of a storage that a file has on ``location``.
 
     It is None for a storage of the host that the call does not move.
@@ -118,4 +120,4 @@ def _target(map_location: Any, location: str) -> str | None:
         map_location = map_location.get(location)
     if map_location is None or callable(map_location):
         return None if location == "cpu" else location
-    return str(map_location)
+    return map_location if isinstance(map_location, torch.device) else str(map_location)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from .call_arguments import names_meta, target
-from .fake_tensor import CPU, CUDA
+from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA
 from .meta_tensors import is_meta, leaves_meta, on_meta
 from .transforms import unwrapped
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _TO = torch.Tensor.to  # outside measured bodies, another function has its place
 _TYPE = torch.Tensor.type
+#: Reads the arguments of ``Module.to``.
+_PARSE_TO = torch._C._nn._parse_to
 #: The dtypes by the names of the types of tensors, without ``Tensor``.
 TYPES: Final = MappingProxyType(
     {
@@ -28,6 +30,18 @@ TYPES: Final = MappingProxyType(
     }
 )
 NAMES: Final = MappingProxyType({dtype: name for name, dtype in TYPES.items()})
+
+
+def parsed(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """Returns the device, the dtype and the rest that the arguments of ``Module.to`` name.
+
+    The device is the given object, which tells whether the program named it.
+    """
+    given = args[0] if args else kwargs.get("tensor", kwargs.get("device"))
+    device, *rest = _PARSE_TO(*args, **kwargs)
+    if isinstance(given, torch.Tensor):  # C++ code sees it on another device
+        device = unwrapped(given).device
+    return IMPLICIT_CUDA if given is IMPLICIT_CUDA else device, *rest
 
 
 class Moves:
@@ -41,6 +55,7 @@ class Moves:
             torch.Tensor.cuda: self.to_cuda,
             torch.Tensor.cpu: lambda tensor, *_, **__: self.move(tensor, CPU),
             torch.Tensor.type: self.to_type,
+            _PARSE_TO: parsed,
         }
         """The moves by the functions that a program calls."""
 
@@ -81,7 +96,7 @@ class Moves:
     def move(self, tensor: Any, device: torch.device | None, **kwargs: Any) -> Any:
         """Returns the tensor on a device; None leaves it where it is."""
         if device is None or unwrapped(tensor).device == device:
-            if device == CUDA and self._converter.is_converted(tensor):
+            if device is CUDA and self._converter.is_converted(tensor):
                 kwargs["copy"] = True  # the tensor was on the host until now
             return _TO(tensor, kwargs.pop("dtype", tensor.dtype), **kwargs)
         moved = _TO(tensor, device=device, **kwargs)

@@ -1,4 +1,4 @@
-"""Simulated tensors in files: ``torch.save`` writes their values, and the device they are on."""
+"""Simulated tensors in files: ``torch.save`` writes their values, and the device named for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch.utils._mode_utils import no_dispatch
+
+from .fake_tensor import CPU, IMPLICIT_CUDA
 
 #: The attribute of a storage that is written in the place of a storage of the device.
 _LOCATION = "_attnmem_location"
@@ -42,11 +44,17 @@ class Saving:
         key = tensor.untyped_storage()._cdata, tensor._version
         written = self._written.get(key, _nothing)()
         if written is None:
-            written = values.untyped_storage().clone()
-            setattr(written, _LOCATION, str(tensor.device))
+            whole = torch.empty(0, dtype=torch.uint8).set_(values.untyped_storage())
+            written = whole.clone().untyped_storage()
+            setattr(written, _LOCATION, _location(tensor) or str(tensor.device))
             forget = self._written.pop
             self._written[key] = weakref.ref(written, lambda _: forget(key, None))
         return written
+
+
+def _location(memory: Any) -> str:
+    """Returns the host's name if the program did not name the device; empty if it did."""
+    return str(CPU) if memory.device is IMPLICIT_CUDA else ""
 
 
 def _nothing() -> None:
@@ -58,6 +66,6 @@ def patches() -> dict[tuple[Any, str], Any]:
     original: Callable[[Any], str] = torch.serialization.location_tag
 
     def location_tag(storage: Any) -> str:
-        return getattr(storage, _LOCATION, None) or original(storage)
+        return getattr(storage, _LOCATION, None) or _location(storage) or original(storage)
 
     return {(torch.serialization, "location_tag"): location_tag}

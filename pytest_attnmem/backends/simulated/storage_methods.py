@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .fake_tensor import CPU, CUDA
+from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -59,7 +59,7 @@ class StorageMethods:
         if device.type != "meta":
             return device
         if self._lifetimes.block_of(storage) is not None:
-            return CUDA
+            return CUDA if self._fake_mode.device_named else IMPLICIT_CUDA
         return device if self._values.storages.slot_of(storage) is None else CPU
 
     def _data_ptr(self, original: Callable[[Any], int]) -> Callable[[Any], int]:
