@@ -82,7 +82,7 @@ class Layout:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.dtype = tensor.dtype
-        self.shape = shape = tensor.shape
+        self.shape = shape = tensor.size()  # the shape of a lazy parameter raises an error
         self.stride = stride = tensor.stride()
         self.offset = int(tensor.storage_offset())
         """The number of elements before the first."""

@@ -46,6 +46,11 @@ def from_the_host(device):
     layer = nn.Linear(2, 2, device=device)
     layer.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     yield layer(torch.ones(1, 2, device=device)).detach()
+    lazy, given = nn.LazyLinear(2).to(device), nn.LazyLinear(2, bias=False).to(device)
+    yield lazy(torch.ones(1, 3, device=device)).shape, list(lazy.weight.shape)
+    nn.init.constant_(lazy.weight, 2.0); nn.init.ones_(lazy.bias)
+    yield lazy(torch.ones(1, 3, device=device)).detach()
+    given.load_state_dict({"weight": torch.eye(2)}); yield given.weight.detach()
     torch.manual_seed(1)
     large = nn.Linear(300, 300).to(device)  # so large that the host's weights are not copied
     yield large.weight.detach().double().sum().item(), large.weight[7, :5].tolist()
