@@ -35,6 +35,7 @@ DEVICE = DeviceName("cuda:0")
 IMPLICIT_CUDA = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
 DEVICE_OF = torch.ops.prim.device.default
+_set_class = vars(object)["__class__"].__set__
 
 
 def _fake_mode(tensor: Any) -> FakeMode:
@@ -66,8 +67,11 @@ class SimulatedTensor(torch.Tensor):
         _fake_device: torch.device
         constant: Any
     else:
-        __class__ = property(
-            lambda self: FakeTensor if asked_by_torch(_fake_mode(self).torch_code) else torch.Tensor
+        __class__ = property(  # FakeTensor is the class that torch saw: setting it changes nothing
+            lambda self: (
+                FakeTensor if asked_by_torch(_fake_mode(self).torch_code) else torch.Tensor
+            ),
+            lambda self, kind: kind is FakeTensor or _set_class(self, kind),
         )
         for _name in vars(FakeTensor).keys() - vars(type("", (), {})).keys():
             locals()[_name] = vars(FakeTensor)[_name]

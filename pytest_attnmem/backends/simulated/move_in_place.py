@@ -1,7 +1,8 @@
 """Moves of modules to and from the device that keep the identity of their parameters.
 
 On a CUDA build, ``Module.to`` changes the data of a parameter, so optimizers and tied weights keep
-it. PyTorch does not do so between kinds of tensors, such as a plain and a simulated tensor.
+it. PyTorch does not do so between kinds of tensors, such as a plain and a simulated tensor. It does
+not do so either where ``torch.__future__`` asks for new parameters.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import in_kernel_invocation_manager
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from .fake_tensor import META, SimulatedTensor
@@ -32,8 +33,11 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
             }
         if not any(type(other) is SimulatedTensor for other in made.values()):
             return original(module, lambda x: made[id(x)] if id(x) in made else fn(x), False)
-        for parameter in module._parameters.values():
-            if parameter is not None and made[id(parameter)] is not parameter:
+        overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
+        for name, parameter in [*module._parameters.items()]:
+            if parameter is not None and overwrites:
+                put(module, name, made[id(parameter)], parameter, fn)
+            elif parameter is not None and made[id(parameter)] is not parameter:
                 become(parameter, made[id(parameter)], fn)
         for name, buffer in module._buffers.items():
             if buffer is not None:
@@ -41,6 +45,33 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
         return module
 
     return _apply
+
+
+def put(module: Any, name: str, moved: Any, tensor: Any, fn: Callable[[Any], Any]) -> None:
+    """Puts what a tensor became into a module as another object, as ``Module._apply`` does."""
+    if name in module._buffers:
+        module._buffers[name] = moved
+        return
+    module._parameters[name] = torch.nn.Parameter(moved, tensor.requires_grad)
+    if tensor.grad is not None:
+        with torch.no_grad():
+            module._parameters[name].grad = fn(tensor.grad)
+
+
+def swapping(
+    original: Callable[..., None], as_fakes: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+) -> Callable[..., None]:
+    """Returns ``torch.utils.swap_tensors`` for a simulated tensor and another of either kind."""
+
+    def swap_tensors(t1: Any, t2: Any) -> None:
+        t1, t2 = as_fakes((t1, t2))
+        original(t1, t2)
+        tensor: Any
+        for tensor in (t1, t2):
+            if type(tensor) is FakeTensor:  # so PyTorch sees the class of the other
+                tensor.__class__ = SimulatedTensor
+
+    return swap_tensors
 
 
 def become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:

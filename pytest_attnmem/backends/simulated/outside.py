@@ -22,7 +22,7 @@ from torch.utils._device import DeviceContext
 from . import loading, saving, torch_distributed
 from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
-from .move_in_place import apply_in_place
+from .move_in_place import apply_in_place, swapping
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
 from .undescribed_ops import NO_DATA
@@ -114,6 +114,7 @@ class Outside:
             (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
             (torch.Tensor, "type"): self._type(torch.Tensor.type),
             (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
+            (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, lambda pair: pair),
             (torch, "tensor"): self._from_data(torch.tensor),
             (torch, "as_tensor"): self._from_data(torch.as_tensor),
             (torch, "asarray"): self._from_data(torch.asarray),

@@ -23,7 +23,7 @@ from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
-from .move_in_place import become
+from .move_in_place import become, put, swapping
 from .patched import Patches, patched
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def _torch_patches(
             SimulatedTensor,
         ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
-        (torch.nn.Module, "_apply"): _module_apply(function_mode),
+        (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode),
+        (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, function_mode.to_fakes),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
         (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step(values),
     }
@@ -184,19 +185,26 @@ def _group_by_device(
     return grouped
 
 
-def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
+def _module_apply(
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode
+) -> Callable[..., Any]:
     """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes."""
 
     def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         if recurse:
             for child in self.children():
                 child._apply(fn)
+        if torch.__future__.get_swap_module_params_on_conversion():
+            return original(self, fn, recurse=False)  # it swaps whatever has the place of a fake
+        overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
         for tensors in (self._parameters, self._buffers):
-            for name, tensor in [*tensors.items()]:
+            for name in [*tensors]:
+                tensor = tensors[name]
                 if tensor is not None:
-                    moved = fn(tensor)  # first: it may name the device
-                    if is_meta(tensor) or is_meta(moved):
-                        _put(self, name, moved, tensor, fn)
+                    with torch.no_grad():
+                        moved = fn(tensor)  # first: it may name the device
+                    if is_meta(tensor) or is_meta(moved) or overwrites:
+                        put(self, name, moved, tensor, fn)
                         continue
                     if tensors is self._buffers and type(tensor) is SimulatedTensor:
                         self._buffers[name] = moved  # another name may keep the old one alive
@@ -211,17 +219,6 @@ def _module_apply(function_mode: SimulatedFunctionMode) -> Callable[..., Any]:
         return self
 
     return _apply
-
-
-def _put(module: Any, name: str, moved: Any, tensor: Any, fn: Callable[[Any], Any]) -> None:
-    """Puts what a tensor became, from or to ``meta``, into a module as ``Module._apply`` does."""
-    if name in module._buffers:
-        module._buffers[name] = moved
-        return
-    module._parameters[name] = torch.nn.Parameter(moved, tensor.requires_grad)
-    if tensor.grad is not None:
-        with torch.no_grad():
-            module._parameters[name].grad = fn(tensor.grad)
 
 
 def _set_data(fake: Any, other: Any) -> None:
