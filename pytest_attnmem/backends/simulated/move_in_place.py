@@ -66,10 +66,9 @@ def swapping(
     def swap_tensors(t1: Any, t2: Any) -> None:
         t1, t2 = as_fakes((t1, t2))
         original(t1, t2)
-        tensor: Any
         for tensor in (t1, t2):
             if type(tensor) is FakeTensor:  # so PyTorch sees the class of the other
-                tensor.__class__ = SimulatedTensor
+                tensor.__class__ = SimulatedTensor  # type: ignore[assignment]
 
     return swap_tensors
 
