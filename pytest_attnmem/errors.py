@@ -72,6 +72,11 @@ def stops() -> tuple[type[BaseException], ...]:
     return (KeyboardInterrupt,) if pytest is None else (KeyboardInterrupt, pytest.exit.Exception)
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's text, for a reason; its kind if it has no text."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yields ``error``, then its causes and contexts, and the members of exception groups."""
     waiting, seen = [error], set[int]()

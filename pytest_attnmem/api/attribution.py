@@ -118,7 +118,8 @@ def of_second_run(traced: Measurement, run: str = _SECOND_RUN) -> Measurement:
 
 def raised(error: BaseException) -> str:
     """Returns the reason why a second run gives no answer: the error that it raised."""
-    return f"{_SECOND_RUN} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+    told = f"{_SECOND_RUN} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+    return " ".join(told.split())
 
 
 def _untraceable() -> Measurement:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..errors import BackendUnavailable
+from ..errors import BackendUnavailable, first_line
 from ..nulldevice.launch import present
 from .counter_backend import CounterBackend
 from .tracing.dispatch_tracker import raised_at
@@ -57,8 +57,7 @@ class Accelerator(CounterBackend):
         """Returns the first line of the allocator's error, and the line of the program."""
         if not isinstance(error, torch.OutOfMemoryError):
             return None
-        first = (str(error).splitlines() or ["an allocation was refused"])[0]
-        return first[:160] + raised_at(error)
+        return first_line(error)[:160] + raised_at(error)
 
 
 def open_backend(argument: str, accelerator: Any = None) -> Accelerator:

@@ -11,6 +11,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..errors import first_line
 from .input_checks import check_inputs
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -132,7 +133,7 @@ def _reason(error: BaseException) -> str:
     """Returns the first cause of an error, in a line."""
     while cause := getattr(error, "inner_exception", None) or error.__cause__:
         error = cause
-    return f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
-from ..errors import CannotCompute, UnknownValue
+from ..errors import CannotCompute, UnknownValue, first_line
 from .host_table import arguments, equivalent
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _reason(error: Exception) -> str:
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = first_line(error)
     if line.startswith("Could not run"):
         return "it has a kernel on CUDA alone"
     return f"the CPU answers: {line}"

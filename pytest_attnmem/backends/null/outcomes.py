@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ...errors import CannotCompute, UnknownValue
+from ...errors import CannotCompute, UnknownValue, first_line
 
 _aten = torch.ops.aten
 
@@ -113,7 +113,7 @@ def _solved(computed: Computed, func: Any, args: Any, kwargs: Any) -> Outcome:
     """Returns success; for columns that depend on each other, the device may raise or not."""
     error = _on_host(computed, func, args, kwargs)[1]
     if error is not None:
-        raise UnknownValue(f"{func}: {error}")
+        raise UnknownValue(f"{func}: {first_line(error)}")
     return Outcome()
 
 

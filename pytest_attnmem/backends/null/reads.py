@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from ...errors import UnknownValue
+from ...errors import UnknownValue, first_line
 from ...nulldevice.contents import answered, unanswered_reads
 from ...values.compute import compute
 from ...values.notes import Slot
@@ -195,8 +195,7 @@ class Reads:
 
 
 def _refuse_error(error: RuntimeError) -> None:
-    line = (str(error).splitlines() or [type(error).__name__])[0]
-    raise UnknownValue(f"compiled code reads the device inside, and raised: {line}")
+    raise UnknownValue(f"compiled code reads the device inside, and raised: {first_line(error)}")
 
 
 def _refuse(func: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from ...errors import UnknownValue
+from ...errors import UnknownValue, first_line
 from ..work_left import WorkLeft
 
 if not hasattr(torch.ops.attnmem, "triton_kernel"):  # torch keeps it if this module is reloaded
@@ -79,10 +79,9 @@ def _first(error: BaseException) -> BaseException:
 
 def _reason(error: BaseException) -> str:
     """Returns one line."""
-    text = str(error).strip()
-    line = text.splitlines()[0] if text else ""
-    plain = isinstance(error, (MemoryError, NotImplementedError)) and line
-    return line if plain else f"{type(error).__name__} {line}".strip()
+    kind, line = type(error).__name__, first_line(error)
+    plain = isinstance(error, (MemoryError, NotImplementedError)) or line == kind
+    return line if plain else f"{kind} {line}"
 
 
 OPERATORS: Final = MappingProxyType({"attnmem.triton_kernel.default": triton_kernel})

@@ -16,6 +16,7 @@ from typing import Any, Final
 import torch
 from torch._ops import OpOverload
 
+from ....errors import first_line
 from ....torch_releases import minor_version
 from .device_checks import CHECKS
 from .host_checks import error_on_host, is_shared
@@ -106,7 +107,7 @@ class OpRefusals:
         elif self._device_check is not None and (text := self._device_check(*args, **kwargs)):
             error = RuntimeError(text)
         if error is not None:
-            refused(f"{self._name} fails on CUDA: {str(error).partition(chr(10))[0]}")
+            refused(f"{self._name} fails on CUDA: {first_line(error)}")
             raise error
 
 
