@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import torch
 
+from .data_sized_outputs import INTO_TARGETS
 from .grouped_products import grouped_mm
 from .in_place_gradients import is_gradient_of_index
 from .index_tensors import (
@@ -288,5 +289,6 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.where.self: _where,
         _aten.native_group_norm.default: _group_norm,
         **ASKING,
+        **INTO_TARGETS,
     }
 )
