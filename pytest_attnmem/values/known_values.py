@@ -65,6 +65,21 @@ class KnownValues:
         self._run_writer(slot)
         return slot.buffer.on_host()
 
+    def give_away(self, slot: Slot) -> Buffer:
+        """Returns the contents of a storage for code that may write them at any time.
+
+        Raises:
+            UnknownValue: nobody can know them, or they cost more work than the limit.
+        """
+        contents, buffer = self.contents(slot), slot.buffer
+        if not buffer.given_away:
+            if buffer.is_awaited:
+                slot.buffer, slot.writer = Buffer(buffer.nbytes), None
+                slot.buffer.contents = contents.clone()
+                slot.buffer.assumed = buffer.assumed
+            slot.buffer.given_away, slot.buffer.shared = True, False
+        return slot.buffer
+
     def _run_writer(self, slot: Slot) -> None:
         if slot.writer is not None and not slot.writer.done:
             self.replay.run(slot.writer)

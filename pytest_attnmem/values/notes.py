@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from ..errors import UnknownValue
+from .host_tensor import HostTensor
 
 
 class Buffer:
     """The contents of a storage on the host, made when the first note that writes them is run."""
 
     __slots__ = (
-        *("assumed", "contents", "given_away", "nbytes", "readers", "room", "shared"),
+        *("assumed", "contents", "copy", "given_away", "nbytes", "readers", "room", "shared"),
         "unknown",
     )
 
@@ -34,7 +35,10 @@ class Buffer:
         self.contents: torch.Tensor | None = None
         """``[nbytes]`` uint8 on the host."""
         self.given_away = False
-        """True if code that makes no notes may write the contents at any time."""
+        """True if code that makes no notes may read and write the contents at any time: what
+        notes write is written at once, and what they read is copied."""
+        self.copy: weakref.ref[HostTensor] | None = None
+        """The last copy of contents that were given away."""
         self.shared = False
         """True while the contents are memory of the program, which no note may change."""
         self.readers: list[weakref.ref[Note]] | tuple[()] = ()
@@ -47,6 +51,11 @@ class Buffer:
         if self.contents is None:
             self.contents = torch.empty(self.nbytes, dtype=torch.uint8)
         return self.contents
+
+    @property
+    def is_awaited(self) -> bool:
+        """Returns True if a note that was not run reads the contents."""
+        return any(_is_pending(reader()) for reader in self.readers)
 
     def read_by(self, note: Note) -> None:
         """Records that a note reads the contents."""

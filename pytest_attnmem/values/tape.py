@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
-from .host_tensor import HostTensor, HostTensors, copied
+from .host_tensor import HostTensor, HostTensors
 from .known_values import NOT_PLAIN, KnownValues, Storages, make_unknown
 from .notes import Buffer, Draws, Layouts, Note, Random, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
@@ -113,6 +114,18 @@ class Tape(KnownValues):
         for buffer in call.read:
             buffer.read_by(note)
 
+    def write_out(self, call: Call) -> None:
+        """Runs an operator, which was noted last, that writes contents that were given away.
+
+        Raises:
+            UnknownValue: nobody can know what it writes.
+        """
+        if not (call.unknown or call.note.done):
+            self.replay.run(call.note)
+        unknown = [slot.buffer.unknown for slot in call.changed if slot.buffer.unknown]
+        if unknown:
+            raise UnknownValue(unknown[0])
+
     def repeat(
         self, call: RepeatedNote, tensors: Sequence[torch.Tensor], out: torch.Tensor
     ) -> None:
@@ -130,7 +143,7 @@ class Tape(KnownValues):
                 continue
             buffer, writer = slot.buffer, slot.writer
             if buffer.given_away and not buffer.unknown:
-                read.append(HostTensor(copied(self.value(tensor))))
+                read.append(self._host.copy(buffer, self.value(tensor)))
                 continue
             if writer is not None and not writer.done:
                 before.append(writer)
@@ -178,9 +191,9 @@ class Tape(KnownValues):
             if slot is None:
                 return self._host.take(arg)
             call.slots.add(slot)
-            if slot.buffer.given_away and not slot.buffer.unknown:
-                return HostTensor(copied(self.value(arg)))
             buffer, writer = slot.buffer, slot.writer
+            if buffer.given_away and not (buffer.unknown or call.exposed):
+                return self._host.copy(buffer, self.value(arg))
             if writer is not None and not writer.done:
                 call.before.append(writer)
             if buffer.unknown:
@@ -222,6 +235,8 @@ class Tape(KnownValues):
                 slot = self._find(target) if layout is not None else None
                 if slot is None or layout is None or used[slot] > 1:
                     continue  # it is on the host, or it also reads what it fills
+                if slot.buffer.given_away:
+                    continue
                 if layout.fills(slot.buffer.nbytes):
                     slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
 

@@ -213,6 +213,34 @@ def test_a_large_tensor_of_the_host_is_not_copied_and_its_old_contents_are_not_l
         tape.value(moved)
 
 
+def test_contents_that_were_given_away_are_written_at_once_and_copied_when_read(noted):
+    (x, before), tape = noted(lambda make: [x := make(1.0, 2.0), x + 1])
+    contents = tape.give_away(tape._find(x)).on_host().view(torch.float32)
+    assert contents.tolist() == [1, 2]
+
+    def noted_call(func, *args):
+        call = tape.begin(func, args, {})
+        out = func(*args)
+        tape.end(call, out)
+        if call.exposed:
+            tape.write_out(call)
+        return out
+
+    contents[0] = 5
+    first, again = (noted_call(torch.ops.aten.mul.Tensor, x, x) for _ in range(2))
+    noted_call(torch.ops.aten.add_.Tensor, x, x)
+    assert contents.tolist() == [10, 4]
+    contents[1] = 7
+    second = noted_call(torch.ops.aten.mul.Tensor, x, x)
+    found = [tape.value(one).tolist() for one in (before, first, again, second, x)]
+    assert found == [[2, 3], [25, 4], [25, 4], [100, 49], [10, 7]]
+    noted_call(torch.ops.aten.zero_.default, x)
+    assert contents.tolist() == [0, 0]
+    tape.lose(before, "a kernel wrote it")
+    with pytest.raises(UnknownValue, match=r"^a kernel wrote it$"):
+        noted_call(torch.ops.aten.copy_.default, x, before)
+
+
 def test_the_work_of_a_read_has_a_limit(noted):
     (small, product), tape = noted(
         lambda make: [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -70,3 +71,13 @@ def is_number(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if func in _FROM_A_NUMBER:
         return isinstance(first, (int, float, complex))
     return func in _FROM_A_SIZE and isinstance(first, (tuple, list)) and len(first) == 0
+
+
+def is_array(value: Any, kwargs: dict[str, Any]) -> bool:
+    """Returns True for an array of NumPy's that a factory makes a tensor of as it is."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ndarray):
+        return False
+    dtype = kwargs.get("dtype")
+    same = dtype is None or str(dtype).removeprefix("torch.") == str(value.dtype)
+    return same and not (kwargs.get("copy") or kwargs.get("requires_grad"))

@@ -13,9 +13,13 @@ from torch.utils._mode_utils import no_dispatch
 from ...errors import CannotSimulate
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .pinned_memory import PinnedMemory
+from .values import Values, is_of_array
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
+
+#: Gives a fake the values of a real tensor.
+Take = Callable[[Any, torch.Tensor], None]
 
 
 class FakeConverter:
@@ -25,14 +29,14 @@ class FakeConverter:
         self,
         fake_mode: SimulatedFakeMode,
         add_input: Callable[[Any], None],
-        adopt: Callable[[Any, torch.Tensor], None],
+        values: Values,
     ) -> None:
         self.in_session = False
         """True if programs see the device outside windows too, and may put tensors there."""
         self.pinned_memory = PinnedMemory()
         self._fake_mode = fake_mode
         self._add_input = add_input
-        self._adopt = adopt
+        self._values = values
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._storages: dict[int, tuple[weakref.ref[Any], torch.UntypedStorage]] = {}
 
@@ -76,7 +80,7 @@ class FakeConverter:
         with torch._C.DisableTorchFunction(), no_dispatch():
             data = real.detach()
             _check(data)
-            fake = self._make(data, host=True)
+            fake = self._make(data, host=True, take=self._values.take)
         fake.__dict__["_host_data"] = data
         return fake
 
@@ -105,11 +109,11 @@ class FakeConverter:
         self._fake_mode.used_implicit_device |= self.in_session
         return False
 
-    def _make(self, real: torch.Tensor, host: bool) -> Any:
+    def _make(self, real: torch.Tensor, host: bool, take: Take | None = None) -> Any:
         elem = torch.empty(0, dtype=real.dtype, device="meta")
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
         value = None
-        if host and not real.dim() and not isinstance(real, FakeTensor):
+        if host and not (real.dim() or isinstance(real, FakeTensor) or is_of_array(real)):
             value = real.detach().clone()
         device = CPU if host else IMPLICIT_CUDA
         fake = FakeTensor(self._fake_mode, elem, device, value)
@@ -119,7 +123,7 @@ class FakeConverter:
             self._fake_mode.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):
             fake._is_param = True
-        self._adopt(fake, real)
+        (take or self._values.adopt)(fake, real)
         return fake.requires_grad_(real.requires_grad)
 
     def _storage(self, real: torch.Tensor) -> torch.UntypedStorage:

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
 )
 
-from ...errors import CannotSimulate, UnknownValue
+from ...errors import CannotSimulate
 from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
 from .cached_op import CachedOp
@@ -25,6 +25,7 @@ from .direct_ops import DirectOps
 from .error_texts import ERRORS, own_error
 from .fake_maker import FakeMaker
 from .fake_tensor import (
+    CPU,
     CUDA,
     DEVICE,
     DEVICE_OF,
@@ -37,9 +38,9 @@ from .known_calls import KnownCalls
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
-from .own_fakes import as_fakes, is_own, lacks_device
+from .own_fakes import as_fakes, is_from_data, is_own, lacks_device
 from .undescribed_ops import check_strided, lacks_rule
-from .values import Values
+from .values import Values, is_of_array
 from .wrapped_tensors import WrapperCalls, is_wrapper
 
 _aten = torch.ops.aten
@@ -78,7 +79,7 @@ class SimulatedFakeMode(FakeTensorMode):
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
-        self.values = Values(maker.make, observer.assumed)
+        self.values = Values(maker.make, observer)
         self._autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
         self._is_observed = True
 
@@ -109,7 +110,7 @@ class SimulatedFakeMode(FakeTensorMode):
             if (device := kwargs.get("device")) is not None:
                 if device.type != "cpu":
                     kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
-                elif func is _TO_COPY and self._is_from_data(args[0]):
+                elif func is _TO_COPY and is_from_data(self, args[0]):
                     return args[0]
         else:
             kwargs = {}
@@ -124,6 +125,8 @@ class SimulatedFakeMode(FakeTensorMode):
             and lacks_device(facts, args, kwargs)
         ):
             return self._put_on_device(facts, types, args, kwargs)
+        if facts.lift and is_of_array(args[0]):
+            return self.values.of_array(args[0], CPU)
         if facts.composite is not None:  # composites reach the mode in inference mode
             facts.check_devices(args, kwargs, self.observer)
             with self:
@@ -164,6 +167,8 @@ class SimulatedFakeMode(FakeTensorMode):
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:
             self.values.tape.end(noted, out)
+            if noted.exposed:
+                self.values.write_out(noted)
             if cached is not None:
                 cached.layouts = Layouts(tuple(noted.inputs), tuple(noted.outputs))
         return self._ran(func, args, kwargs, out, cached)
@@ -181,6 +186,8 @@ class SimulatedFakeMode(FakeTensorMode):
             noted = tape.begin(facts.func, args, kwargs, cached.layouts)
             out = self.op_cache.replay(cached, args)
             tape.end(noted, out)
+            if noted.exposed:
+                self.values.write_out(noted)
         return self._ran(facts.func, args, kwargs, out, cached)
 
     def _ran(
@@ -223,7 +230,7 @@ class SimulatedFakeMode(FakeTensorMode):
         try:
             out = self.dispatch(func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
-            return self._computed(func, args, kwargs)
+            return self.values.result(func, args, kwargs)
         except FakeTensorDeviceMismatchError:
             raise self.observer.mixed_devices_error(func) from None
         except (NotImplementedError, TypeError, RuntimeError) as error:
@@ -235,13 +242,6 @@ class SimulatedFakeMode(FakeTensorMode):
         make_all_simulated(out, (args, kwargs))
         return out
 
-    def _computed(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Runs an operator whose result depends on values."""
-        try:
-            return self.values.result(func, args, kwargs)
-        except UnknownValue as error:
-            raise self.observer.no_data_error(why=str(error)) from None
-
     def _unsupported(self, func: Any) -> CannotSimulate:
         return self.observer.no_data_error(f"{func}, which PyTorch cannot run without data,")
 
@@ -250,6 +250,10 @@ class SimulatedFakeMode(FakeTensorMode):
     ) -> Any:
         """Runs a factory that C++ code called without a device; its tensor goes on the device."""
         self.used_implicit_device = True
+        if facts.lift and is_of_array(args[0]):
+            with torch._C.DisableTorchFunction():
+                made = self.values.of_array(args[0], IMPLICIT_CUDA)
+                return self._ran(_TO_COPY, args, {"device": IMPLICIT_CUDA}, made, None)
         if not facts.lift:
             kwargs = {**kwargs, "device": IMPLICIT_CUDA}
         if facts.composite is not None:
@@ -259,17 +263,8 @@ class SimulatedFakeMode(FakeTensorMode):
             made = self._run(facts, types, args, kwargs)
             if not facts.lift:
                 return made
-            to_copy = self.known_ops.of(_aten._to_copy.default)
+            to_copy = self.known_ops.of(_TO_COPY)
             return self._run(to_copy, types, (made,), {"device": IMPLICIT_CUDA})
-
-    def _is_from_data(self, tensor: Any) -> bool:
-        """Returns True if the caller is ``torch.Tensor([1.0])`` or another type with data.
-
-        From PyTorch 2.15 on, it moves the tensor that it made to the device of its type, the host.
-        No other C++ code does so, but the backward of a move.
-        """
-        on_device = tensor.__dict__.get("_fake_device") is IMPLICIT_CUDA
-        return on_device and not self.function_depth and torch._C._current_graph_task_id() == -1
 
     def warm_up(self) -> None:
         """Runs a small program once, so that later programs find imports and caches ready.

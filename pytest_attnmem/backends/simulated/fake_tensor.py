@@ -148,7 +148,7 @@ class SimulatedTensor(torch.Tensor):
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy()"
                 " instead."
             )
-        return _moved(self, "Tensor.numpy", lambda values: values.clone().numpy())
+        return _moved(self, "Tensor.numpy", torch.Tensor.numpy, shared=not force)
 
     def tolist(self) -> Any:
         """Returns the values as nested lists."""
@@ -236,18 +236,25 @@ def _on_copied_storage(tensor: Any, memo: dict[int, Any]) -> Any:
     return copy.detach()
 
 
-def _on_host(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
-    """Returns what ``read`` makes of the values of a tensor; ``call`` names it in an error."""
-    values = _fake_mode(tensor).observer.value(tensor, call)
+def _on_host(
+    tensor: Any, call: str, read: Callable[[torch.Tensor], Any], *, shared: bool = False
+) -> Any:
+    """Returns what ``read`` makes of the values of a tensor; ``call`` names it in an error.
+
+    ``shared`` says that the result is memory of the tensor.
+    """
+    values = _fake_mode(tensor).observer.value(tensor, call, shared=shared)
     with torch._C.DisableTorchFunction(), no_dispatch():
         return read(values)
 
 
-def _moved(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
+def _moved(
+    tensor: Any, call: str, read: Callable[[torch.Tensor], Any], *, shared: bool = False
+) -> Any:
     """Returns the same; a copy of elements with gaps is made contiguous on the device first."""
     if tensor.is_cuda and not tensor.is_contiguous() and _fake_mode(tensor).running:
         tensor = torch.ops.aten._to_copy.default(tensor.detach(), device=CPU)
-    return _on_host(tensor, call, read)
+    return _on_host(tensor, call, read, shared=shared)
 
 
 def seen_by_cpp(tensor: Any) -> torch.device:

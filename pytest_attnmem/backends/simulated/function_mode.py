@@ -13,9 +13,10 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .call_arguments import SHARING, device, is_number, may_hold_tensors, names_meta
+from .call_arguments import SHARING, device, is_array, is_number, may_hold_tensors, names_meta
 from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .file_memory import of_files
 from .legacy_constructors import new_like
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta
 from .moves import Moves
@@ -79,6 +80,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.get_device: (get_device := lambda tensor: unwrapped(tensor).get_device()),
             torch.Tensor.get_device: get_device,
             torch.device: device,
+            **of_files(self._to_fake, fake_mode.values),
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
             **reading_sizes(),
@@ -260,14 +262,15 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))
             return made if given is None else self.moves.move(made, self.device(given))
         if names_meta(given):
-            with no_dispatch():
-                return func(*args, **{**kwargs, "device": META})
+            return as_on_meta(func, args, {**kwargs, "device": META})
         if given is not None:
             device = self.device(given)
             if func in SHARING and self._is_on(device, first):  # C++ code sees another device
                 return func(*args, **{**kwargs, "device": None})
         elif fake_mode.device_named or is_number(func, args, kwargs):
             device = CPU
+        elif func in SHARING and is_array(first, kwargs):
+            return torch.from_numpy(first)
         else:
             device, fake_mode.used_implicit_device = IMPLICIT_CUDA, True
         fake_mode.factory_depth += 1

@@ -69,8 +69,11 @@ class Observer(Protocol):
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a call that reads values which are not known."""
 
-    def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
-        """Returns the values of a tensor that the program reads by ``call``, on the host."""
+    def value(self, tensor: torch.Tensor, call: str, *, shared: bool = False) -> torch.Tensor:
+        """Returns the values of a tensor that the program reads by ``call``, on the host.
+
+        If ``shared``, it is the tensor's memory, which the program may write; else not to change.
+        """
 
     def refused(self, text: str) -> CannotSimulate:
         """Returns the error for what no simulation can run, which is why nothing is enforced."""

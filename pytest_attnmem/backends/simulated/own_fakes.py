@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .fake_tensor import SimulatedTensor
+from .fake_tensor import IMPLICIT_CUDA, SimulatedTensor
 from .op_facts import OpFacts
 from .op_kinds import is_for_host
 
@@ -44,3 +44,13 @@ def lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any
     if facts.factory:
         return not is_for_host(args, kwargs)
     return facts.lift and bool(args[0].dim())
+
+
+def is_from_data(mode: SimulatedFakeMode, tensor: Any) -> bool:
+    """Returns True if the caller is ``torch.Tensor([1.0])`` or another type with data.
+
+    From PyTorch 2.15 on, it moves the tensor that it made to the device of its type, the host. No
+    other C++ code does so, but the backward of a move.
+    """
+    on_device = tensor.__dict__.get("_fake_device") is IMPLICIT_CUDA
+    return on_device and not mode.function_depth and torch._C._current_graph_task_id() == -1

@@ -104,8 +104,8 @@ class RepeatedCalls:
             ):
                 with _DisableTorchDispatch():
                     out = mode.op_cache.make(new.returned, ())
-                tensors = [args[place] for place in new.places]
-                mode.values.tape.repeat(new.note, tensors, out)
+                    tensors = [args[place] for place in new.places]
+                    mode.values.tape.repeat(new.note, tensors, out)
                 mode.observer.after_new(new.note.func, tensors, out, new.made, new.plan)
                 return out
         if key is None:

@@ -69,9 +69,7 @@ class Simulation:
         self._collectives.fake_mode = self._fake_mode
         self.values = self._fake_mode.values
         self._composite_ops.fake_mode = self._fake_mode
-        self._converter = FakeConverter(
-            self._fake_mode, self._storages.add_input, self.values.adopt
-        )
+        self._converter = FakeConverter(self._fake_mode, self._storages.add_input, self.values)
         self._function_mode = SimulatedFunctionMode(
             self._fake_mode, self._converter, self._storages
         )
@@ -260,13 +258,17 @@ class Simulation:
             )
         return self._converter.to_fake(tensor)  # type: ignore[no-any-return]
 
-    def value(self, tensor: torch.Tensor, call: str) -> torch.Tensor:
+    def value(self, tensor: torch.Tensor, call: str, *, shared: bool = False) -> torch.Tensor:
         """Returns the values of a tensor that the program reads by ``call``, on the host.
+
+        If ``shared``, it is the tensor's memory, which the program may write; else not to change.
 
         Raises:
             CannotSimulate: nobody can know them.
         """
         try:
+            if shared:
+                self.values.give_away(tensor)
             return self.values.value(tensor)
         except UnknownValue as error:
             raise self.no_data_error(call, str(error)) from None

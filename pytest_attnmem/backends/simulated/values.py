@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from ...errors import CannotCompute, UnknownValue
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ...values.call import Call
 from ...values.compute import compute
 from ...values.host_generator import SET_STATE, STATE, HostGenerators
 from ...values.notes import Buffer, Draws, Random, Slot, leaves
@@ -22,7 +23,10 @@ from .random_state import RandomState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from .observer import Observer
+
 _FROM_OUTSIDE = "it was made where no operator is followed"
+_CLONE = torch.ops.aten.clone.default
 _NONZERO = torch.ops.aten.nonzero.default
 
 
@@ -100,19 +104,23 @@ class Values:
     def __init__(
         self,
         make: Callable[[torch.Tensor, torch.device], Any],
-        assumed: Callable[[str], None],
+        observer: Observer,
     ) -> None:
         self.storages = SimulatedStorages()
         self.tape = Tape(self.storages, parse_values_limit(VALUES_LIMIT))
         self._make = make
-        self._assumed = assumed
-        """Called with the assumption that a value rests on which the program reads."""
+        self._observer = observer
 
     def adopt(self, fake: torch.Tensor, real: torch.Tensor) -> None:
         """Gives a fake the values of the real tensor that it stands for."""
         slot = self.storages.find(fake)
         if slot is not None and type(real) is not SimulatedTensor and real.device.type == "cpu":
             adopt(slot, real)
+
+    def take(self, fake: torch.Tensor, real: torch.Tensor) -> None:
+        """Gives a fake the values that a tensor of the host has now; it may change later."""
+        if type(real) is not SimulatedTensor and real.device.type == "cpu":
+            self.tape.end(self.tape.begin(_CLONE, (real,), {}), fake)
 
     def limit(self, operations: int) -> None:
         """Limits the floating-point operations of one read."""
@@ -141,7 +149,7 @@ class Values:
 
     def _value(self, tensor: torch.Tensor) -> torch.Tensor:
         if assumption := self.tape.assumption(tensor):
-            self._assumed(assumption)
+            self._observer.assumed(assumption)
         return self.tape.value(tensor)
 
     def patches(self) -> dict[tuple[Any, str], Any]:
@@ -188,27 +196,61 @@ class Values:
         if slot is None:
             return None
         with torch._C.DisableTorchFunction(), no_dispatch():
-            contents = self.tape.contents(slot)
-            slot.buffer.given_away = True
+            contents = self.tape.give_away(slot).on_host()
             self.storages.keep(storage, contents)
             return contents.data_ptr()
+
+    def of_array(self, real: torch.Tensor, device: torch.device) -> Any:
+        """Returns a tensor in the memory of an array, as ``torch.from_numpy`` does."""
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            elem = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
+            made = self._make(elem, device)
+            self.adopt(made, real)
+            return made
+
+    def give_away(self, tensor: torch.Tensor) -> None:
+        """Lets code that no operator follows write the memory of a tensor.
+
+        Raises:
+            UnknownValue: nobody can know the values.
+        """
+        slot = self.storages.find(tensor)
+        if slot is not None:
+            with torch._C.DisableTorchFunction(), no_dispatch():
+                self.tape.give_away(slot)
+                attributes = tensor.__dict__
+                if attributes["constant"] is not None:  # a number that is known no longer
+                    known = attributes["fake_mode"].fake_tensor_converter
+                    known.invalidate_constant_aliases(attributes["constant"])
+
+    def write_out(self, call: Call) -> None:
+        """Runs an operator at once that writes memory which was given away.
+
+        Raises:
+            CannotSimulate: nobody can know what it writes.
+        """
+        try:
+            with torch._C.DisableTorchFunction(), no_dispatch():
+                self.tape.write_out(call)
+        except UnknownValue as error:
+            raise self._observer.no_data_error(why=str(error)) from None
 
     def result(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Returns the result of an operator whose sizes or numbers depend on values.
 
         Raises:
-            UnknownValue: nobody can know the values, or the host cannot compute the operator.
+            CannotSimulate: nobody can know the values, or the host cannot compute the operator.
         """
         device = next(leaf._fake_device for leaf in leaves(args) if type(leaf) is SimulatedTensor)
-        with torch._C.DisableTorchFunction(), no_dispatch():
-            known = tree_map_only(SimulatedTensor, self._value, args)
-            try:
+        try:
+            with torch._C.DisableTorchFunction(), no_dispatch():
+                known = tree_map_only(SimulatedTensor, self._value, args)
                 computed = compute(func, known, kwargs)
-            except CannotCompute as error:
-                raise UnknownValue(str(error)) from None
-            return tree_map_only(
-                torch.Tensor, lambda real: self._fake(func, real, device), computed
-            )
+                return tree_map_only(
+                    torch.Tensor, lambda real: self._fake(func, real, device), computed
+                )
+        except (CannotCompute, UnknownValue) as error:
+            raise self._observer.no_data_error(why=str(error)) from None
 
     def _fake(self, func: Any, real: torch.Tensor, device: torch.device) -> Any:
         """Returns a fake of the same shape, laid out as CUDA's kernel does."""
@@ -227,9 +269,24 @@ def _on_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 
 def adopt(slot: Slot, real: torch.Tensor) -> None:
-    """Makes a slot share the memory of a real tensor, until a note changes it."""
+    """Makes a slot share the memory of a real tensor: of an array for good, else until a write."""
     with no_dispatch():
         storage = real.untyped_storage()
         slot.buffer, slot.writer = Buffer(storage.nbytes()), None
         slot.buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
-        slot.buffer.shared = True
+        slot.buffer.given_away = is_of_array(real)
+        slot.buffer.shared = not slot.buffer.given_away
+
+
+def is_of_array(tensor: torch.Tensor) -> bool:
+    """Returns True for a tensor in memory that is not PyTorch's, such as that of an array.
+
+    The memory of a file is not resizable either, but no program writes it past PyTorch.
+    """
+    if type(tensor) is SimulatedTensor:
+        return False
+    with torch._C.DisableTorchFunction():
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            return False
+        storage = tensor.untyped_storage()
+        return not (storage.resizable() or storage.filename)
