@@ -10,9 +10,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
-from ...errors import CannotSimulate
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .pinned_memory import PinnedMemory
+from .refused_subclasses import PLAIN, refusal
 from .values import Values, is_of_array
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class FakeConverter:
         if found is not None:
             return found
         with torch._C.DisableTorchFunction():  # the program does not make these calls
-            _check(real)
+            self._check(real)
             with no_dispatch():
                 fake = self._make(real, self._is_on_host(real))
             if fake.fake_device.type == "cuda":
@@ -79,7 +79,7 @@ class FakeConverter:
         """Returns a fake on the host, without history, of a real tensor outside windows."""
         with torch._C.DisableTorchFunction(), no_dispatch():
             data = real.detach()
-            _check(data)
+            self._check(data)
             fake = self._make(data, host=True, take=self._values.take)
         fake.__dict__["_host_data"] = data
         return fake
@@ -137,22 +137,21 @@ class FakeConverter:
                 self.pinned_memory.note(made.untyped_storage())
         return self._storages[key][1]
 
-
-def _check(real: torch.Tensor) -> None:
-    kind = type(real)
-    named = f"{list(real.shape)} {str(real.dtype).removeprefix('torch.')}"
-    if not (kind in (torch.Tensor, torch.nn.Parameter) or isinstance(real, FakeTensor)):
-        raise CannotSimulate(
-            f"a {kind.__name__} {named} from outside the window cannot be simulated; make it inside"
-        )
-    if real.layout is not torch.strided or real.is_quantized:
-        layout = str(real.layout).removeprefix("torch.")
-        raise CannotSimulate(
-            f"a {layout} tensor {named} from outside the window cannot be simulated; make it inside"
-        )
-    if real.grad_fn is not None:
-        raise CannotSimulate(
-            f"a tensor {named} from outside the window has a history"
-            f" ({type(real.grad_fn).__name__}), which cannot be simulated; compute it inside, or"
-            " detach it"
-        )
+    def _check(self, real: torch.Tensor) -> None:
+        refused = self._fake_mode.observer.refused
+        kind = type(real)
+        named = f"{list(real.shape)} {str(real.dtype).removeprefix('torch.')}"
+        if not (kind in PLAIN or isinstance(real, FakeTensor)):
+            raise refused(refusal(kind, f" {named}"))
+        if real.layout is not torch.strided or real.is_quantized:
+            layout = str(real.layout).removeprefix("torch.")
+            raise refused(
+                f"a {layout} tensor {named} from outside the window cannot be simulated; make it"
+                " inside"
+            )
+        if real.grad_fn is not None:
+            raise refused(
+                f"a tensor {named} from outside the window has a history"
+                f" ({type(real.grad_fn).__name__}), which cannot be simulated; compute it inside,"
+                " or detach it"
+            )

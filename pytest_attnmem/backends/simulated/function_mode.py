@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
-from ...errors import CannotSimulate
 from .call_arguments import SHARING, device, is_array, is_number, may_hold_tensors, names_meta
 from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
@@ -193,7 +192,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if found.type == "cuda" and index in (None, 0):
             self._fake_mode.observer.device_named()
             return CUDA
-        raise CannotSimulate(
+        raise self._fake_mode.observer.refused(
             f"the simulated backend has one device, 'cuda', not {str(given)!r}; use another backend"
         )
 

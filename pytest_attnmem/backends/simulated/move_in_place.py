@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manag
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from .fake_tensor import META, SimulatedTensor
+from .refused_subclasses import PLAIN, refusal
 
 
 def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,12 +75,18 @@ def swapping(
 
 
 def become(tensor: Any, other: Any, fn: Callable[[Any], Any]) -> None:
-    """Makes ``tensor`` a leaf with the storage of ``other``; ``fn`` moves its gradient."""
+    """Makes ``tensor`` a leaf with the storage of ``other``; ``fn`` moves its gradient.
+
+    Raises:
+        CannotSimulate: it is of a subclass of the program.
+    """
     gradient, required = tensor.grad, tensor.requires_grad
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     tensor.grad = None
     other = other.detach()
     was_simulated = type(tensor) is SimulatedTensor
+    if not was_simulated and type(tensor) not in PLAIN:
+        raise other.fake_mode.observer.refused(refusal(type(tensor)))
     if not was_simulated:
         tensor.__class__ = SimulatedTensor
     vars(tensor).update(vars(other))

@@ -9,7 +9,7 @@ import torch
 from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
 from ...errors import CannotSimulate
-from . import lazy_parameters, other_fake_modes, triton_driver
+from . import lazy_parameters, other_fake_modes, refused_subclasses, triton_driver
 from .program_errors import at
 from .scripting import traced_unchecked
 from .transforms import untraceable
@@ -26,6 +26,7 @@ def refusals(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], 
         **triton_driver.patches(refused),
         **lazy_parameters.patches(refused),
         **other_fake_modes.patches(refused),
+        **refused_subclasses.patches(refused),
     }
 
 

@@ -153,16 +153,21 @@ class Marked(torch.Tensor):
         ),
         (
             lambda: torch.ones(2).as_subclass(Marked),
-            "a Marked [2] float32 from outside the window cannot be simulated; make it inside",
+            "a tensor [2] float32 of the subclass Marked at test_outside.py:{} cannot be simulated;"
+            " use a plain torch.Tensor, or backend='cpu' for this test",
         ),
     ],
     ids=["history", "sparse", "subclass"],
 )
-def test_a_tensor_that_cannot_be_simulated_is_refused_by_name(backend, make, refusal):
+def test_a_tensor_that_cannot_be_simulated_is_refused_by_name(run, make, refusal):
     x = make()
-    with backend.world(), pytest.raises(CannotSimulate) as refused:
-        torch.add(x, 1)
-    assert str(refused.value) == refusal
+
+    def program():
+        with pytest.raises(CannotSimulate) as refused:
+            torch.add(x, 1)
+        assert str(refused.value) == refusal.format(program.__code__.co_firstlineno + 2)
+
+    assert run(program).unmeasured == refusal.format(program.__code__.co_firstlineno + 2)
 
 
 def test_a_leaf_that_reaches_an_operator_past_pythons_interface_is_refused(backend):
