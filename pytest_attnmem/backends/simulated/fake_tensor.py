@@ -34,6 +34,7 @@ DEVICE = DeviceName("cuda:0")
 #: identity of the object tells the two apart.
 IMPLICIT_CUDA = torch.device("cuda", 0)
 CUDA, META, CPU = torch.device("cuda", 0), torch.device("meta"), torch.device("cpu")
+NO_GRADIENT = "Can't export tensors that require gradient, use tensor.detach()"
 DEVICE_OF = torch.ops.prim.device.default
 _set_class = vars(object)["__class__"].__set__
 
@@ -162,16 +163,19 @@ class SimulatedTensor(torch.Tensor):
         return (kinds.kDLCUDA, 0) if self.is_cuda else (kinds.kDLCPU, 0)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        """Returns a capsule with the values of a host tensor.
+        """Returns a capsule with the memory of a host tensor.
 
         Raises:
             CannotSimulate: the tensor is on the device, whose memory no library can read.
         """
+        if self.requires_grad:
+            raise BufferError(NO_GRADIENT)
         if self.is_cuda:
-            raise _fake_mode(self).observer.refused("Tensor.__dlpack__ of a tensor on the device")
-        return _on_host(
-            self, "Tensor.__dlpack__", lambda values: values.clone().__dlpack__(**kwargs)
-        )
+            raise _fake_mode(self).observer.refused(
+                f"a DLPack capsule{at()} of a tensor on the device cannot be simulated; move the"
+                " tensor to the host first"
+            )
+        return _on_host(self, "DLPack", lambda values: values.__dlpack__(**kwargs), shared=True)
 
     def get_nested_int(self, *, coeff: int | torch.SymInt = 1) -> NoReturn:
         """Refuses nested tensors, whose lengths this tensor has.

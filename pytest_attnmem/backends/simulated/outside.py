@@ -19,7 +19,7 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import loading, saving, torch_distributed
+from . import dlpack, loading, saving, torch_distributed
 from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place, swapping
@@ -105,6 +105,7 @@ class Outside:
             **self._torch_cuda.patches(),
             **self._storage_patches(),
             **saving.patches(),
+            **dlpack.patches(lambda tensors: tensors),
             **torch_distributed.patches(),
             **refusals(self._fake_mode.observer.refused),
             **loading.outside_windows(self._function_mode),

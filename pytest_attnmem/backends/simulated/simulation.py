@@ -19,7 +19,7 @@ from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ..tensor_subclasses import construct_past_modes
 from ..tracing.tensor_origin import Origins
-from . import saving, torch_distributed, triton_driver
+from . import dlpack, saving, torch_distributed, triton_driver
 from .autocast import Autocast
 from .blas_settings import BlasSettings
 from .collectives import Collectives
@@ -159,6 +159,7 @@ class Simulation:
             **self._blas_settings.replacements(),
             **self._storage_methods.patches(),
             **saving.patches(),
+            **dlpack.patches(self._function_mode.to_fakes),
             **self.values.patches(),
             **torch_distributed.patches(),
         }
