@@ -19,7 +19,7 @@ from torch.library import Library
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from . import dlpack, loading, saving, torch_distributed
+from . import dlpack, loading, saving, torch_distributed, traced_code
 from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place, swapping
@@ -108,6 +108,7 @@ class Outside:
             **dlpack.patches(lambda tensors: tensors),
             **torch_distributed.patches(),
             **refusals(self._fake_mode.observer.refused),
+            **traced_code.outside_windows(self._fake_mode.observer.refused),
             **loading.outside_windows(self._function_mode),
             **compiled_without_patches(self.left),
             (torch.Tensor, "to"): self._to(torch.Tensor.to),

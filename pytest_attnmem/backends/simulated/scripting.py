@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import wraps
 from typing import Any
 
 import torch
@@ -14,7 +13,6 @@ _COMPILERS = (
     (torch.jit._script, "_script_impl"),
     (torch.jit._recursive, "create_script_module"),
 )
-_TRACERS = ("trace", "trace_module")
 
 
 def compiled_without_patches(
@@ -33,20 +31,3 @@ def compiled_without_patches(
         return compile
 
     return {(owner, name): without_patches(getattr(owner, name)) for owner, name in _COMPILERS}
-
-
-def traced_unchecked() -> dict[tuple[Any, str], Any]:
-    """Returns patches of ``torch.jit.trace``, by owner and name, whose traces are not compared.
-
-    A second trace has other names, because PyTorch names values by the variables of the frames
-    that hold them, and some of these are of the simulation.
-    """
-
-    def unchecked(trace: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(trace)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return trace(*args, **{**kwargs, "check_trace": False})
-
-        return run
-
-    return {(torch.jit, name): unchecked(getattr(torch.jit, name)) for name in _TRACERS}

@@ -9,9 +9,8 @@ import torch
 from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
 from ...errors import CannotSimulate
-from . import lazy_parameters, other_fake_modes, refused_subclasses, triton_driver
+from . import lazy_parameters, other_fake_modes, refused_subclasses, traced_code, triton_driver
 from .program_errors import at
-from .scripting import traced_unchecked
 from .transforms import untraceable
 
 
@@ -65,5 +64,5 @@ class Unsimulated:
             (eval_frame, "_callback_from_stance"): eager,
             **refusals(self._refused),
             **untraceable(self._refused),
-            **traced_unchecked(),
+            **traced_code.inside_windows(self._refused),
         }

@@ -1,0 +1,73 @@
+"""TorchScript's traces, inside windows and outside."""
+
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.errors import CannotSimulate
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def session():
+    """A session shows the device outside windows."""
+    outside = open_backend("simulated:A100-80GB").outside()
+    outside.enter()
+    yield
+    outside.exit()
+
+
+def twice(x):
+    return x * 2
+
+
+TRACES = {
+    "trace": (
+        lambda x: torch.jit.trace(twice, x),
+        "torch.jit.trace at test_traced_code.py:{}, inside the measured code, cannot be simulated;"
+        " trace in a fixture, or use backend='cpu' for this test",
+    ),
+    "trace_module": (
+        lambda x: torch.jit.trace_module(nn.ReLU(), {"forward": x}),
+        "torch.jit.trace at test_traced_code.py:{}, inside the measured code, cannot be simulated;"
+        " trace in a fixture, or use backend='cpu' for this test",
+    ),
+    "export": (
+        lambda x: torch.onnx.export(nn.ReLU(), (x,), io.BytesIO(), dynamo=False),
+        "a trace at test_traced_code.py:{}, as of torch.onnx.export(dynamo=False), cannot be"
+        " simulated; use backend='cpu' for this test",
+    ),
+}
+
+
+@pytest.mark.parametrize(("trace", "refusal"), TRACES.values(), ids=TRACES)
+def test_a_trace_inside_a_window_is_refused_in_one_line(run, trace, refusal):
+    def program():
+        with pytest.raises(CannotSimulate):
+            trace(torch.ones(2, device="cuda"))
+
+    assert run(program).unmeasured == refusal.format(trace.__code__.co_firstlineno)
+
+
+def test_code_traced_outside_windows_runs(session):
+    traced = torch.jit.trace(twice, torch.ones(2, device="cuda"))
+    assert traced(torch.ones(3, device="cuda")).tolist() == [2, 2, 2]
+
+
+def test_code_that_cannot_be_traced_on_the_device_is_refused_in_one_line(session):
+    def fails(x):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        torch.jit.trace(fails, torch.ones(2))
+    with pytest.raises(CannotSimulate) as refused:
+        torch.jit.trace(fails, torch.ones(2, device="cuda"))
+    line = test_code_that_cannot_be_traced_on_the_device_is_refused_in_one_line.__code__
+    assert str(refused.value) == (
+        f"torch.jit.trace at test_traced_code.py:{line.co_firstlineno + 7} of this code on the"
+        " device cannot be simulated; trace it on the host, or use backend='cpu' for this test"
+    )
