@@ -134,7 +134,11 @@ class SimulatedFakeMode(FakeTensorMode):
             if out is not NotImplemented:
                 return out
         with torch._C.DisableTorchFunction():  # the code below is not the program's
-            return self._run(facts, types, args, kwargs)
+            try:
+                return self._run(facts, types, args, kwargs)
+            except Exception as error:
+                self.observer.raised(error)
+                raise
 
     def _run(
         self, facts: OpFacts, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -14,7 +14,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
+from ...errors import CannotSimulate
 from .fake_tensor import META, SimulatedTensor
+from .program_errors import at
 from .refused_subclasses import PLAIN, refusal
 
 
@@ -34,6 +36,11 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
             }
         if not any(type(other) is SimulatedTensor for other in made.values()):
             return original(module, lambda x: made[id(x)] if id(x) in made else fn(x), False)
+        if isinstance(module, torch.jit.ScriptModule):  # C++ code holds its parameters
+            raise CannotSimulate(
+                f"a script that is moved to the device{at()}, outside the measured code, cannot be"
+                " simulated; move the model before torch.jit.script"
+            )
         overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
         for name, parameter in [*module._parameters.items()]:
             if parameter is not None and overwrites:

@@ -78,6 +78,9 @@ class Observer(Protocol):
     def refused(self, text: str) -> CannotSimulate:
         """Returns the error for what no simulation can run, which is why nothing is enforced."""
 
+    def raised(self, error: Exception) -> None:
+        """Keeps the text of the error of an operator: C++ code may swallow it."""
+
     def assumed(self, assumption: str) -> None:
         """Records that the program reads a value that rests on an assumption."""
 

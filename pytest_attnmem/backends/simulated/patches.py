@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -24,7 +25,8 @@ from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
 from .move_in_place import become, put, swapping
-from .patched import Patches, patched
+from .patched import Patches, patched, present
+from .scripting import compiled_without_patches
 
 if TYPE_CHECKING:
     from .autocast import Autocast
@@ -57,6 +59,8 @@ def patched_torch(
         **composite_ops.patches(),
         **further,
     }
+    as_installed = partial(patched, present(patches))
+    patches |= compiled_without_patches(as_installed)
     with ExitStack() as stack:
         stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)

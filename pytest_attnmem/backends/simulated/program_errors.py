@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import CannotSimulate
@@ -15,12 +16,23 @@ class ProgramErrors:
     """The errors of one window; the first of them is why its numbers are not enforced."""
 
     def __init__(self) -> None:
+        self.last_raised = ""
+        """The text of the error of the operator that failed last."""
         self._texts: list[str] = []
 
     @property
     def first(self) -> str | None:
         """Returns the text of the first error, or None."""
         return self._texts[0] if self._texts else None
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Returns the texts of all errors."""
+        return self._texts
+
+    def raised(self, error: Exception) -> None:
+        """Keeps the text of the error of an operator."""
+        self.last_raised = str(error)
 
     def clear(self) -> None:
         """Begins a window."""

@@ -58,7 +58,8 @@ class Simulation:
         self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
         self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
         self._composite_ops = CompositeOps(profile, self._storages.unknown)
-        self._errors = ProgramErrors()
+        self._errors, self._saving, self._autocast = ProgramErrors(), Saving(), Autocast()
+        self.raised = self._errors.raised
         self.assumed, self.refused = self._errors.assumed, self._errors.record
         self._collectives = Collectives(self.assumed)
         self._fake_mode = SimulatedFakeMode(
@@ -77,13 +78,12 @@ class Simulation:
         self._storage_methods = StorageMethods(
             self._fake_mode, self._storages, self.values, self._addresses
         )
-        self._saving, self._autocast = Saving(), Autocast()
         self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth, self.traced = 0, False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
-        self._unsimulated = Unsimulated(self.refused)
+        self._unsimulated = Unsimulated(self._errors, self.placement)
         self._threads = ProgramThreads(self._fake_mode, self._function_mode)
         self._storages.planned.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
@@ -145,6 +145,7 @@ class Simulation:
             finally:
                 self._depth = 0
                 starts_again = bool(self.placement.starts_again)
+                self._unsimulated.end(starts_again or not self._fake_mode.device_named)
                 with torch._C.DisableTorchFunction(), no_dispatch():  # no memory of the device
                     self.values.storages.host_generators.leave(starts_again=starts_again)
                 self._storages.outside = outside is not None

@@ -10,7 +10,9 @@ from torch._dynamo import eval_frame  # now: an import in a window leaves frames
 
 from ...errors import CannotSimulate
 from . import lazy_parameters, other_fake_modes, refused_subclasses, traced_code, triton_driver
-from .program_errors import at
+from .placement import Placement
+from .program_errors import ProgramErrors, at
+from .scripting import Scripts, without_loads
 from .transforms import untraceable
 
 
@@ -32,13 +34,18 @@ def refusals(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], 
 class Unsimulated:
     """The compilations of one window, and the refusals of one simulation."""
 
-    def __init__(self, refused: Callable[[str], CannotSimulate]) -> None:
-        self._refused = refused
+    def __init__(self, errors: ProgramErrors, placement: Placement) -> None:
+        self._scripts = Scripts(errors, placement)
+        self._refused = errors.record
         self._compiled = False
 
     def start(self) -> None:
         """Begins a window."""
         self._compiled = False
+
+    def end(self, forget: bool) -> None:
+        """Ends a program; ``forget`` if its tensors may be on another device in the next one."""
+        self._scripts.end(forget)
 
     def problem(self) -> str | None:
         """Returns why the numbers may be wrong."""
@@ -65,4 +72,6 @@ class Unsimulated:
             **refusals(self._refused),
             **untraceable(self._refused),
             **traced_code.inside_windows(self._refused),
+            **without_loads(self._refused),
+            **self._scripts.patches(),
         }
