@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import pytest
 
 from ..api.conclusion import Ending
@@ -16,6 +19,9 @@ from ..errors import (
 from ..torch_releases import NO_RULES
 from .null_errors import missing_on_null
 from .row_writer import STOPS, stopped
+
+#: What PyTorch's JIT tells of an error in an operator: its text alone, in an error of its own.
+_TOLD: Final = re.compile(r"^RuntimeError: (?:UnknownValue|CannotSimulate): (.+)", re.MULTILINE)
 
 
 class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
@@ -42,6 +48,8 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
         unknown = isinstance(cause, (CannotSimulate, UnknownValue))
         if unknown and not isinstance(cause, MixedDevices):
             return NotKnown(str(cause))
+        if isinstance(cause, RuntimeError) and (told := _TOLD.search(str(cause))):
+            return NotKnown(told[1])
     return error
 
 

@@ -19,8 +19,10 @@ from ...nulldevice.contents import ask, foreign_launches, uploaded
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from ..tensor_subclasses import construct_past_modes
+from . import jit
 from .fake_modes import exclude, pass_by_higher_order
 from .folded_constants import note_constants
+from .printing import end_failed_prints
 from .reads import Reads
 from .storages import DeviceStorages
 from .triton_arguments import Expected
@@ -62,6 +64,7 @@ class Noting:
         construct_past_modes(self._unnoted)
         pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
         note_constants(self._keys)
+        end_failed_prints()
         self._guard.__enter__()
         self._answers = ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
@@ -190,6 +193,11 @@ class Noting:
             return out
 
     def _dispatched(self, keys: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        if jit.traces():
+            if jit.traces_inside():
+                return func.redispatch(keys - self._keys, *args, **kwargs)
+            with jit.untraced():
+                return self._dispatched(keys, func, *args, **kwargs)
         if self._is_made_of_others(func):
             out = func.redispatch(keys - self._keys, *args, **kwargs)
             if func.namespace == "c10d":
@@ -197,7 +205,7 @@ class Noting:
             return out
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             if not _is_on_device(args, kwargs):
-                return func(*args, **kwargs)
+                return func(*jit.as_tensors(func, args), **kwargs)
             self.find_foreign_launches()
             if func is _LIFT:
                 self.storages.drop_freed()

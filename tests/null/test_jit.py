@@ -1,0 +1,71 @@
+"""PyTorch's JIT on the null device: traces, scripts, and the values that its own kernels leave."""
+
+NOTED = """
+import torch
+from torch import nn
+from pytest_attnmem.backends.null.noting import noting
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+x = torch.arange(4.0, device="cuda")
+"""
+
+
+def test_a_trace_computes_what_the_function_does(under):
+    script = """
+def written(x):
+    y = x.clone()
+    y[0] = 7.0
+    y[2:].copy_(x[:2])
+    return y
+layer = nn.Conv1d(1, 2, 3).cuda().requires_grad_(False)
+programs = [
+    lambda x: (x * 0.5).cumsum(0) * 2,  # the JIT compares its constants, to merge equal ones
+    lambda x: x + torch.tensor([1.0, 2.0, 3.0, 4.0], device=x.device),
+    written,
+    lambda x: layer(x.view(1, 1, 4)),
+    lambda x: torch.zeros(x.shape[0], device=x.device) + x,
+]
+found = []
+for program in programs:
+    traced = torch.jit.trace(program, (torch.ones(4, device="cuda"),))
+    found.append(torch.equal(traced(x), program(x)))
+recorded = [node.kind() for node in torch.jit.trace(written, (x,)).graph.nodes()]
+answer(found, "aten::size" in recorded, noting().reads.unknown)
+"""
+    assert under(NOTED + script) == ([True] * 5, False, [])
+
+
+def test_a_script_branches_by_a_value_at_each_call(under):
+    script = """
+unit = torch.jit.CompilationUnit('''
+def branch(x):
+    if bool(x.sum() > 0):
+        y = x * 2
+    else:
+        y = x - 1
+    return y
+''')
+answer([unit.branch(sign * x).tolist() for _ in range(3) for sign in (1, -1)])
+"""
+    assert under(NOTED + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
+
+
+def test_a_value_of_a_kernel_that_the_jit_made_is_not_known(under):
+    """PyTorch holds a guard of its dispatcher while it prints, for as long as the error lives."""
+    script = """
+unit = torch.jit.CompilationUnit('''
+def fused(x):
+    return (x * x + 1).tanh() * x
+''')
+for _ in range(3):
+    made = unit.fused(x)
+excluded = lambda: str(torch._C._dispatch_tls_local_exclude_set())
+before, found = excluded(), []
+for read in (repr, torch.Tensor.tolist):
+    try:
+        read(made)
+    except Exception as error:
+        found.append(error)
+answer([type(error).__name__ for error in found], excluded() == before)
+"""
+    assert under(NOTED + script) == (["UnknownValue", "UnknownValue"], True)
