@@ -27,7 +27,13 @@ def sizes(device):
     yield torch.masked_select(x, x == 3)
     yield x.unique(return_inverse=True, return_counts=True)
     yield torch.unique_consecutive(x)
-    yield torch.unique(torch.stack([x, x]), dim=0)
+    yield (x > 0).unique(return_counts=True)
+    rows = torch.stack([x, x, x + 1])
+    for inverse in (False, True):
+        for counts in (False, True):
+            given = {"dim": 0, "return_inverse": inverse, "return_counts": counts}
+            yield torch.unique(rows, **given)
+            yield torch.unique_consecutive(rows, **given)
     yield torch.repeat_interleave(x, torch.tensor([1, 0, 2, 1], device=device))
     yield torch.bincount(x.long())
     yield torch.histc(x, 3)

@@ -38,8 +38,18 @@ def _ints(*numbers: int) -> bytes:
     return struct.pack(f"{len(numbers)}i", *numbers)
 
 
-def _count_of_rows(number: int) -> bytes:
-    return _longs(number) if _SINCE_2_15 else _ints(number)
+def _rows(unique: Callable[..., torch.Tensor], position: int) -> Callable[[Value, Any, Any], bytes]:
+    """Returns a function for operators that find different rows.
+
+    ``position`` is that of the argument that asks for the number of each.
+    """
+
+    def answer(value: Value, args: Any, kwargs: Any) -> bytes:
+        counted = kwargs.get("return_counts", args[position] if len(args) > position else False)
+        number = unique(value(args[0]), dim=args[1]).shape[args[1]]
+        return _longs(number) if _SINCE_2_15 and not counted else _ints(number)
+
+    return answer
 
 
 def _longs(*numbers: int) -> bytes:
@@ -88,22 +98,21 @@ def _uniques(value: Value, args: Any, kwargs: Any) -> bytes:
 
 
 def _unique(value: Value, args: Any, kwargs: Any) -> bytes:
-    return _longs(len(torch.unique(value(args[0]))))
+    """Returns the number of different elements; of booleans, the number of those that are true."""
+    elements = value(args[0])
+    if elements.dtype is torch.bool:
+        return _ints(int(elements.sum()))
+    return _longs(len(torch.unique(elements)))
 
 
 def _unique_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
     dim = kwargs.get("dim", args[3] if len(args) > 3 else None)
     if dim is not None:
-        return _unique_dim_consecutive(value, (args[0], dim), {})
+        return _unique_rows(value, (args[0], dim, *args[1:3]), kwargs)
     return _longs(len(torch.unique_consecutive(value(args[0]))))
 
 
-def _unique_dim(value: Value, args: Any, kwargs: Any) -> bytes:
-    return _count_of_rows(torch.unique(value(args[0]), dim=args[1]).shape[args[1]])
-
-
-def _unique_dim_consecutive(value: Value, args: Any, kwargs: Any) -> bytes:
-    return _count_of_rows(torch.unique_consecutive(value(args[0]), dim=args[1]).shape[args[1]])
+_unique_rows = _rows(torch.unique_consecutive, 3)
 
 
 def _repeats(value: Value, args: Any, kwargs: Any) -> bytes:
@@ -184,8 +193,8 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten._unique2.default: _unique,
         _aten._unique.default: _unique,
         _aten.unique_consecutive.default: _unique_consecutive,
-        _aten.unique_dim.default: _unique_dim,
-        _aten.unique_dim_consecutive.default: _unique_dim_consecutive,
+        _aten.unique_dim.default: _rows(torch.unique, 4),
+        _aten.unique_dim_consecutive.default: _unique_rows,
         _aten.repeat_interleave.Tensor: _repeats,
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
