@@ -64,7 +64,10 @@ class PrimedBackend:
     def _complete(self, call: Callable[[], _T]) -> _T:
         """Returns the result of the call, which is repeated if it has to start again."""
         try:
-            return call()
+            result = call()
+            if is_measured(self.backend) or not starts_again(self.backend):
+                return result
+            del result  # it may hold tensors of the device
         except (StartAgain, Exception):
             if is_measured(self.backend):  # a window around the call must start again too
                 raise

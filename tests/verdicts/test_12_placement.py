@@ -7,6 +7,7 @@ import torch
 from placements import NEEDED
 
 from pytest_attnmem import measure
+from pytest_attnmem.backends.primed_backend import open_primed
 
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
@@ -17,14 +18,22 @@ def test_what_a_program_puts_on_the_host_counts_nothing(program):
     assert (seen.unmeasured, seen.peak_bytes, seen.retained_bytes) == (None, *NEEDED[program])
 
 
-def test_a_program_that_goes_on_after_it_named_the_device_is_not_measured():
-    def program():
-        table = torch.ones(4)
-        with contextlib.suppress(BaseException):
-            table.to("cuda")
+def goes_on():
+    table = torch.ones(4)
+    with contextlib.suppress(BaseException):
+        table.to("cuda")
 
-    assert measure(program, backend="simulated").unmeasured == (
-        f"'cuda' is named at test_12_placement.py:{program.__code__.co_firstlineno + 3}, after"
+
+def test_a_program_that_goes_on_after_it_named_the_device_runs_again():
+    seen = measure(goes_on, backend="simulated")
+    assert (seen.unmeasured, seen.peak_bytes) == (None, 16)
+
+
+def test_a_region_that_goes_on_after_it_named_the_device_is_not_measured():
+    with open_primed("simulated").window() as region:
+        goes_on()
+    assert region.measurement.unmeasured == (
+        f"'cuda' is named at test_12_placement.py:{goes_on.__code__.co_firstlineno + 3}, after"
         " tensors were made without a device, and this run cannot start again; name the device of"
         " each tensor"
     )

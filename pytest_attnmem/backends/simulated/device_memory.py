@@ -24,5 +24,8 @@ class Memory(Protocol):
     def free(self, block: DeviceBlock) -> None:
         """Frees a block."""
 
+    def record_stream(self, block: DeviceBlock, stream: int) -> None:
+        """Keeps a block from reuse until another stream is done with it."""
+
     def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
         """Gives a workspace to a thread's handle of a library for one call."""

@@ -10,7 +10,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
+from ...values.notes import leaves
+from ...values.op_traits import op_traits
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
+from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
 from .refused_subclasses import PLAIN, refusal
 from .values import Values, is_of_array
@@ -84,17 +87,20 @@ class FakeConverter:
         fake.__dict__["_host_data"] = data
         return fake
 
-    def write_to_host(self, fake: Any, value: Callable[[Any], torch.Tensor]) -> None:
-        """Writes what an operator outside windows wrote into the tensor that ``fake`` stands for.
+    def write_to_host(self, op: DispatchedOp, value: Callable[[Any], torch.Tensor]) -> None:
+        """Writes what an operator outside windows wrote into the tensors that fakes stand for.
 
         Raises:
             CannotSimulate: nobody can know the values.
         """
-        host = vars(fake).get("_host_data") if isinstance(fake, torch.Tensor) else None
-        if host is not None:
-            values = value(fake)
-            with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
-                host.copy_(values)
+        for position, name in op_traits(op.func).changed:
+            changed = op.args[position] if position < len(op.args) else op.kwargs.get(name)
+            for fake in leaves(changed):
+                host = vars(fake).get("_host_data") if isinstance(fake, torch.Tensor) else None
+                if host is not None:
+                    values = value(fake)
+                    with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
+                        host.copy_(values)
 
     def _is_on_host(self, real: torch.Tensor) -> bool:
         """Returns False for a tensor that counts as an input on the device."""

@@ -38,7 +38,7 @@ from .known_calls import KnownCalls
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
-from .own_fakes import as_fakes, is_from_data, is_own, lacks_device
+from .own_fakes import as_fakes, is_from_data, lacks_device
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values, is_of_array
 from .wrapped_tensors import WrapperCalls, is_wrapper
@@ -147,6 +147,8 @@ class SimulatedFakeMode(FakeTensorMode):
         if facts.plain:
             key = self.op_cache.key(facts, args, kwargs)
         if key is None:
+            if not facts.lift:
+                args, kwargs = as_fakes(self, args, kwargs)
             facts, args = self._prepared(facts, args, kwargs)
             func, key = facts.func, self.op_cache.key(facts, args, kwargs)
         for check in facts.checks if self._is_observed else ():
@@ -216,9 +218,7 @@ class SimulatedFakeMode(FakeTensorMode):
     def _prepared(
         self, facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[OpFacts, tuple[Any, ...]]:
-        """Returns the operator that a device runs, and its arguments as fakes of this mode."""
-        if not facts.lift and not all(is_own(self, arg) for arg in args):
-            args = as_fakes(self, args)
+        """Returns the operator that a device runs, and its arguments."""
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
         in_backward = in_backward and not self.wrapper_calls.running
         if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):

@@ -178,11 +178,7 @@ class SimulatedTensor(torch.Tensor):
         return _on_host(self, "DLPack", lambda values: values.__dlpack__(**kwargs), shared=True)
 
     def get_nested_int(self, *, coeff: int | torch.SymInt = 1) -> NoReturn:
-        """Refuses nested tensors, whose lengths this tensor has.
-
-        Raises:
-            CannotSimulate: always.
-        """
+        """Raises CannotSimulate: nested tensors, whose lengths this tensor has, are refused."""
         raise _fake_mode(self).observer.refused(f"a nested tensor{at()} cannot be simulated")
 
     def is_shared(self) -> bool:
@@ -190,8 +186,10 @@ class SimulatedTensor(torch.Tensor):
         return self.is_cuda or "is_in_shared_memory" in self.__dict__
 
     def share_memory_(self) -> Any:
-        """Marks a host tensor as shared, which takes no memory of the device."""
-        self.is_in_shared_memory = True
+        """Puts a host tensor in memory that other processes may share."""
+        if not self.is_shared():
+            _on_host(self, "Tensor.share_memory_", torch.Tensor.share_memory_, shared=True)
+            self.is_in_shared_memory = True
         return self
 
     def data_ptr(self) -> int:

@@ -30,6 +30,8 @@ def _made(dtype: torch.dtype, device: torch.device, args: tuple[Any, ...], call:
     if len(args) != 1 or isinstance(args[0], (int, torch.Size)):
         sizes = args[0] if args and isinstance(args[0], torch.Size) else args
         return call(torch.empty, (sizes or (0,),), given)
+    if isinstance(args[0], (torch.UntypedStorage, torch.TypedStorage)):
+        return call(torch.asarray, args, given)
     if not isinstance(args[0], torch.Tensor):
         return call(torch.tensor, args, given)
     if args[0].dtype != dtype or args[0].device != device:

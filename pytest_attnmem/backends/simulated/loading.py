@@ -25,6 +25,7 @@ Place = Callable[[torch.Tensor, Target | None], torch.Tensor | None]
 
 #: The attribute of a storage that was read, with the device where its tensors go.
 _TARGET = "_attnmem_target"
+_LIFT = torch.ops.aten.lift_fresh.default
 _REBUILD: Callable[..., Any] = torch._utils._rebuild_tensor
 
 
@@ -35,7 +36,7 @@ def outside_windows(function_mode: SimulatedFunctionMode) -> Patches:
         on_device = target is not None and torch.device(target).type == "cuda"
         return function_mode.moves.to(tensor, target) if on_device else None
 
-    return _patches(place, nullcontext)
+    return _patches(place, nullcontext, lambda tensor: tensor)
 
 
 def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -> Patches:
@@ -51,15 +52,25 @@ def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             yield
 
-    return _patches(place, without_modes)
+    def take(tensor: torch.Tensor) -> torch.Tensor:
+        with torch._C.DisableTorchFunction(), fake_mode:
+            return _LIFT(tensor)  # type: ignore[no-any-return]
+
+    return _patches(place, without_modes, take)
 
 
-def _patches(place: Place, plain: Callable[[], AbstractContextManager[None]]) -> Patches:
+def _patches(
+    place: Place,
+    plain: Callable[[], AbstractContextManager[None]],
+    take: Callable[[torch.Tensor], torch.Tensor],
+) -> Patches:
     def rebuild_read(storage: Any, offset: int, size: Any, stride: Any) -> Any:
         """Places a tensor of ``pickle``, which asks ``torch.load`` for the storage alone."""
         untyped = storage._untyped_storage
-        if not hasattr(untyped, _TARGET):
-            return _REBUILD(storage, offset, size, stride)
+        if not hasattr(untyped, _TARGET):  # memory that another process shares, say
+            with plain():
+                read = _REBUILD(storage, offset, size, stride)
+            return take(read)
         with plain():
             whole = place(_whole(storage), getattr(untyped, _TARGET))
             if whole is None:

@@ -26,9 +26,15 @@ def is_own(mode: SimulatedFakeMode, arg: Any) -> bool:
     return True
 
 
-def as_fakes(mode: SimulatedFakeMode, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def as_fakes(
+    mode: SimulatedFakeMode, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns the arguments with fakes in the place of other tensors."""
-    return tuple([_as_fake(mode, arg) for arg in args])
+    if not all(is_own(mode, arg) for arg in args):
+        args = tuple([_as_fake(mode, arg) for arg in args])
+    if not all(is_own(mode, arg) for arg in kwargs.values()):
+        kwargs = {name: _as_fake(mode, arg) for name, arg in kwargs.items()}
+    return args, kwargs
 
 
 def _as_fake(mode: SimulatedFakeMode, arg: Any) -> Any:

@@ -6,8 +6,9 @@ PyTorch, and a run that put some on the device starts again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -34,6 +35,8 @@ class Placement:
         """The reason why the next window restarts the device; empty if it does not."""
         self.inside = False
         """True while a program runs in the simulation."""
+        self._thread = 0
+        """The thread that entered it."""
         self._fake_mode = fake_mode
         self._note = note
         self._named = False
@@ -52,7 +55,7 @@ class Placement:
 
     def enter(self) -> None:
         """Enters the simulation: fixtures may have named the device."""
-        self.inside = True
+        self.inside, self._thread = True, threading.get_ident()
         self._update()
 
     def leave(self) -> None:
@@ -96,14 +99,17 @@ class Placement:
             self._note(text)
         return MixedDevices(text)
 
-    def start_again(self, found: str) -> NoReturn:
+    def start_again(self, found: str) -> None:
         """Has the program run again, with tensors without a named device on the host.
 
+        A thread of the program goes on until then: others may wait for it.
+
         Raises:
-            StartAgain: always.
+            StartAgain: in the thread that measures.
         """
         self._belong_on_host(found)
-        raise StartAgain(found)
+        if threading.get_ident() == self._thread:
+            raise StartAgain(found)
 
     def failed(self, error: Exception) -> None:
         """Has the program run again that ended with an error, if its tensors may be to blame.

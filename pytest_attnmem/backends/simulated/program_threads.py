@@ -21,6 +21,7 @@ from ..cpu_threads import ThreadWatch, allocates_nothing
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
     from .function_mode import SimulatedFunctionMode
+    from .placement import Placement
 
 #: The seconds that an operator waits for one of another thread, which may wait for this thread.
 _PATIENCE_S = 20.0
@@ -29,8 +30,14 @@ _PATIENCE_S = 20.0
 class ProgramThreads:
     """The threads that the programs of one simulation started."""
 
-    def __init__(self, fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -> None:
+    def __init__(
+        self,
+        fake_mode: SimulatedFakeMode,
+        function_mode: SimulatedFunctionMode,
+        placement: Placement,
+    ) -> None:
         self._fake_mode = fake_mode
+        self._placement = placement
         self._function_mode = function_mode
         self._threads = weakref.WeakSet[threading.Thread]()
         self._started = 0
@@ -68,8 +75,12 @@ class ProgramThreads:
 
     def _simulated(self, run: Callable[[], None]) -> Callable[[], None]:
         def simulated() -> None:
-            with _ThreadMode(self):
-                run()
+            try:
+                with _ThreadMode(self):
+                    run()
+            except Exception:
+                if not self._placement.starts_again:  # else the program runs again without it
+                    raise
 
         return simulated
 

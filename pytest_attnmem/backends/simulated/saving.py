@@ -44,8 +44,9 @@ class Saving:
         key = tensor.untyped_storage()._cdata, tensor._version
         written = self._written.get(key, _nothing)()
         if written is None:
-            whole = torch.empty(0, dtype=torch.uint8).set_(values.untyped_storage())
-            written = whole.clone().untyped_storage()
+            written = values.untyped_storage()
+            if not written.is_shared():  # else another process gets the memory itself
+                written = torch.empty(0, dtype=torch.uint8).set_(written).clone().untyped_storage()
             setattr(written, _LOCATION, _location(tensor) or str(tensor.device))
             forget = self._written.pop
             self._written[key] = weakref.ref(written, lambda _: forget(key, None))

@@ -142,6 +142,10 @@ class Device:
         self.allocator.free(block.address)
         self._live_tensors.free(block.number)
 
+    def record_stream(self, block: DeviceBlock, stream: int) -> None:
+        """Keeps a block from reuse until another stream is done with it."""
+        self.allocator.record_stream(block.address, stream)
+
     def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
         """Gives a workspace to a thread's handle of a library for one call on this stream.
 

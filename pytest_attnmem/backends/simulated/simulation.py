@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..tracing.tensor_origin import Origins
 from . import dlpack, saving, torch_distributed, triton_driver
 from .autocast import Autocast
 from .blas_settings import BlasSettings
+from .child_processes import below_function_modes, in_children
 from .collectives import Collectives
 from .composite_ops import CompositeOps
 from .cudnn_plans import CudnnPlans
@@ -55,8 +56,9 @@ class Simulation:
         self._workspaces = partial(workspaces, profile, version, os.environ)
         self.device = Device(profile, settings, version, self._workspaces())
         self._cudnn = CudnnPlans(profile, version, os.environ)
-        self._storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
-        self.block_of, self.after_new = self._storages.block_of, self._storages.after_new
+        self._storages = storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
+        self.block_of, self.after_new = storages.block_of, storages.after_new
+        self.mark_unknown, self.record_stream = storages.mark_unknown, storages.record_stream
         self._composite_ops = CompositeOps(profile, self._storages.unknown)
         self._errors, self._saving, self._autocast = ProgramErrors(), Saving(), Autocast()
         self.raised = self._errors.raised
@@ -71,20 +73,19 @@ class Simulation:
         self.values = self._fake_mode.values
         self._composite_ops.fake_mode = self._fake_mode
         self._converter = FakeConverter(self._fake_mode, self._storages.add_input, self.values)
-        self._function_mode = SimulatedFunctionMode(
-            self._fake_mode, self._converter, self._storages
-        )
-        self._addresses = MemoryAddresses(self._storages, self.values)
+        self._function_mode = SimulatedFunctionMode(self._fake_mode, self._converter, storages)
+        self._addresses = MemoryAddresses(storages, self.values)
         self._storage_methods = StorageMethods(
-            self._fake_mode, self._storages, self.values, self._addresses
+            self._fake_mode, storages, self.values, self._addresses
         )
-        self._torch_cuda = TorchCuda(self.device, self.values.storages.generator)
+        self._torch_cuda = TorchCuda(self.device, self.values.storages.generator, self.refused)
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth, self.traced = 0, False
         self.placement = Placement(self._fake_mode, self._errors.record)
         self.mixed_devices_error = self.placement.mixed
+        self.device_named = self.placement.device_named
         self._unsimulated = Unsimulated(self._errors, self.placement)
-        self._threads = ProgramThreads(self._fake_mode, self._function_mode)
+        self._threads = ProgramThreads(self._fake_mode, self._function_mode, self.placement)
         self._storages.planned.in_other_thread = self._threads.is_own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
@@ -127,17 +128,19 @@ class Simulation:
         self._errors.clear()
         outside = self.placement.outside
         self._storages.readmit()
-        with (
-            nullcontext() if outside is None else outside.left(),
-            patched_torch(
-                self._fake_mode,
-                self._function_mode,
-                self._torch_cuda,
-                self._composite_ops,
-                self._autocast,
-                self._patches(),
-            ),
-        ):
+        with ExitStack() as window:
+            if outside is not None:
+                window.enter_context(outside.left())
+            window.enter_context(
+                patched_torch(
+                    self._fake_mode,
+                    self._function_mode,
+                    self._torch_cuda,
+                    self._composite_ops,
+                    self._autocast,
+                    {**self._patches(), **in_children(partial(self._leave_in_child, window))},
+                )
+            )
             self.placement.enter()
             self._storages.outside, self._depth = False, 1
             try:
@@ -151,6 +154,16 @@ class Simulation:
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()
+
+    def _leave_in_child(self, window: ExitStack) -> None:
+        """Ends the window in a process that the program started: it has no device."""
+        self._depth = 0
+        self._fake_mode.running = False
+        self._storages.outside = True
+        self.placement.leave()
+        if not self._threads.is_own():
+            with below_function_modes(self._function_mode):
+                window.close()
 
     def _patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the patches that note what no simulation follows, by owner and name."""
@@ -232,21 +245,11 @@ class Simulation:
         """Counts the memory of an operator that ran."""
         if self._storages.outside and op.func._schema.is_mutable:
             call = f"{op.func}, which writes into a tensor of the CPU,"
-            self._converter.write_to_host(op.args[0], partial(self.value, call=call))
+            self._converter.write_to_host(op, partial(self.value, call=call))
         self._storages.after_op(op)
         if self.traced:
             self._storages.lines.note()
             self._storages.learn_roles(op)
-
-    def mark_unknown(self, op: str) -> None:
-        """Records that no model knows what ``op`` allocates."""
-        self._storages.mark_unknown(op)
-
-    def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
-        """Keeps a tensor's memory from reuse until the other stream is done with it."""
-        block = self._storages.block(tensor)
-        if block is not None:
-            self.device.allocator.record_stream(block.address, stream)
 
     def to_fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the fake of a tensor that reached an operator past the function mode."""
@@ -294,7 +297,3 @@ class Simulation:
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
         return self._errors.unknown_values(call, self._function_mode.current_call, why)
-
-    def device_named(self) -> None:
-        """Records that the program names the device; its other tensors belong on the host."""
-        self.placement.device_named()

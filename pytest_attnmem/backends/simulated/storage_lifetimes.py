@@ -223,6 +223,12 @@ class StorageLifetimes:
         """Returns the block that holds the tensor."""
         return self.block_of(tensor.untyped_storage())
 
+    def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
+        """Keeps a tensor's memory from reuse until the other stream is done with it."""
+        block = self.block(tensor)
+        if block is not None:
+            self.memory.record_stream(block, stream)
+
     def block_of(self, storage: torch.UntypedStorage) -> DeviceBlock | None:
         """Returns the block of a storage; None for a storage that is not on the device."""
         found = self._storages.get(storage._cdata)

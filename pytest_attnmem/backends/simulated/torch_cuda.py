@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...errors import CannotSimulate
+from .absent_calls import absent_calls
 from .fake_tensor import CUDA
 from .legacy_constructors import legacy_constructors
+from .memory_stats import MemoryStats
 from .stream_graphs import StreamGraphs
 from .streams import Event, Stream, StreamPools, stream_types
 
@@ -42,8 +45,11 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
 class TorchCuda:
     """The functions of ``torch.cuda`` for one device, with its current stream."""
 
-    def __init__(self, device: Device, random: RandomState) -> None:
+    def __init__(
+        self, device: Device, random: RandomState, refused: Callable[[str], CannotSimulate]
+    ) -> None:
         self._device = device
+        self._refused = refused
         self._random = random
         self._pools = StreamPools()
         self._stream_type, self._external_type = stream_types(self, self._pools)
@@ -98,6 +104,7 @@ class TorchCuda:
             (torch.backends.cuda, "is_built"): lambda: True,
             (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
             **legacy_constructors(),
+            **absent_calls(self._refused),
         }
         for name, replacement in self.replacements().items():
             for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
@@ -118,6 +125,8 @@ class TorchCuda:
                 "current_accelerator": lambda check_available=False: torch.device("cuda"),
                 "current_device_index": cuda["current_device"],
                 "current_device_idx": cuda["current_device"],
+                **{name: _no_op() for name in ("set_device_index", "set_device_idx")},
+                "device_index": _OneDevice,
             }
         )
 
@@ -185,10 +194,10 @@ class TorchCuda:
             "memory_cached": current("reserved"),
             "max_memory_cached": highest("reserved"),
             "memory_stats": self._statistics,
+            "memory_stats_as_nested_dict": lambda device=None: self._statistics().nested(),
             "memory_summary": lambda *_, **__: "\n".join(
                 f"{name}: {value}" for name, value in self._statistics().items()
             ),
-            "memory_snapshot": lambda *_, **__: [],
             "mem_get_info": mem_get_info,
             "get_memory_info": mem_get_info,
             "reset_peak_memory_stats": reset,
@@ -198,17 +207,8 @@ class TorchCuda:
             "get_allocator_backend": lambda: "native",
         }
 
-    def _statistics(self, device: Any = None) -> dict[str, int]:
-        statistics, peaks = self._device.statistics, self._device.peaks()
-        numbers: dict[str, int] = {
-            "num_alloc_retries": statistics.alloc_retries,
-            "num_ooms": statistics.ooms,
-        }
-        for kind in ("requested", "allocated", "active", "reserved", "inactive_split"):
-            level = getattr(statistics, kind)
-            numbers[f"{kind}_bytes.all.current"] = level.current
-            numbers[f"{kind}_bytes.all.peak"] = peaks.get(kind, level.peak)
-        return numbers
+    def _statistics(self, device: Any = None) -> MemoryStats:
+        return MemoryStats(self._device, self._refused)
 
 
 def _no_op() -> Callable[..., None]:
@@ -224,6 +224,7 @@ _ACCELERATOR_FUNCTIONS = (
     *("is_available", "device_count", "current_stream", "set_stream", "synchronize"),
     *("empty_cache", "memory_stats", "memory_allocated", "max_memory_allocated"),
     *("memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "get_memory_info"),
+    *("reset_accumulated_memory_stats", "empty_host_cache"),
 )
 
 #: Functions that do nothing on a simulated device.
@@ -236,7 +237,8 @@ _NO_OPS = (
     "seed",
     "seed_all",
     "reset_accumulated_memory_stats",
-    "set_per_process_memory_fraction",
+    "empty_host_cache",
+    "_sleep",
 )
 
 

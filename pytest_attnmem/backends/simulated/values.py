@@ -289,4 +289,4 @@ def is_of_array(tensor: torch.Tensor) -> bool:
         if tensor.layout is not torch.strided or tensor.is_meta:
             return False
         storage = tensor.untyped_storage()
-        return not (storage.resizable() or storage.filename)
+        return storage.is_shared() or not (storage.resizable() or storage.filename)

@@ -168,3 +168,10 @@ def test_the_bytes_of_an_array_on_the_device_are_those_of_a_copy(run):
     array = np.zeros(1000, np.float32)
     seen = run(lambda: torch.from_numpy(array) * 2)
     assert (seen.peak_bytes, seen.retained_bytes) == (8000, 4000)
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_tensor_of_the_host_is_written_by_out():
+    other, out = torch.ones(2, device="cuda").cpu(), torch.zeros(2, 2, device="cpu")
+    torch.stack([other, other + 1], out=out)
+    assert out.tolist() == [[1, 1], [2, 2]]

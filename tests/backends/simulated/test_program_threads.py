@@ -65,3 +65,29 @@ def test_a_thread_that_stays_is_simulated_in_the_next_window_and_real_between(ru
         assert pool.submit(torch.ones, 2).result().tolist() == [1, 1]
         seen = run(program)
         assert (seen.unmeasured, seen.retained_bytes) == (None, 4000)
+
+
+def test_a_thread_that_names_the_device_late_has_the_program_run_again(run):
+    def program():
+        found.append(in_thread(lambda: (torch.ones(1000).to("cuda") * 2).sum().item()))
+
+    found = []
+    seen = run(program)
+    assert (seen.unmeasured, seen.peak_bytes, found) == (None, 8000, [2000, 2000])
+
+
+def test_an_error_of_a_thread_whose_program_runs_again_is_not_reported(run, monkeypatch):
+    def fails():
+        host = torch.ones(4)
+        moved = host.to("cuda")
+        assert str(host.device) == "cpu", "a tensor made without a device was on the device"
+        return moved
+
+    def program():
+        thread = threading.Thread(target=fails)
+        thread.start()
+        thread.join()
+
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    assert (run(program).unmeasured, reported) == (None, [])

@@ -1,0 +1,51 @@
+"""Functions of ``torch.cuda`` on a simulated device: some are refused, in one line."""
+
+import pytest
+import torch
+
+from pytest_attnmem.errors import CannotSimulate
+
+REFUSED = {
+    "memory_stats()['segment.all.allocated']": lambda: torch.cuda.memory_stats()[
+        "segment.all.allocated"
+    ],
+    "memory_stats()['active.all.peak']": lambda: torch.cuda.memory_stats().get("active.all.peak"),
+    "host_memory_stats": lambda: torch.cuda.host_memory_stats(),
+    "memory._snapshot": lambda: torch.cuda.memory_snapshot(),
+    "memory._record_memory_history": lambda: torch.cuda.memory._record_memory_history(),
+    "set_per_process_memory_fraction": lambda: torch.cuda.set_per_process_memory_fraction(0.5, 0),
+    "set_sync_debug_mode": lambda: torch.cuda.set_sync_debug_mode("error"),
+    "MemPool": lambda: torch.cuda.MemPool(),
+    "graph_pool_handle": lambda: torch.cuda.graph_pool_handle(),
+}
+
+
+@pytest.mark.parametrize(("name", "call"), REFUSED.items(), ids=REFUSED)
+def test_a_function_without_an_answer_is_refused(run, name, call):
+    def program():
+        torch.ones(1, device="cuda")
+        with pytest.raises(CannotSimulate) as refused:
+            call()
+        found.append(str(refused.value))
+
+    found = []
+    seen = run(program)
+    assert found[-1].startswith(f"torch.cuda.{name} at ")
+    assert found[-1].endswith(" cannot be simulated")
+    assert seen.unmeasured == found[-1]
+
+
+def test_settings_at_their_defaults_are_no_reason_to_refuse(run):
+    def program():
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.set_sync_debug_mode("default")
+        torch.accelerator.set_device_index(0)
+        with torch.accelerator.device_index(0):
+            x = torch.ones(100, device="cuda")
+        assert torch.cuda.get_per_process_memory_fraction() == 1.0
+        stats = torch.cuda.memory_stats_as_nested_dict()
+        assert stats["requested_bytes"]["all"]["current"] >= 400
+        assert (stats["num_ooms"], torch.cuda.memory_stats()["num_alloc_retries"]) == (0, 0)
+        return x
+
+    assert run(program).unmeasured is None

@@ -1,0 +1,81 @@
+"""Processes that a program forks: they have no device, and what they send back is true."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+FORK = multiprocessing.get_context("fork")
+
+
+class Made(Dataset):
+    """Its items are made in the worker."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return self.make((3,), float(index)), index
+
+
+def loaded(batches):
+    return [batch.to("cuda").sum().item() for batch, *_ in batches]
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
+@pytest.mark.parametrize("make", [torch.full, np.full], ids=["tensor", "array"])
+def test_workers_make_batches_on_the_host(run, make, named):
+    def program():
+        assert not named or torch.ones(1, device="cuda").is_cuda
+        found.append(loaded(DataLoader(Made(make), batch_size=4, num_workers=2)))
+
+    found = []
+    seen = run(program)
+    assert (found[-1], seen.unmeasured) == ([18, 66], None)
+    assert seen.peak_bytes > 12 * (4 if make is torch.full else 8)
+
+
+def test_workers_read_tensors_of_the_window_and_pin_what_they_make(run):
+    def program():
+        data = TensorDataset(torch.arange(8.0) + 1)
+        found.append(loaded(DataLoader(data, batch_size=4, num_workers=1, pin_memory=True)))
+
+    found = []
+    assert run(program).unmeasured is None
+    assert found[-1] == [10, 26]
+
+
+def test_a_child_writes_memory_that_is_shared(run):
+    def program():
+        shared = torch.zeros(4, device="cpu").share_memory_()
+        torch.ones(1, device="cuda")
+        with torch.device("cuda"):  # a mode above the window's
+            process = FORK.Process(target=shared.add_, args=(1,))
+            process.start()
+        process.join()
+        found.append((shared.tolist(), process.exitcode))
+
+    found = []
+    run(program)
+    assert found[-1] == ([1] * 4, 0)
+
+
+def test_a_tensor_from_another_process_is_one_of_the_host(run):
+    def program():
+        torch.ones(1, device="cuda")
+        queue, done = torch.multiprocessing.Queue(), FORK.Event()
+        process = FORK.Process(target=lambda: (queue.put(torch.arange(3.0)), done.wait()))
+        process.start()
+        received = queue.get(timeout=60)
+        done.set()
+        process.join()
+        found.append((str(received.device), received.tolist(), received.cuda().tolist()))
+
+    found = []
+    run(program)
+    assert found == [("cpu", [0, 1, 2], [0, 1, 2])]
