@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import UnknownValue
-from .call import layout_of
+from .call import is_plain, layout_of
 from .notes import Buffer, Draws, Layout, Random, Ref, Slot
 from .replay import Replay, view
 
@@ -102,7 +102,7 @@ class KnownValues:
 
     def assumption(self, tensor: torch.Tensor) -> str:
         """Returns the assumption that the values of a tensor rest on; empty if they are true."""
-        slot = self._find(tensor)
+        slot = self._find(tensor) if is_plain(tensor) else None
         return slot.buffer.assumed if slot is not None else ""
 
     def lose(self, tensor: torch.Tensor, reason: str) -> None:

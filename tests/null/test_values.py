@@ -133,15 +133,16 @@ answer(
     error(lambda: compiled.sum().item()), error(lambda: bool(compiled.any())),
     error(lambda: (x @ x).sum().item()), known.tolist(),
     error(lambda: torch.nested.nested_tensor([known, known]).to_padded_tensor(0.0).tolist()),
+    error(lambda: torch.sparse_coo_tensor([[0, 1]], known[:2], (2,)).cpu()),
     len(noting().reads.unknown))
 """
-    triton, branch, large, known, nested, count = under(NOTED + script)
+    triton, branch, large, known, nested, sparse, count = under(NOTED + script)
     lost = "UnknownValue: a value was read that is not known: "
     assert triton == branch == f"{lost}a Triton kernel wrote it"
     assert large.startswith(f"{lost}it takes 1.4e+11 floating-point operations, and")
     assert known == [1, 1, 1]
-    assert nested == f"{lost}the values of sparse and nested tensors are not followed"
-    assert count == 4
+    assert nested == sparse == f"{lost}the values of sparse and nested tensors are not followed"
+    assert count == 5
 
 
 def test_an_operator_of_pytorchs_whose_kernel_is_tritons_is_known(under):
