@@ -34,13 +34,13 @@ def test_values(parts, cast):
 
 
 @pytest.fixture
-def suite(pytester):
+def suite_of_values(pytester):
     pytester.makepyfile(SUITE)
     return pytester
 
 
-def test_parts_and_casts_are_as_in_windows(suite):
-    suite.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
+def test_parts_and_casts_are_as_in_windows(suite_of_values):
+    suite_of_values.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
 
 
 def test_a_measurement_in_a_test_is_on_the_device_of_the_session(pytester):
@@ -199,3 +199,75 @@ def test_programs_have_the_values_of_the_host_in_fixtures_and_windows(pytester):
     result = pytester.runpytest("--attnmem-backend=simulated", "-Wignore::DeprecationWarning")
     result.assert_outcomes(passed=27, skipped=1)  # a trace in a window
     result.stdout.fnmatch_lines("attnmem: 14 budgets, 8 within, 0 over, 6 not enforced*")
+
+
+MOVED = """
+import pytest, torch
+from torch import nn
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(100))
+        self.register_buffer("mask", torch.ones(1000))
+        self.register_buffer("same", self.mask)
+
+@pytest.fixture
+def linear():
+    return nn.Linear(300, 300).cuda()
+
+@pytest.fixture
+def shared():
+    return Shared().cuda()
+
+@pytest.fixture
+def on_host():
+    return Shared()
+
+@pytest.fixture
+def norm():
+    return nn.BatchNorm1d(300)
+
+@pytest.fixture(scope="module")
+def held():
+    return [torch.ones(1000, device="cuda")]
+
+CASES = {
+    "linear double": ("linear", lambda m: m.double()),
+    "linear half": ("linear", lambda m: m.half()),
+    "linear cpu": ("linear", lambda m: m.cpu()),
+    "shared double": ("shared", lambda m: m.double()),
+    "shared on the host": ("on_host", lambda m: m.cuda()),
+    "norm on the host": ("norm", lambda m: m.double().float()),
+    "data": ("held", lambda m: setattr(m[0], "data", m[0].data.double())),
+    "replaced": ("held", lambda m: m.insert(0, m.pop().half())),
+}
+
+@pytest.fixture
+def made(request, case):
+    return request.getfixturevalue(CASES[case][0])
+
+@pytest.mark.memory_budget("1 GiB")
+@pytest.mark.parametrize("case", CASES)
+def test_it(made, case):
+    CASES[case][1](made)
+    torch.ones(8, device="cuda")
+"""
+
+
+def test_moves_of_what_a_fixture_made_need_what_a_device_needs(suite):
+    """The numbers are those of the null device."""
+    suite.write(MOVED)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 8}
+    found = {row["nodeid"].split("[")[1][:-1]: row for row in ran.rows}
+    assert {case: (row["peak_bytes"], row["retained_bytes"]) for case, row in found.items()} == {
+        "linear double": (720_000, 361_200),
+        "linear half": (180_000, -180_600),
+        "linear cpu": (0, -361_200),
+        "shared double": (12_400, 8_400),
+        "shared on the host": (8_432, 8_400),
+        "norm on the host": (32, 0),
+        "data": (8_000, 4_000),
+        "replaced": (2_000, -6_000),
+    }

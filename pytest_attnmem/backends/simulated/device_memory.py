@@ -18,8 +18,11 @@ class Memory(Protocol):
     def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
         """Allocates memory."""
 
+    def add_older(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for a tensor from before the window, whose free lowers the level."""
+
     def add_input(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for an input, which no window counts."""
+        """Allocates memory for an input: no window counts its allocation, or its free."""
 
     def free(self, block: DeviceBlock) -> None:
         """Frees a block."""

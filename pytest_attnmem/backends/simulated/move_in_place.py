@@ -28,13 +28,11 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
             for child in module.children():
                 child._apply(fn)
         with torch.no_grad():
-            made = {
-                id(tensor): fn(tensor)
-                for tensors in (module._parameters, module._buffers)
-                for tensor in tensors.values()
-                if tensor is not None
-            }
-        if not any(type(other) is SimulatedTensor for other in made.values()):
+            made = {id(p): fn(p) for p in module._parameters.values() if p is not None}
+            # A buffer with two names becomes two: nothing changes the object itself.
+            buffers = {name: fn(b) for name, b in module._buffers.items() if b is not None}
+        if not any(type(other) is SimulatedTensor for other in (*made.values(), *buffers.values())):
+            made.update((id(module._buffers[name]), buffer) for name, buffer in buffers.items())
             return original(module, lambda x: made[id(x)] if id(x) in made else fn(x), False)
         if isinstance(module, torch.jit.ScriptModule):  # C++ code holds its parameters
             raise CannotSimulate(
@@ -47,9 +45,8 @@ def apply_in_place(original: Callable[..., Any]) -> Callable[..., Any]:
                 put(module, name, made[id(parameter)], parameter, fn)
             elif parameter is not None and made[id(parameter)] is not parameter:
                 become(parameter, made[id(parameter)], fn)
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                module._buffers[name] = made[id(buffer)]
+        for name, buffer in buffers.items():
+            module._buffers[name] = buffer
         return module
 
     return _apply

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 import torch
 from torch._subclasses import fake_tensor
@@ -50,10 +51,12 @@ def patched_torch(
     further: Patches,
 ) -> Iterator[None]:
     """Runs the body on the simulated device; ``further`` has more patches."""
+    restored = ExitStack()
     patches = {
         **torch_cuda.patches(),
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
+        (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode, restored),
         **_backward_pass(function_mode, fake_mode, torch_cuda),
         **without_modes(fake_mode.torch_code),
         **composite_ops.patches(),
@@ -62,6 +65,7 @@ def patched_torch(
     as_installed = partial(patched, present(patches))
     patches |= compiled_without_patches(as_installed)
     with ExitStack() as stack:
+        stack.enter_context(restored)
         stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
         stack.enter_context(composite_ops.forward_formulas.followed())
@@ -104,7 +108,6 @@ def _torch_patches(
             SimulatedTensor,
         ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
-        (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode),
         (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, function_mode.to_fakes),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
         (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step(values),
@@ -190,9 +193,12 @@ def _group_by_device(
 
 
 def _module_apply(
-    original: Callable[..., Any], function_mode: SimulatedFunctionMode
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode, restored: ExitStack
 ) -> Callable[..., Any]:
-    """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes."""
+    """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes.
+
+    Buffers from outside are back in their modules when ``restored`` ends.
+    """
 
     def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         if recurse:
@@ -210,8 +216,12 @@ def _module_apply(
                     if is_meta(tensor) or is_meta(moved) or overwrites:
                         put(self, name, moved, tensor, fn)
                         continue
-                    if tensors is self._buffers and type(tensor) is SimulatedTensor:
-                        self._buffers[name] = moved  # another name may keep the old one alive
+                    if moved is tensor:
+                        continue
+                    if tensors is self._buffers:
+                        tensors[name] = moved  # another name may keep the old one alive
+                        if type(tensor) is not SimulatedTensor:
+                            restored.callback(_put_back, ref(self), name, tensor)
                         continue
                     (fake,) = function_mode.to_fakes((tensor,))
                     if fake.is_cuda and moved.is_cpu:
@@ -223,6 +233,12 @@ def _module_apply(
         return self
 
     return _apply
+
+
+def _put_back(owner: ref[Any], name: str, buffer: Any) -> None:
+    buffers = getattr(owner(), "_buffers", {})
+    if name in buffers and type(buffers[name]) is SimulatedTensor:
+        buffers[name] = buffer
 
 
 def _set_data(fake: Any, other: Any) -> None:

@@ -53,6 +53,8 @@ class DeviceBlock(NamedTuple):
     number: int
     """The number of the allocation, or -1 for an input, which no window counts."""
     allocator: CachingAllocator
+    lowers: int
+    """The bytes of a tensor from before the window: if it is freed, others can take its place."""
 
 
 #: Makes a block in half the time that its class takes, at each operator.
@@ -106,7 +108,7 @@ class Device:
         if nbytes == 0:
             return None
         if not self.recording:
-            return self.add_input(nbytes)
+            return self.add_older(nbytes)
         allocator = self.allocator
         try:
             address = allocator.malloc(nbytes, self.stream)
@@ -117,30 +119,38 @@ class Device:
             )
             raise
         number = self._live_tensors.allocate(nbytes, describe)
-        return _new_block(DeviceBlock, (address, number, allocator))
+        return _new_block(DeviceBlock, (address, number, allocator, 0))
+
+    def add_older(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for a tensor from before the window, whose free lowers the level."""
+        block = self.add_input(nbytes)
+        return None if block is None else block._replace(lowers=nbytes)
 
     def add_input(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for an input, which no window counts."""
+        """Allocates memory for an input: no window counts its allocation, or its free."""
         if nbytes == 0:
             return None
         self._take_peaks()
         before = self._levels()
         address = self.allocator.malloc(nbytes, self.stream)
         self._exclude_since(before)
-        return DeviceBlock(address, -1, self.allocator)
+        return DeviceBlock(address, -1, self.allocator, 0)
 
     def free(self, block: DeviceBlock) -> None:
         """Frees a block."""
         if block.allocator is not self.allocator:  # allocated before a restart
             return
-        if block.number < 0:
+        if block.number < 0 and not (block.lowers and self.recording):
             self._take_peaks()
             before = self._levels()
             self.allocator.free(block.address)
             self._exclude_since(before)
             return
         self.allocator.free(block.address)
-        self._live_tensors.free(block.number)
+        if block.number < 0:
+            self._live_tensors.free_older(block.lowers)
+        else:
+            self._live_tensors.free(block.number)
 
     def record_stream(self, block: DeviceBlock, stream: int) -> None:
         """Keeps a block from reuse until another stream is done with it."""
@@ -209,11 +219,10 @@ class Device:
     def events(self) -> Iterator[Held | int]:
         """Yields each allocation since ``begin``, or the number of a freed one, counted from 0."""
         for event in self._live_tensors.events:
-            yield (
-                event.about()
-                if isinstance(event, AllocEvent)
-                else event.number - self._live_tensors.first
-            )
+            if isinstance(event, AllocEvent):
+                yield event.about()
+            elif event.number >= 0:
+                yield event.number - self._live_tensors.first
 
     def _levels(self) -> dict[str, int]:
         statistics = self.allocator.statistics

@@ -75,7 +75,7 @@ class StorageLifetimes:
         for found in [*self._storages.values()]:
             if found.outside and found.block is None:
                 with suppress(AllocationError):
-                    found.block = self.memory.add_input(found.nbytes)
+                    found.block = self.memory.add_older(found.nbytes)
 
     def after_op(self, op: DispatchedOp) -> None:
         """Allocates the outputs of an operator, and its scratch.

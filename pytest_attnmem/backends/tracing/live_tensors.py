@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any, Final, overload
 
 from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
 from ...measurement.timeline import AllocEvent, Event, FreeEvent
+
+#: The number of a tensor from before all intervals.
+_OLDER: Final = -1
 
 
 class EventLog(Sequence[Event]):
@@ -77,6 +80,11 @@ class LiveTensors:
             self._level -= nbytes
             self.events.entries.append((nbytes, number))
 
+    def free_older(self, nbytes: int) -> None:
+        """Lowers the level by a tensor that is not among the live ones, and is freed."""
+        self._level -= nbytes
+        self.events.entries.append((nbytes, _OLDER))
+
     @property
     def delta(self) -> Delta:
         """Returns the change of the live bytes since the interval began."""
@@ -101,7 +109,7 @@ class LiveTensors:
         for entry in self.events.entries[: self._events_at_peak]:
             nbytes, other = entry
             if isinstance(other, int):
-                del alive[other]
+                alive.pop(other, None)
             else:
                 alive[number] = nbytes, other
                 number += 1

@@ -7,6 +7,7 @@ from pytest_attnmem.backends.simulated.simulated_device import BACKWARD, MAIN, D
 from pytest_attnmem.backends.simulated.workspaces import CUBLAS, workspaces
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.protocol import Delta
+from pytest_attnmem.measurement.timeline import timeline
 from pytest_attnmem.profiles import find_profile
 
 MIB = 1 << 20
@@ -82,14 +83,19 @@ def test_an_input_takes_memory_that_no_window_counts(device):
     assert device.statistics.requested.current == 2 * MIB
 
 
-def test_memory_allocated_outside_a_window_is_an_input(device):
+def test_others_take_the_place_of_what_was_allocated_outside_a_window(device):
     device.recording = False
-    block = take(device, 4 * MIB)
+    block, unused = take(device, 4 * MIB), take(device, 1 * MIB)
+    device.free(unused)
     device.recording = True
     device.begin()
+    take(device, 3 * MIB)
     device.free(block)
+    take(device, 2 * MIB)
     interval = device.interval()
-    assert (interval.requested, interval.allocations) == (Delta(0, 0), 0)
+    assert (interval.requested, interval.allocations) == (Delta(3 * MIB, 1 * MIB), 2)
+    assert [held.nbytes for _, held in interval.held] == [3 * MIB]
+    assert timeline([(0, interval.events)]).levels() == [3 * MIB, -1 * MIB, 1 * MIB]
 
 
 def test_the_program_may_reset_its_own_peaks_in_a_window(device):
