@@ -8,19 +8,22 @@ to the generator's last seed; then the numbers are PyTorch's own for that seed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from .notes import Draws
 
+#: The methods of C++, which no patch of a program's generators replaces.
+_Real: Any = torch._C.Generator
 
-def _state() -> torch.Tensor:
-    return torch.default_generator.get_state()
+
+def _state(*, generator: None = None) -> torch.Tensor:
+    return torch._C.default_generator.get_state()
 
 
-def _set_state(state: torch.Tensor) -> None:
-    torch.default_generator.set_state(state)
+def _set_state(state: torch.Tensor, *, generator: None = None) -> None:
+    torch._C.default_generator.set_state(state)
 
 
 def _define(name: str, arguments: str, run: Callable[..., object]) -> None:
@@ -30,10 +33,11 @@ def _define(name: str, arguments: str, run: Callable[..., object]) -> None:
         torch.library.impl(f"attnmem::{name}", "CompositeExplicitAutograd", run)
 
 
-_define("host_random_state", "() -> Tensor", _state)
-_define("set_host_random_state", "(Tensor state) -> ()", _set_state)
+_define("host_random_state", "(*, Generator? generator=None) -> Tensor", _state)
+_define("set_host_random_state", "(Tensor state, *, Generator? generator=None) -> ()", _set_state)
 
-#: The operators of ``torch.get_rng_state`` and ``torch.set_rng_state``, to be noted.
+#: The operators of ``get_state`` and ``set_state`` of a generator, to be noted. The host draws from
+#: its default generator, which continues from the state of the program's.
 STATE = torch.ops.attnmem.host_random_state.default
 SET_STATE = torch.ops.attnmem.set_host_random_state.default
 
@@ -54,11 +58,11 @@ class HostGenerators:
 
     def draws(self, generator: torch.Generator) -> Draws:
         """Returns the operators that draw from the generator since it was seeded."""
-        known, state = self._known.get(id(generator)), generator.get_state()
+        known, state = self._known.get(id(generator)), _Real.get_state(generator)
         if known is None or not torch.equal(state, known.mark):
             self._first.setdefault(id(generator), (generator, state))
             torch.empty((), dtype=torch.int64).random_(generator=generator)  # the mark
-            known = _Known(generator, generator.get_state(), Draws(state))
+            known = _Known(generator, _Real.get_state(generator), Draws(state))
             self._known[id(generator)] = known
         return known.draws
 
@@ -70,11 +74,11 @@ class HostGenerators:
         """
         if starts_again:
             for generator, state in self._first.values():
-                generator.set_state(state)
+                _Real.set_state(generator, state)
         else:
             for generator, mark, draws in self._known.values():
                 done = draws.pending is None and not (draws.too_many or draws.unknown)
-                if done and torch.equal(generator.get_state(), mark):
-                    generator.set_state(draws.state)
+                if done and torch.equal(_Real.get_state(generator), mark):
+                    _Real.set_state(generator, draws.state)
         self._known.clear()
         self._first.clear()

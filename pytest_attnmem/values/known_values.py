@@ -25,7 +25,7 @@ class Storages(Protocol):
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
 
-    def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
+    def random(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
         """Returns the state that an operator draws from; for a generator of the host, its draws."""
 
 

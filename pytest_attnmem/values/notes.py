@@ -227,7 +227,7 @@ class Draws:
         """
         if self.unknown:
             raise UnknownValue(self.unknown)
-        generator = torch.default_generator
+        generator = torch._C.default_generator
         before = generator.get_state()
         generator.set_state(self.state)
         try:

@@ -136,7 +136,7 @@ def _with_random(note: Note, args: Any, kwargs: Any) -> Any:
             kwargs = {**kwargs, "dtype": note.outputs[0][1].layout.dtype}
         with note.random.current():
             return compute(note.func, args, kwargs)
-    generator = torch.default_generator
+    generator = torch._C.default_generator
     before = generator.get_state()
     generator.manual_seed((note.random.seed * 1_000_003 + note.random.offset) % 2**63)
     try:

@@ -207,7 +207,7 @@ class Tape(KnownValues):
 
     def _drawn_from(self, note: Note, call: Call, args: Any, kwargs: Any) -> Random | Draws:
         """Returns the state from which an operator draws; ``call`` learns of the draw before it."""
-        random = self._storages.random(args, kwargs)
+        random = self._storages.random(note.func, args, kwargs)
         if isinstance(random, Random):
             return random
         before = random.follow(note)

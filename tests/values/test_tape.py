@@ -48,7 +48,7 @@ class MetaStorages:
     def all(self):
         yield from [*self.slots.values()]
 
-    def random(self, args, kwargs):
+    def random(self, func, args, kwargs):
         self.offset += 4
         return Random(torch.initial_seed(), self.offset)
 

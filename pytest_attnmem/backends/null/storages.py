@@ -60,9 +60,10 @@ class DeviceStorages:
         """Yields each slot."""
         yield from [*self._slots.values()]
 
-    def random(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random:
+    def random(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random:
         """Returns the state of a generator, or of the current device's default generator."""
-        generator = kwargs.get("generator")
+        given = (arg for arg in args if isinstance(arg, torch.Generator))  # of poisson, binomial
+        generator = kwargs.get("generator") or next(given, None)
         if generator is None or generator.device.type != "cuda":
             generator = torch.cuda.default_generators[torch.cuda.current_device()]
         return Random(generator.initial_seed(), generator.get_offset())

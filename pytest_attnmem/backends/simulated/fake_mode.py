@@ -79,7 +79,7 @@ class SimulatedFakeMode(FakeTensorMode):
         maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
-        self.values = Values(maker.make, observer)
+        self.values = Values(maker.make, observer, known.profile)
         self._autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
         self._is_observed = True
 
@@ -162,6 +162,8 @@ class SimulatedFakeMode(FakeTensorMode):
             key = None  # the next such call is checked too
         silent = facts.view or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
+        if kwargs.get("generator") is not None:  # rules of sizes draw nothing, and some refuse it
+            kwargs = {**kwargs, "generator": None}
         try:
             out = self._direct_ops.run(func, args, kwargs)
             if out is NotImplemented:

@@ -28,7 +28,8 @@ _MOST_DEVICES: Final = 16
 class KnownCalls:
     """The known calls on one kind of device; simulations of it share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
         self.ops: dict[Any, CachedOp] = {}
         """The calls of operators, by all that their outcome depends on."""
         self.functions: dict[Any, RepeatedCall] = {}
@@ -46,11 +47,12 @@ class _Devices:
         self._known: dict[Any, KnownCalls] = {}
         self._lock = Lock()
 
-    def of(self, *facts: object) -> KnownCalls:
+    def of(self, profile: DeviceProfile, *others: object) -> KnownCalls:
+        facts = profile, *others
         with self._lock:
             if facts not in self._known and len(self._known) >= _MOST_DEVICES:
                 self._known.clear()
-            return self._known.setdefault(facts, KnownCalls())
+            return self._known.setdefault(facts, KnownCalls(profile))
 
 
 _DEVICES: Final = _Devices()

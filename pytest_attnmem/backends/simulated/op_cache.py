@@ -166,7 +166,7 @@ def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
         elif kind in _PLAIN:
             parts.append(kind)
             parts.append(value)
-        elif issubclass(kind, torch.Generator):  # it decides the values alone
+        elif issubclass(kind, torch._C.Generator):  # it decides the values alone
             parts.append(torch.Generator)
         elif kind is list or kind is tuple or kind is torch.Size:
             parts.append(len(value))

@@ -78,7 +78,8 @@ class Simulation:
         self._storage_methods = StorageMethods(
             self._fake_mode, storages, self.values, self._addresses
         )
-        self._torch_cuda = TorchCuda(self.device, self.values.storages.generator, self.refused)
+        numbers = self.values.storages.numbers
+        self._torch_cuda = TorchCuda(self.device, numbers.default, self.refused)
         self._blas_settings = BlasSettings(self._workspaces())
         self._depth, self.traced = 0, False
         self.placement = Placement(self._fake_mode, self._errors.record)
@@ -150,7 +151,7 @@ class Simulation:
                 starts_again = bool(self.placement.starts_again)
                 self._unsimulated.end(starts_again or not self._fake_mode.device_named)
                 with torch._C.DisableTorchFunction(), no_dispatch():  # no memory of the device
-                    self.values.storages.host_generators.leave(starts_again=starts_again)
+                    self.values.storages.numbers.leave(starts_again=starts_again)
                 self._storages.outside = outside is not None
                 self.placement.leave()
                 self._torch_cuda.restart()

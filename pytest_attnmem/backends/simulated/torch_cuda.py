@@ -10,7 +10,7 @@ import torch
 
 from ...errors import CannotSimulate
 from .absent_calls import absent_calls
-from .fake_tensor import CUDA
+from .generators import DefaultGenerator, SimulatedGenerator
 from .legacy_constructors import legacy_constructors
 from .memory_stats import MemoryStats
 from .stream_graphs import StreamGraphs
@@ -19,27 +19,6 @@ from .streams import Event, Stream, StreamPools, stream_types
 if TYPE_CHECKING:
     from .random_state import RandomState
 from .simulated_device import Device
-
-
-class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
-    """Makes the real generators of the host instances of the simulated type."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, torch._C.Generator)
-
-
-class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
-    """A generator that knows its device; no numbers of a device are drawn from it."""
-
-    def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:  # noqa: D102
-        made: SimulatedGenerator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
-        return made
-
-    def __init__(self, device: Any = "cpu") -> None:
-        kind = torch.device(CUDA if isinstance(device, int) else device).type
-        self._device = CUDA if kind == "cuda" else torch.device("cpu")
-
-    device = property(lambda self: self._device)
 
 
 class TorchCuda:
@@ -93,6 +72,7 @@ class TorchCuda:
                 "set_rng_state": self._random.set,
                 "set_rng_state_all": lambda states: self._random.set(states[0]),
                 "initial_seed": lambda: self._random.seed,
+                "default_generators": (DefaultGenerator(self._random),),
                 "_initialized": True,  # a checkpoint then keeps the state of the generator
             }
         )

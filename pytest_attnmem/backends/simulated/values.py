@@ -14,15 +14,15 @@ from ...errors import CannotCompute, UnknownValue
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...values.call import Call
 from ...values.compute import compute
-from ...values.host_generator import SET_STATE, STATE, HostGenerators
-from ...values.notes import Buffer, Draws, Random, Slot, leaves
+from ...values.notes import Buffer, Slot, leaves
 from ...values.tape import Tape
-from .fake_tensor import CPU, SimulatedTensor
-from .random_state import RandomState
+from .fake_tensor import SimulatedTensor
+from .random_numbers import RandomNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ...profiles import DeviceProfile
     from .observer import Observer
 
 _FROM_OUTSIDE = "it was made where no operator is followed"
@@ -41,9 +41,9 @@ class _Watched(weakref.ref[Any]):
 class SimulatedStorages:
     """The slots of storages, of the device and of the host, for as long as the storages live."""
 
-    def __init__(self) -> None:
-        self.generator = RandomState()
-        self.host_generators = HostGenerators()
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.numbers = RandomNumbers(profile)
+        self.random = self.numbers.draw
         self._watched: dict[int, _Watched] = {}
         self._addressed: dict[int, list[torch.Tensor]] = {}
         self._outside = Buffer(0, _FROM_OUTSIDE)
@@ -80,18 +80,6 @@ class SimulatedStorages:
         for found in [*self._watched.values()]:
             yield found.slot
 
-    def random(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random | Draws:
-        """Returns the state from which an operator draws, and moves the device's generator on."""
-        generator = kwargs.get("generator")
-        with no_dispatch():
-            if _on_host(args, kwargs):
-                draws = self.host_generators.draws(generator or torch.default_generator)
-                return self.generator.draw() if draws.too_many else draws
-            if generator is not None:
-                drawn = torch.empty((), dtype=torch.int64).random_(generator=generator)
-                return Random(int(drawn), 0)
-        return self.generator.draw()
-
     def _forget(self, freed: _Watched) -> None:
         self._watched.pop(freed.key, None)
         if self._addressed:
@@ -105,8 +93,9 @@ class Values:
         self,
         make: Callable[[torch.Tensor, torch.device], Any],
         observer: Observer,
+        profile: DeviceProfile,
     ) -> None:
-        self.storages = SimulatedStorages()
+        self.storages = SimulatedStorages(profile)
         self.tape = Tape(self.storages, parse_values_limit(VALUES_LIMIT))
         self._make = make
         self._observer = observer
@@ -153,38 +142,8 @@ class Values:
         return self.tape.value(tensor)
 
     def patches(self) -> dict[tuple[Any, str], Any]:
-        """Returns the replacements for the state of the host's generator, by owner and name."""
-        return {
-            **{(owner, "get_rng_state"): self.host_random_state for owner in (torch, torch.random)},
-            **{
-                (owner, "set_rng_state"): self.set_host_random_state
-                for owner in (torch, torch.random)
-            },
-        }
-
-    def host_random_state(self) -> torch.Tensor:
-        """Returns the state of the host's default generator, uint8 on the host.
-
-        It is a simulated tensor if operators whose numbers nobody has read come before.
-        """
-        with torch._C.DisableTorchFunction(), no_dispatch():
-            draws = self.storages.host_generators.draws(torch.default_generator)
-            if draws.too_many:
-                return torch.default_generator.get_state()
-            if draws.pending is None:
-                return draws.state.clone()
-            state = self._make(torch.empty_like(draws.state, device="meta"), CPU)
-            call = self.tape.begin(STATE, (), {})
-            self.tape.end(call, state)
-            return state  # type: ignore[no-any-return]
-
-    def set_host_random_state(self, state: torch.Tensor) -> None:
-        """Sets the state of the host's default generator."""
-        with torch._C.DisableTorchFunction(), no_dispatch():
-            if type(state) is SimulatedTensor:
-                self.tape.end(self.tape.begin(SET_STATE, (state,), {}), None)
-            else:
-                torch.default_generator.set_state(state)
+        """Begins a program; returns the replacements of generators, by owner and name."""
+        return self.storages.numbers.enter(self.tape, self._make)
 
     def host_address(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the address of memory with the values of a storage; None for an unknown storage.
@@ -257,15 +216,6 @@ class Values:
         stride = (1, max(real.shape[0], 1)) if func is _NONZERO else real.stride()
         elem = torch.empty_strided(real.shape, stride, dtype=real.dtype, device="meta")
         return self._make(elem, device)
-
-
-def _on_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Returns True for an operator whose output is on the host."""
-    device = kwargs.get("device")
-    if device is None:
-        tensors = (leaf for leaf in leaves(args) if type(leaf) is SimulatedTensor)
-        device = next((tensor._fake_device for tensor in tensors), CPU)
-    return bool(device.type == "cpu")
 
 
 def adopt(slot: Slot, real: torch.Tensor) -> None:

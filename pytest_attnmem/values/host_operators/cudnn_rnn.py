@@ -69,7 +69,7 @@ def _network(call: SimpleNamespace, seed: int) -> tuple[torch.Tensor, ...]:
     states = [call.hx, call.cx] if call.mode == LSTM else call.hx
     biased = call.weight_stride0 > (3 if call.proj_size else 2)
     rest = (call.weight, biased, call.num_layers, call.dropout, call.train, call.bidirectional)
-    generator = torch.default_generator
+    generator = torch._C.default_generator
     before = generator.get_state()
     generator.manual_seed(seed)
     try:

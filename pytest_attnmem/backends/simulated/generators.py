@@ -1,0 +1,181 @@
+"""``torch.Generator`` of a program on a simulated device: of the host, or of the device.
+
+PyTorch's C++ code hands an operator another Python object than the program's, for the same
+generator. While that object lives, it is always the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import torch
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .fake_tensor import CUDA, IMPLICIT_CUDA
+from .random_state import RandomState
+
+_Real: Any = torch._C.Generator
+
+
+class _Owners:
+    """The generators of programs, by the objects that operators get in their place."""
+
+    def __init__(self) -> None:
+        self._by_id = WeakValueDictionary[int, "SimulatedGenerator"]()
+
+    def add(self, generator: SimulatedGenerator, seen: Any) -> None:
+        self._by_id[id(seen)] = generator
+
+    def of(self, seen: Any) -> Any:
+        return self._by_id.get(id(seen), seen)
+
+
+_OWNERS: Final = _Owners()
+
+
+def owner(seen: Any) -> Any:
+    """Returns the generator of the program that an operator got; a real one for itself."""
+    return _OWNERS.of(seen)
+
+
+class _Reached(TorchDispatchMode):
+    """Keeps the generator that an operator gets."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.generator: Any = None
+
+    def __torch_dispatch__(self, _: Any, __: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.generator = kwargs["generator"]
+        return args[0]
+
+
+def _seen_by_operators(generator: SimulatedGenerator) -> Any:
+    with torch._C.DisableTorchFunction():
+        with no_dispatch():
+            number = torch.empty(0)
+        with _Reached() as mode:
+            number.random_(generator=generator)
+    return mode.generator
+
+
+class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
+    """Makes the real generators of the host instances of the simulated type."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Real)
+
+
+class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
+    """A generator that knows its device."""
+
+    def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:  # noqa: D102
+        made: SimulatedGenerator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = CUDA if isinstance(device, int) else torch.device(device)
+        on_device = self._device.type == "cuda" and device is not IMPLICIT_CUDA
+        self.on_device: RandomState | None = RandomState() if on_device else None
+        """The state on the device; None for a generator of the host."""
+        self._seen = _seen_by_operators(self)
+        _OWNERS.add(self, self._seen)
+
+    device = property(lambda self: self._device)
+
+    @property
+    def host(self) -> Any:
+        """Returns the generator of the host whose numbers it draws, as operators get it."""
+        return self._seen
+
+    def manual_seed(self, seed: int) -> SimulatedGenerator:
+        """Sets the seed."""
+        if self.on_device is None:
+            _Real.manual_seed(self.host, seed)
+        else:
+            self.on_device.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Sets a seed that nobody knows, and returns it."""
+        seed: int = _Real.seed(self.host)
+        if self.on_device is not None:
+            self.on_device.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """Returns the last seed."""
+        if self.on_device is None:
+            return _Real.initial_seed(self.host)  # type: ignore[no-any-return]
+        return self.on_device.seed
+
+    def get_state(self) -> torch.Tensor:
+        """Returns the state, uint8 on the host."""
+        if self.on_device is None:
+            return _Real.get_state(self.host)  # type: ignore[no-any-return]
+        return self.on_device.get()
+
+    def set_state(self, state: torch.Tensor) -> SimulatedGenerator:
+        """Restores a state."""
+        if self.on_device is None:
+            _Real.set_state(self.host, state)
+        else:
+            self.on_device.set(state)
+        return self
+
+    def clone_state(self) -> SimulatedGenerator:
+        """Returns a generator with the same state."""
+        made = SimulatedGenerator(self._device).manual_seed(self.initial_seed())
+        return made.set_state(self.get_state())
+
+    def graphsafe_get_state(self) -> SimulatedGenerator:
+        """Returns a generator that shares the state, on the device."""
+        if self.on_device is None:
+            return _Real.graphsafe_get_state(self.host)  # type: ignore[no-any-return]
+        made = SimulatedGenerator(self._device)
+        made.on_device = self.on_device
+        return made
+
+    def graphsafe_set_state(self, state: Any) -> SimulatedGenerator:
+        """Shares the state of another generator, on the device."""
+        if self.on_device is None:
+            _Real.graphsafe_set_state(self.host, state)
+        else:
+            self.on_device = state.on_device
+        return self
+
+    def get_offset(self) -> int:
+        """Returns the numbers that were drawn since the seed, on the device."""
+        if self.on_device is None:
+            return _Real.get_offset(self.host)  # type: ignore[no-any-return]
+        return self.on_device.offset
+
+    def set_offset(self, offset: int) -> SimulatedGenerator:
+        """Goes to a number after the seed, on the device."""
+        if self.on_device is None:
+            _Real.set_offset(self.host, offset)
+        else:
+            self.on_device.offset = offset
+        return self
+
+    def __reduce__(self) -> Any:
+        return SimulatedGenerator, (self._device,), (self.initial_seed(), self.get_state())
+
+    def __setstate__(self, given: Any) -> None:
+        seed, state = given
+        self.manual_seed(seed).set_state(state)
+
+
+class DefaultGenerator(SimulatedGenerator):
+    """``torch.default_generator`` in a program: it has the numbers of PyTorch's own."""
+
+    def __init__(self, on_device: RandomState | None = None) -> None:
+        super().__init__("cpu" if on_device is None else CUDA)
+        self.on_device = on_device
+
+    @property
+    def host(self) -> Any:
+        """Returns PyTorch's own generator of the host."""
+        return torch._C.default_generator
