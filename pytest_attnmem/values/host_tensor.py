@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
+from .free_memory import SMALL, free_memory
+
 if TYPE_CHECKING:
     from .notes import Buffer
 
@@ -17,14 +19,17 @@ _COPIED: Final = 1 << 16
 class HostTensor:
     """A tensor of the host, as it was when an operator read it."""
 
-    __slots__ = ("__weakref__", "_origin", "_version", "shape", "tensor")
+    __slots__ = ("__weakref__", "_kept", "_origin", "_version", "shape", "tensor")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, kept: KeptMemory | None = None) -> None:
         # A tensor of its own: the move of a module gives the program's tensor another storage.
         self.tensor = tensor.detach()
         self.shape = tensor.shape
         self._origin: torch.Tensor | None = tensor
         self._version = tensor._version
+        self._kept = kept
+        if kept is not None:
+            kept.tensors.add(self)
 
     def let_go(self) -> None:
         """Lets the program's tensor go if it is on the device now, as after ``module.to``.
@@ -34,11 +39,33 @@ class HostTensor:
         if self._origin is not None and not self._origin.is_cpu:
             self._origin = None
 
+    def copy(self, whole: torch.Tensor) -> None:
+        """Keeps the contents in a copy of the whole storage, uint8, as the program writes them."""
+        if not self.has_changed:
+            at = self.tensor.storage_offset(), self.tensor.shape, self.tensor.stride()
+            self.tensor = torch.empty(0, dtype=self.tensor.dtype).set_(whole.untyped_storage(), *at)
+            self._origin = self._kept = None
+
     @property
     def has_changed(self) -> bool:
-        """Returns True if the program has written to the contents since."""
+        """Returns True if the program may have written to the contents since.
+
+        Nobody sees the writes through an array, which makes the storage one that cannot grow.
+        """
         self.let_go()
-        return self._origin is not None and self._origin._version != self._version
+        origin = self._origin
+        return origin is not None and not (
+            origin._version == self._version and (self._kept is None or is_resizable(origin))
+        )
+
+
+class KeptMemory:
+    """A storage of the host that notes read, and that the program may write."""
+
+    __slots__ = ("__weakref__", "tensors")
+
+    def __init__(self) -> None:
+        self.tensors = weakref.WeakSet[HostTensor]()
 
 
 class HostTensors:
@@ -46,14 +73,42 @@ class HostTensors:
 
     def __init__(self) -> None:
         self._last: HostTensor | None = None
+        self.kept = weakref.WeakValueDictionary[int, KeptMemory]()
+        """The storages that are not copied, by address."""
+        self._unchecked = 0
 
     def take(self, tensor: torch.Tensor) -> HostTensor:
         """Returns the tensor for a note: a copy if it is small, or cannot count its versions."""
-        fixed = not tensor.untyped_storage().resizable()  # numpy's memory
-        if tensor.nbytes <= _COPIED or fixed or tensor.is_inference():
+        if tensor.nbytes <= _COPIED or not is_resizable(tensor) or tensor.is_inference():
             return HostTensor(copied(tensor))
-        self._last = HostTensor(tensor)
+        address = tensor.untyped_storage().data_ptr()
+        kept = self.kept.get(address)
+        if kept is None:
+            self.kept[address] = kept = KeptMemory()
+        self._last = HostTensor(tensor, kept)
         return self._last
+
+    def about_to_write(self, tensor: torch.Tensor) -> None:
+        """Copies what notes keep of the storage of a tensor that the program writes."""
+        if tensor.layout is not torch.strided:
+            return
+        kept = self.kept.get(tensor.untyped_storage().data_ptr())
+        if kept is None or not (tensors := [*kept.tensors]):
+            return
+        whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+        if self._has_room(whole.nbytes):
+            whole = copied(whole)
+            for one in tensors:
+                one.copy(whole)
+
+    def _has_room(self, nbytes: int) -> bool:
+        """Returns False if the host has no memory for a copy: its contents are unknown then."""
+        self._unchecked += nbytes
+        if self._unchecked < SMALL:
+            return True
+        self._unchecked = 0
+        free = free_memory()
+        return free is None or 2 * nbytes <= free
 
     def copy(self, buffer: Buffer, tensor: torch.Tensor) -> HostTensor:
         """Returns a copy of contents that were given away, or the last one if it is equal.
@@ -71,6 +126,11 @@ class HostTensors:
         if self._last is not None:
             self._last.let_go()
             self._last = None
+
+
+def is_resizable(tensor: torch.Tensor) -> bool:
+    """Returns False for memory that an array shares, for one."""
+    return tensor.untyped_storage().resizable()
 
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
 from ..errors import UnknownValue
-from .host_tensor import HostTensor
+
+if TYPE_CHECKING:
+    from .host_tensor import HostTensor
 
 
 class Buffer:

@@ -51,11 +51,11 @@ class Tape(KnownValues):
         ``known`` are the layouts of its tensors if the same call was noted before.
         """
         self._host.let_go()
-        traits = self._traits.get(id(func))
-        if traits is None:
-            traits = self._traits[id(func)] = op_traits(func)
+        traits = self._traits_of(func)
         self._count_one()
         note = Note(self._count, func, (), kwargs)
+        if traits.changed and self._host.kept:
+            self._keep_host(traits, args, kwargs)
         changed = self._changed(traits, args, kwargs) if traits.changed else []
         call = Call(note, traits, changed, known)
         if traits.reshapes:
@@ -72,6 +72,24 @@ class Tape(KnownValues):
             note.random = self._drawn_from(note, call, args, kwargs)
         note.before = tuple(call.before)
         return call
+
+    def run_on_host(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keeps what notes read of the tensors that an operator of the host is about to write."""
+        if self._host.kept and (traits := self._traits_of(func)).changed:
+            self._host.let_go()
+            self._keep_host(traits, args, kwargs)
+
+    def _keep_host(self, traits: OpTraits, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for position, name in traits.changed:
+            for leaf in leaves(args[position] if position < len(args) else kwargs.get(name)):
+                if is_plain(leaf) and self._find(leaf) is None:
+                    self._host.about_to_write(leaf)
+
+    def _traits_of(self, func: Any) -> OpTraits:
+        traits = self._traits.get(id(func))
+        if traits is None:
+            traits = self._traits[id(func)] = op_traits(func)
+        return traits
 
     def end(self, call: Call, out: Any) -> None:
         """Notes the results of an operator that ran."""

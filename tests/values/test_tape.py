@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pytest_attnmem.errors import CannotCompute, UnknownValue
-from pytest_attnmem.values import host_memory, replay
+from pytest_attnmem.values import host_memory, host_tensor, replay
 from pytest_attnmem.values.compute import compute
 from pytest_attnmem.values.notes import Buffer, Random, Slot
 from pytest_attnmem.values.tape import Tape
@@ -66,6 +66,7 @@ class Noting(TorchDispatchMode):
         if not any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in leaves) and (
             device is None or device.type != "meta"
         ):
+            self.tape.run_on_host(func, args, kwargs)
             return func(*args, **kwargs)
         call = self.tape.begin(func, args, kwargs)
         out = func(*args, **kwargs)
@@ -209,6 +210,39 @@ def test_a_large_tensor_of_the_host_is_not_copied_and_its_old_contents_are_not_l
     assert tape.value(moved)[0] == 2
     moved, tape = noted(program)
     large.add_(1)
+    with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
+        tape.value(moved)
+
+
+def test_a_large_tensor_of_the_host_is_copied_when_the_program_writes_it(noted):
+    large = torch.ones(100_000)
+
+    def program(make):
+        moved = [large.to("meta"), large[50_000:].to("meta") + 1]
+        large.add_(1)
+        return [*moved, large.to("meta")]
+
+    moved, tape = noted(program)
+    assert [tape.value(one)[0].item() for one in moved] == [1, 2, 2]
+
+
+def test_old_contents_are_unknown_if_the_host_has_no_room_or_an_array_may_have_written(
+    noted, monkeypatch
+):
+    large = torch.ones(100_000)
+
+    def program(make):
+        moved = large.to("meta")
+        large.add_(1)
+        return moved
+
+    monkeypatch.setattr(host_tensor, "SMALL", 1000)
+    monkeypatch.setattr(host_tensor, "free_memory", lambda: 700_000)
+    moved, tape = noted(program)
+    with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
+        tape.value(moved)
+    moved, tape = noted(lambda make: large.to("meta"))
+    large.numpy()[0] = 5
     with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
         tape.value(moved)
 

@@ -205,13 +205,13 @@ class Noting:
             return out
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
             if not _is_on_device(args, kwargs):
+                self.tape.run_on_host(func, args, kwargs)
                 return func(*jit.as_tensors(func, args), **kwargs)
             self.find_foreign_launches()
+            self.storages.drop_freed()
             if func is _LIFT:
-                self.storages.drop_freed()
                 self._lift(args[0])
                 return func(*args, **kwargs)
-            self.storages.drop_freed()
             call = self.tape.begin(func, args, kwargs)
             self._operators.running = True
             try:
