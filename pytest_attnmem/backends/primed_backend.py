@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,7 +99,8 @@ def open_primed(
         BackendUnavailable: it cannot measure here.
     """
     try:
-        with pause():  # windows that are open do not count it
+        with pause(), warnings.catch_warnings():  # windows that are open do not count it
+            warnings.simplefilter("ignore")  # no program made these calls
             backend = open_backend(name, openers)
             return PrimedBackend(backend, backend.prime(), evidence)
     except BackendUnavailable:

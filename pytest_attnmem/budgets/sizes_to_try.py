@@ -63,9 +63,13 @@ def apart(size: int) -> Iterator[int]:
 
 
 def closer(size: int) -> tuple[int, ...]:
-    """Returns sizes just below *size*: memory may grow differently at much smaller sizes."""
-    block = next((power for power in (128, 64, 32, 16, 8, 4, 2) if size >= 16 * power), 1)
-    return tuple(size * sixteenths // 16 // block * block for sixteenths in (12, 13, 14, 15))
+    """Returns sizes just below *size*: memory may grow differently at much smaller sizes.
+
+    From 256 on they are multiples of 32, to which kernels of attention pad.
+    """
+    parts = 8 if 256 <= size < 512 else 16
+    block = next((power for power in (128, 64, 32, 16, 8, 4, 2) if size >= parts * power), 1)
+    return tuple(size * part // parts // block * block for part in range(parts - 4, parts))
 
 
 def larger(size: int, allocations: int, *, loops: bool) -> tuple[int, ...]:

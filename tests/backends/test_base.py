@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -40,6 +41,16 @@ def test_the_smallest_backend_measures() -> None:
     assert (measured.peak_bytes, measured.retained_bytes, measured.allocations) == (96, 64, 2)
     assert (measured.backend, measured.device) == ("smallest", "cpu:0")
     assert measured.reserved_bytes is None
+
+
+def test_warnings_of_the_first_use_of_a_device_are_not_the_programs() -> None:
+    class Warns(Smallest):
+        def prime(self) -> int:
+            warnings.warn("there was no current CUDA context!", stacklevel=1)
+            return 7
+
+    primed = open_primed("smallest", {"smallest": lambda argument: Warns()})
+    assert primed.workspace_bytes == 7
 
 
 def test_its_defaults() -> None:

@@ -58,6 +58,7 @@ def test_sizes_that_must_not_matter_keep_what_divides(size, tried):
 
 def test_closer_sizes_are_below_and_multiples_of_a_block():
     assert closer(4096) == (3072, 3328, 3584, 3840)
+    assert closer(256) == (128, 160, 192, 224)
     assert closer(100) == (72, 80, 84, 92)
 
 
