@@ -224,7 +224,8 @@ def adopt(slot: Slot, real: torch.Tensor) -> None:
         storage = real.untyped_storage()
         slot.buffer, slot.writer = Buffer(storage.nbytes()), None
         slot.buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
-        slot.buffer.given_away = is_of_array(real)
+        # A weight that is read from a file looks the same; nobody writes it past PyTorch.
+        slot.buffer.given_away = is_of_array(real) and not isinstance(real, torch.nn.Parameter)
         slot.buffer.shared = not slot.buffer.given_away
 
 
