@@ -13,6 +13,7 @@ from ..errors import BackendUnavailable
 from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
 from .autograd_thread import Engine
+from .cleared_workspaces import times_cleared
 from .counter_backend import CounterBackend
 from .tracing.cuda_history import NEEDED, CudaMemoryHistory
 from .tracing.dispatch_tracker import raised_at
@@ -36,6 +37,7 @@ class Cuda(CounterBackend):
         super().__init__(cuda, index, exercise, hold)
         self.device = f"cuda:{index}"
         self._engine: Engine | None = None
+        self._cleared = times_cleared()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -49,15 +51,26 @@ class Cuda(CounterBackend):
         """Creates the context, and the libraries' handles and workspaces on both threads."""
         self._api.init()
         before = self._api.memory_allocated(self._index)
-        self._exercise(self.device, torch.float32)
-        for dtype in (torch.float16, torch.bfloat16):
-            with suppress(RuntimeError):  # an old device may have no product of that type
-                self._exercise(self.device, dtype)
+        self._multiply()
         if self._api is torch.cuda:
             self._engine = Engine(self.device)
         self.synchronize()
         self.check_counters()
         return int(self._api.memory_allocated(self._index) - before)
+
+    def _multiply(self) -> None:
+        self._exercise(self.device, torch.float32)
+        for dtype in (torch.float16, torch.bfloat16):
+            with suppress(RuntimeError):  # an old device may have no product of that type
+                self._exercise(self.device, dtype)
+        self._cleared = times_cleared()
+
+    def gauge(self) -> Recorder:
+        """Returns a recorder; workspaces that an earlier program freed count in no window."""
+        if self._cleared != times_cleared():
+            self._multiply()
+            self.synchronize()
+        return super().gauge()
 
     @property
     def uncounted(self) -> str:

@@ -130,6 +130,29 @@ def test_priming_exercises_each_type_and_reports_what_stays():
     assert cuda.calls[:2] == ["init", "synchronize(0)"]
 
 
+def test_workspaces_that_a_program_freed_count_in_no_window(monkeypatch):
+    cuda = ScriptedCuda()
+    workspaces = []
+
+    def exercise(device, dtype):
+        if not workspaces:
+            workspaces.append(cuda.hold(device, 8_519_680))
+
+    def peak():
+        recorder = backend.gauge()
+        recorder.start()
+        exercise("cuda:0", torch.float32)
+        return recorder.stop().requested.peak
+
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", workspaces.clear, raising=False)
+    backend = opened(cuda, "0", exercise)
+    backend.prime()
+    peaks = [peak()]
+    torch._C._cuda_clearCublasWorkspaces()
+    assert not workspaces
+    assert [*peaks, peak(), peak()] == [0, 0, 0]
+
+
 def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
     cuda = ScriptedCuda()
     cuda.reset_peak_memory_stats = lambda index: None

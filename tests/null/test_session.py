@@ -75,6 +75,12 @@ def test_graph():
     with pytest.raises(RuntimeError, match="not supported"), torch.cuda.graph(graph):
         x + 1
 
+@pytest.mark.memory_budget("2 KiB", exact=True)
+def test_after_graph():
+    x = torch.ones(16, 16, device="cuda")
+    x @ x
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
 @pytest.mark.memory_budget("1 GiB")
 def test_shape_from_data(qkv):
     q, k, v = qkv(2, 4, 64, 64)
@@ -210,13 +216,14 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         "test_libraries[fft_fft]": library.format("cuFFT"),
         "test_libraries[linalg_eigh]": library.format("cuSOLVER's syevBatched"),
         "test_graph": "a CUDA graph was captured, which the null device cannot",
+        "test_after_graph": "within",
         "test_shape_from_data": "within",
         "test_size_from_data": "within",
         "test_logged_values": "within",
         "test_unknown_call": "the null device does not know cudaIpcGetMemHandle",
         "test_values": "within",
         "test_compiled_values": "within",
-        "test_compiled_random_values": compiled.format(99),
+        "test_compiled_random_values": compiled.format(105),
     }
     assert "\n4.000 4.0 4.0\n" in ran.out
     assert "2 skipped" in ran.out.splitlines()[-1]

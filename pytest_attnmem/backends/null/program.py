@@ -26,6 +26,7 @@ from .compiled_graphs import follow_inductor
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
 from .program_peaks import ProgramPeaks
+from .refused_graphs import leave_streams
 from .triton_launches import follow_triton
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
@@ -43,6 +44,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
     if cudnn.stand_in():
         keep_first()
         keep_first_configuration()
+        leave_streams()
         if values_limit is not None:
             Noting(values_limit, must_know=must_know).start()
             follow_triton()
