@@ -163,8 +163,9 @@ class SimulatedSession:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # before the window
     def pytest_runtest_call(self, item: Any) -> Generator[None, object, object]:
-        """Notes whether fixtures that were made for earlier tests put tensors on the device."""
-        if self._outside is not None and self._fixtures:
+        """Notes whether fixtures that were made for earlier tests have tensors on the device."""
+        if self._outside is not None:
+            self._outside.note_values(getattr(item, "funcargs", {}).values())
             used = getattr(item, "fixturenames", ())
             self._outside.named |= any(
                 name in used and item.nodeid.startswith(place) for name, place in self._fixtures

@@ -271,3 +271,87 @@ def test_moves_of_what_a_fixture_made_need_what_a_device_needs(suite):
         "data": (8_000, 4_000),
         "replaced": (2_000, -6_000),
     }
+
+
+SHARED = """
+import pytest, torch
+from torch import nn
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(30, 30)
+        self.register_buffer("offset", torch.ones(100))
+
+    def forward(self, x):
+        return self.layer(x) + self.offset[:30]
+
+@pytest.fixture(scope="session")
+def model():
+    return Network()
+
+@pytest.fixture(scope="module")
+def plain():
+    return torch.ones(1000)
+
+@pytest.fixture(scope="module")
+def warm():
+    return Network()
+
+@pytest.fixture(scope="module")
+def on_host():
+    return Network()
+
+budget = pytest.mark.memory_budget("1 MiB")
+
+@budget
+@pytest.mark.parametrize("time", [1, 2])
+def test_moved(model, time):
+    model.to("cuda")(torch.ones(2, 30, device="cuda")).sum().backward()
+
+@budget
+def test_kept(model):
+    assert model.layer.weight.grad is not None and model.offset.is_cuda
+    model.requires_grad_(False).zero_grad()
+    torch.ones(8, device="cuda")
+
+@budget
+def test_frozen(model):
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    model.cpu()(torch.ones(2, 30))
+    torch.ones(8, device="cuda")
+
+@pytest.mark.memory_budget("1 MiB", warmup=1)
+def test_warm(warm):
+    warm.to("cuda")(torch.ones(2, 30, device="cuda")).sum().backward()
+
+@budget
+@pytest.mark.parametrize("time", [1, 2])
+def test_data(plain, time):
+    plain.data = plain.data.cuda()
+    plain * 2
+
+@budget
+@pytest.mark.parametrize("time", [1, 2])
+def test_on_host(on_host, time):
+    on_host.double()(torch.ones(2, 30).double()).sum().backward()
+"""
+
+
+def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
+    """The numbers are those of the null device, and of the CPU where no device is named."""
+    suite.write(SHARED)
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 9}
+    found = {row["nodeid"].partition("::test_")[2]: row for row in ran.rows}
+    assert {case: (row["peak_bytes"], row["retained_bytes"]) for case, row in found.items()} == {
+        "moved[1]": (8_208, 7_840),
+        "moved[2]": (4_088, 0),
+        "kept": (0, -3_720),
+        "frozen": (0, -4_120),
+        "warm": (4_088, 0),
+        "data[1]": (8_000, 4_000),
+        "data[2]": (4_000, 0),
+        "on_host[1]": (16_416, 15_680),
+        "on_host[2]": (8_176, 0),
+    }

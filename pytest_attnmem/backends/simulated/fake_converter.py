@@ -12,6 +12,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...values.notes import leaves
 from ...values.op_traits import op_traits
+from .changed_tensors import MovedBuffers, settle
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
@@ -37,14 +38,22 @@ class FakeConverter:
         self.in_session = False
         """True if programs see the device outside windows too, and may put tensors there."""
         self.pinned_memory = PinnedMemory()
+        self.moved_buffers = MovedBuffers(lambda: self.in_session)
         self._fake_mode = fake_mode
         self._add_input = add_input
         self._values = values
         self._fakes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._storages: dict[int, tuple[weakref.ref[Any], torch.UntypedStorage]] = {}
 
-    def clear(self) -> None:
-        """Drops all fakes, so that the next program gets tensors as they are outside."""
+    def clear(self, *, settled: bool = False) -> None:
+        """Drops all fakes, so that the next program gets tensors as they are outside.
+
+        Where ``settled``, these become what the last program made of them.
+        """
+        self.moved_buffers.put_back(settled=settled)
+        for watch, fake in [*self._fakes.values()] if settled else ():
+            if (real := watch()) is not None:
+                settle(real, fake)
         self._fakes.clear()
         self._storages.clear()
 

@@ -13,6 +13,7 @@ from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
 from .call_arguments import SHARING, device, is_array, is_number, may_hold_tensors, names_meta
+from .changed_tensors import set_data
 from .elements import Elements
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .file_memory import of_files
@@ -62,7 +63,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self.mark_unknown = fake_mode.observer.mark_unknown
         self._fake_mode = fake_mode
         self._converter = converter
-        self.pinned_memory = converter.pinned_memory
+        self.pinned_memory, self.moved_buffers = converter.pinned_memory, converter.moved_buffers
         self._factories = frozenset(_device_constructors())
         elements = Elements(self.run_factory)
         self.moves = Moves(self.device, converter)
@@ -202,11 +203,11 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _attribute(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Reads or sets an attribute where a tensor from outside takes part."""
-        name, (owner, *values) = func.__self__.__name__, args
+        name, owner = func.__self__.__name__, args[0]
         if _is_wrapped(owner) and name in _OF_WRAPPED:
             return getattr(unwrapped(owner), name)
         if func.__name__ == "__set__":
-            return setattr(self._to_fake(owner), name, *map(self._to_fake, values))
+            return (set_data if name == "data" else func)(*self.to_fakes(args))
         if name not in _ANSWERED_BY_FAKE and self._converter.find(owner) is None:
             return func(*args)
         return getattr(self._to_fake(owner), name)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from .call_arguments import names_meta, target
-from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA
+from .changed_tensors import set_data
+from .fake_tensor import CPU, CUDA
 from .meta_tensors import is_meta, leaves_meta, on_meta
 from .transforms import unwrapped
 
@@ -32,18 +33,6 @@ TYPES: Final = MappingProxyType(
 NAMES: Final = MappingProxyType({dtype: name for name, dtype in TYPES.items()})
 
 
-def parsed(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    """Returns the device, the dtype and the rest that the arguments of ``Module.to`` name.
-
-    The device is the given object, which tells whether the program named it.
-    """
-    given = args[0] if args else kwargs.get("tensor", kwargs.get("device"))
-    device, *rest = _PARSE_TO(*args, **kwargs)
-    if isinstance(given, torch.Tensor):  # C++ code sees it on another device
-        device = unwrapped(given).device
-    return IMPLICIT_CUDA if given is IMPLICIT_CUDA else device, *rest
-
-
 class Moves:
     """Moves tensors; ``device`` returns the device that a program names."""
 
@@ -55,7 +44,8 @@ class Moves:
             torch.Tensor.cuda: self.to_cuda,
             torch.Tensor.cpu: lambda tensor, *_, **__: self.move(tensor, CPU),
             torch.Tensor.type: self.to_type,
-            _PARSE_TO: parsed,
+            torch.Tensor.data.__set__: set_data,  # type: ignore[attr-defined]
+            _PARSE_TO: self.parsed,
         }
         """The moves by the functions that a program calls."""
 
@@ -67,6 +57,18 @@ class Moves:
             return on_meta(tensor, kwargs.get("dtype"))
         device, kwargs = target(args, kwargs)
         return self.move(tensor, None if device is None else self._device(device), **kwargs)
+
+    def parsed(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Returns the device, the dtype and the rest that the arguments of ``Module.to`` name.
+
+        It names the device, because ``Module.to`` looks at a parameter before it moves it.
+        """
+        given = args[0] if args else kwargs.get("tensor", kwargs.get("device"))
+        device, *rest = _PARSE_TO(*args, **kwargs)
+        if isinstance(given, torch.Tensor):  # C++ code sees it on another device
+            given = device = unwrapped(given).device
+        named = device is not None and not names_meta(device)
+        return self._device(given) if named else device, *rest
 
     def to_cuda(self, tensor: Any, device: Any = None, non_blocking: bool = False, **_: Any) -> Any:
         """Runs ``Tensor.cuda``."""

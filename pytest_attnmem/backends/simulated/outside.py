@@ -8,7 +8,7 @@ enter ``Simulation.active``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,10 @@ class Outside:
             self._composites._destroy()
             self._kernels._destroy()
             self._kernels = self._composites = None
+
+    def note_values(self, values: Iterable[object]) -> None:
+        """Notes that values of fixtures are on the device, where an earlier test moved them."""
+        self.named = self.named or any(map(_is_on_device, values))
 
     @contextmanager
     def left(self) -> Iterator[None]:
@@ -228,6 +232,16 @@ class Outside:
             return made.detach().requires_grad_() if grad else made
 
         return make
+
+
+def _is_on_device(value: object) -> bool:
+    """Returns True for a tensor or a module that is on the device, or a list with one."""
+    for part in value if isinstance(value, (list, tuple)) else (value,):
+        is_module = isinstance(part, torch.nn.Module)
+        for tensor in (*part.parameters(), *part.buffers()) if is_module else (part,):
+            if type(tensor) is SimulatedTensor and tensor._fake_device is CUDA:
+                return True
+    return False
 
 
 def _default_device() -> torch.device | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import ref
 
 import torch
 from torch._subclasses import fake_tensor
@@ -21,6 +20,7 @@ from torch.utils import _foreach_utils, _python_dispatch
 
 from ...errors import UnknownValue
 from . import loading
+from .changed_tensors import set_data
 from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
 from .hidden_fakes import without_modes
@@ -51,12 +51,11 @@ def patched_torch(
     further: Patches,
 ) -> Iterator[None]:
     """Runs the body on the simulated device; ``further`` has more patches."""
-    restored = ExitStack()
     patches = {
         **torch_cuda.patches(),
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
-        (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode, restored),
+        (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode),
         **_backward_pass(function_mode, fake_mode, torch_cuda),
         **without_modes(fake_mode.torch_code),
         **composite_ops.patches(),
@@ -65,7 +64,7 @@ def patched_torch(
     as_installed = partial(patched, present(patches))
     patches |= compiled_without_patches(as_installed)
     with ExitStack() as stack:
-        stack.enter_context(restored)
+        stack.callback(function_mode.moved_buffers.leave)
         stack.enter_context(patched(patches))
         stack.callback(composite_ops.install()._destroy)
         stack.enter_context(composite_ops.forward_formulas.followed())
@@ -193,12 +192,9 @@ def _group_by_device(
 
 
 def _module_apply(
-    original: Callable[..., Any], function_mode: SimulatedFunctionMode, restored: ExitStack
+    original: Callable[..., Any], function_mode: SimulatedFunctionMode
 ) -> Callable[..., Any]:
-    """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes.
-
-    Buffers from outside are back in their modules when ``restored`` ends.
-    """
+    """Returns ``Module._apply`` for fakes: parameters from outside are changed in their fakes."""
 
     def _apply(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         if recurse:
@@ -221,28 +217,15 @@ def _module_apply(
                     if tensors is self._buffers:
                         tensors[name] = moved  # another name may keep the old one alive
                         if type(tensor) is not SimulatedTensor:
-                            restored.callback(_put_back, ref(self), name, tensor)
+                            function_mode.moved_buffers.note(self, name, tensor)
                         continue
                     (fake,) = function_mode.to_fakes((tensor,))
                     if fake.is_cuda and moved.is_cpu:
                         become(fake, moved, fn)  # C++ code sees the two on other devices
                         continue
-                    _set_data(fake, moved)
+                    set_data(fake, moved)
                     if fake.grad is not None:
-                        _set_data(fake.grad, fn(fake.grad))
+                        set_data(fake.grad, fn(fake.grad))
         return self
 
     return _apply
-
-
-def _put_back(owner: ref[Any], name: str, buffer: Any) -> None:
-    buffers = getattr(owner(), "_buffers", {})
-    if name in buffers and type(buffers[name]) is SimulatedTensor:
-        buffers[name] = buffer
-
-
-def _set_data(fake: Any, other: Any) -> None:
-    if other is not fake:
-        with torch._C.DisableTorchFunction(), torch.no_grad():
-            fake.data = other.detach()
-            fake.fake_device = other.fake_device

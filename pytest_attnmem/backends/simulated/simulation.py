@@ -201,7 +201,7 @@ class Simulation:
     def keep(self) -> None:
         """Takes the tensors that a session's test left alive for inputs of later tests."""
         if self.placement.outside is not None:
-            self._converter.clear()
+            self._converter.clear(settled=not self.placement.starts_again)
             self._storages.keep()
             self.device.keep_workspaces()
 
