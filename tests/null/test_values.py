@@ -36,6 +36,8 @@ def sizes(device):
             yield torch.unique_consecutive(rows, **given)
     yield torch.repeat_interleave(x, torch.tensor([1, 0, 2, 1], device=device))
     yield torch.bincount(x.long())
+    yield torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 3], device=device))
+    yield torch.logspace(x[1], x[2], 2, device=device)
     yield torch.histc(x, 3)
     yield F.one_hot(x.long())
     ends = torch.tensor([1, 3], dtype=torch.int32, device=device)

@@ -3,7 +3,7 @@
 Each function gets ``value``, which returns the values of a tensor on the host, and the operator's
 arguments; it returns the bytes in the order of the reads. The code that reads is in
 aten/src/ATen/native/cuda: Nonzero.cu, Unique.cu, SummaryOps.cu, DistributionTemplates.h,
-GroupedBlas.cpp, and in aten/src/ATen/native: Repeat.h, LinearAlgebra.cpp.
+GroupedBlas.cpp, and in aten/src/ATen/native: Repeat.h, LinearAlgebra.cpp, SegmentReduce.cpp.
 """
 
 from __future__ import annotations
@@ -125,6 +125,14 @@ def _repeats(value: Value, args: Any, kwargs: Any) -> bytes:
     return total + bytes([bool((repeats >= 0).all())])
 
 
+def _lengths(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns the smallest length of a segment, and whether the segments have all elements."""
+    if kwargs.get("lengths") is None or kwargs.get("unsafe"):
+        return b""
+    lengths, whole = value(kwargs["lengths"]), args[0].shape[kwargs.get("axis", 0)]
+    return _raw(lengths.min()) + bytes([bool((lengths.sum(-1) == whole).all())])
+
+
 def _range(value: Value, args: Any, kwargs: Any) -> bytes:
     return _raw(*torch.aminmax(value(args[0]))) if args[0].numel() else b""
 
@@ -186,9 +194,9 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.masked_scatter_backward.default: _selected,
         **{op: _numbers(2) for op in (_aten.masked_fill.Tensor, _aten.masked_fill_.Tensor)},
         **{op: _numbers(3) for op in (_aten.index_fill.int_Tensor, _aten.index_fill_.int_Tensor)},
-        _aten.linspace.Tensor_Tensor: _numbers(0, 1),
-        _aten.linspace.Tensor_Scalar: _numbers(0),
-        _aten.linspace.Scalar_Tensor: _numbers(1),
+        **{op.Tensor_Tensor: _numbers(0, 1) for op in (_aten.linspace, _aten.logspace)},
+        **{op.Tensor_Scalar: _numbers(0) for op in (_aten.linspace, _aten.logspace)},
+        **{op.Scalar_Tensor: _numbers(1) for op in (_aten.linspace, _aten.logspace)},
         _aten.isin.Tensor_Tensor: _uniques,
         _aten._unique2.default: _unique,
         _aten._unique.default: _unique,
@@ -196,6 +204,7 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.unique_dim.default: _rows(torch.unique, 4),
         _aten.unique_dim_consecutive.default: _unique_rows,
         _aten.repeat_interleave.Tensor: _repeats,
+        _aten.segment_reduce.default: _lengths,
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
         _aten.linalg_matrix_exp.default: _squarings,
