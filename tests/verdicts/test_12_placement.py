@@ -40,7 +40,7 @@ def test_a_region_that_goes_on_after_it_named_the_device_is_not_measured():
 
 
 MARKED = """
-import unittest
+import sys, unittest
 import pytest, torch
 
 runs = []
@@ -95,6 +95,12 @@ def test_placed_like_an_input(qkv):
     torch.ones(4, device=q.device)
 
 @pytest.mark.memory_budget("1 MiB")
+def test_that_imports():
+    table = torch.ones(4)
+    sys.modules["torch.first_import_of_this"] = torch
+    assert table.is_cpu
+
+@pytest.mark.memory_budget("1 MiB")
 def test_mixed():
     torch.ones(4, device="cuda") + torch.ones(4)
 """
@@ -123,9 +129,9 @@ def test_a_run_that_turns_out_to_place_its_tensors_starts_again(suite):
     }
     assert ran.outcome("test_mixed") == (
         "not enforced: Expected all tensors to be on the same device, but found at least two"
-        " devices, cuda:0 and cpu! (aten.add.Tensor at test_suite.py:58)"
+        " devices, cuda:0 and cpu! (aten.add.Tensor at test_suite.py:64)"
     )
-    assert ran.outcomes == {"passed": 9, "failed": 1}
+    assert ran.outcomes == {"passed": 10, "failed": 1}
 
 
 ON_THE_DEVICE = """
