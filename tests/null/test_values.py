@@ -166,6 +166,30 @@ answer(x.tolist())
     assert under(NOTED + script) == ([2, 2, 2],)
 
 
+def test_the_sizes_of_nested_tensors_are_those_of_their_masks(under):
+    """``TransformerEncoder`` makes one of a batch with padding, where it is evaluated."""
+    script = """
+x = torch.ones(2, 3, 4)
+different = []
+for bits in range(64):
+    mask = torch.tensor([bool(bits >> position & 1) for position in range(6)]).view(2, 3)
+    def sizes(device, made=torch._nested_tensor_from_mask):
+        on = x.to(device), mask.to(device)
+        aligned = torch._nested_tensor_from_mask_left_aligned(*on)
+        nested = made(*on, mask_check=aligned)
+        return aligned, nested._nested_tensor_size().tolist()
+    if sizes("cpu") != sizes("cuda"):
+        different.append(bits)
+layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+encoder = nn.TransformerEncoder(layer, 2).cuda().eval()
+padding = torch.tensor([[False, False, True], [False, True, True]], device="cuda")
+with torch.inference_mode():
+    shape = encoder(torch.ones(2, 3, 8, device="cuda"), src_key_padding_mask=padding).shape
+answer(different, list(shape), noting().reads.unknown)
+"""
+    assert under(NOTED + script) == ([], [2, 3, 8], [])
+
+
 def test_a_logged_number_that_nobody_knows_is_nan_in_a_script_and_a_branch_is_an_error(under):
     script = """
 prepared = noting(); prepared.reads._must_know = False

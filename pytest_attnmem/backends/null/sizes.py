@@ -133,6 +133,20 @@ def _lengths(value: Value, args: Any, kwargs: Any) -> bytes:
     return _raw(lengths.min()) + bytes([bool((lengths.sum(-1) == whole).all())])
 
 
+def _left_aligned(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns whether each row of a mask keeps its first elements, and no others."""
+    mask = value(args[1])
+    return bytes([bool((mask == mask.sort(dim=1, descending=True).values).all())])
+
+
+def _masked_rows(value: Value, args: Any, kwargs: Any) -> bytes:
+    """Returns the same, if it is checked, and the sizes of the parts of a nested tensor."""
+    checked = kwargs.get("mask_check", args[2] if len(args) > 2 else True)
+    first = _left_aligned(value, args, kwargs) if checked else b""
+    counts, width = value(args[1]).sum(1).tolist(), args[0].shape[2]
+    return first + _longs(*[size for count in counts for size in (count, width)])
+
+
 def _range(value: Value, args: Any, kwargs: Any) -> bytes:
     return _raw(*torch.aminmax(value(args[0]))) if args[0].numel() else b""
 
@@ -205,6 +219,8 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.unique_dim_consecutive.default: _unique_rows,
         _aten.repeat_interleave.Tensor: _repeats,
         _aten.segment_reduce.default: _lengths,
+        _aten._nested_tensor_from_mask_left_aligned.default: _left_aligned,
+        _aten._nested_tensor_from_mask.default: _masked_rows,
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
         _aten.linalg_matrix_exp.default: _squarings,
