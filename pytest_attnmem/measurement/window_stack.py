@@ -49,9 +49,10 @@ class WindowStack:
         """Begins a window inside the open windows."""
         if self._windows:
             self._cut()
-        if metric in ("allocated", "reserved"):
+        if not self._windows or metric in ("allocated", "reserved"):
             # Segments that an earlier program left would hide that this window needs them, and
-            # change which blocks are split: a block whose rest is small is given whole.
+            # change which blocks are split: a block whose rest is small is given whole. In an open
+            # window they are those of the program.
             self.backend.empty_cache()
         self._windows.append(window)
         self.recorder.start()

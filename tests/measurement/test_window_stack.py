@@ -77,7 +77,7 @@ def test_a_window_in_a_window_shares_the_recorder_and_splits_its_interval():
     backend = Scripted(interval(100, 60), interval(30, 10), interval(5, 0))
     with window(backend) as outer, window(backend) as inner:
         pass
-    assert backend.calls == ["gauge", "start", "stop", "start", "stop", "start", "stop"]
+    assert backend.calls == ["gauge", "empty", "start", "stop", "start", "stop", "start", "stop"]
     assert (inner.measurement.peak_bytes, inner.measurement.retained_bytes) == (30, 10)
     assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (100, 70)
 
@@ -100,7 +100,7 @@ def test_what_happens_in_a_pause_counts_in_no_window():
     backend = Scripted(interval(10, 10), interval(3, 2))
     with window(backend) as opened, pause():
         backend.calls.append("inputs")
-    assert backend.calls == ["gauge", "start", "stop", "inputs", "start", "stop"]
+    assert backend.calls == ["gauge", "empty", "start", "stop", "inputs", "start", "stop"]
     assert (opened.measurement.peak_bytes, opened.measurement.retained_bytes) == (13, 12)
 
 
@@ -285,7 +285,7 @@ def test_reserved_bytes_begin_with_an_empty_cache_in_an_inner_window_too():
     backend = Scripted(*[interval(1, 1)] * 3)
     with window(backend), window(backend, "reserved"):
         pass
-    assert backend.calls[:5] == ["gauge", "start", "stop", "empty", "start"]
+    assert backend.calls[:6] == ["gauge", "empty", "start", "stop", "empty", "start"]
 
 
 def test_windows_may_end_in_the_order_they_began():
