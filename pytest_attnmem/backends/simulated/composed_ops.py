@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 
 from .data_sized_outputs import INTO_TARGETS
+from .grids import GRIDS
 from .grouped_products import grouped_mm
 from .in_place_gradients import is_gradient_of_index
 from .index_tensors import (
@@ -289,6 +290,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.where.self: _where,
         _aten.native_group_norm.default: _group_norm,
         **ASKING,
+        **GRIDS,
         **INTO_TARGETS,
     }
 )

@@ -23,6 +23,7 @@ from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
 from .forward_formulas import ForwardFormulas
+from .grids import grid_backward, sampled
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .packed_sequences import pack_padded_backward, pad_packed
 from .recurrent_ops import recurrent_ops, weight_patches
@@ -103,6 +104,8 @@ class CompositeOps:
             _aten.scaled_dot_product_attention.default: self._attention,
             _aten._linalg_check_errors.default: self._check_errors,
             _aten._linalg_solve_ex.result: solve_into,
+            _aten.affine_grid_generator_backward.default: grid_backward,
+            _aten.grid_sampler.default: sampled,
             **recurrent_ops(self._unknown_scratch),
             _aten._pack_padded_sequence_backward.default: pack_padded_backward,
             _aten._pad_packed_sequence.default: pad_packed,

@@ -15,6 +15,7 @@ from torch.utils._mode_utils import no_dispatch
 from .call_arguments import SHARING, device, is_array, is_number, may_hold_tensors, names_meta
 from .changed_tensors import set_data
 from .elements import Elements
+from .factory_targets import without_targets_device
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .file_memory import of_files
 from .legacy_constructors import new_like
@@ -45,8 +46,7 @@ _READS = (
 #: Functions that move a tensor, or what it wraps.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
 _NEW_TENSOR = torch.Tensor.new_tensor
-#: What C++ code says that asks for the device itself.
-_NOT_LINKED = "not linked with support for"
+_NOT_LINKED = "not linked with support for"  # what C++ code says that asks for the device itself
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -251,6 +251,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         first = args[0] if args else kwargs.get("data", kwargs.get("obj"))
         if args and type(first) in (list, tuple):
             args = (self.with_values(first), *args[1:])
+        kwargs = without_targets_device(kwargs, self.device)
         given = kwargs.get("device")
         if given is None and any(isinstance(x, torch.Tensor) for x in (first, kwargs.get("out"))):
             return func(*args, **kwargs)  # on the device of that tensor

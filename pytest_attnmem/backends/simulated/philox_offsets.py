@@ -109,7 +109,8 @@ def _elements(args: tuple[Any, ...]) -> int:
 
 def _dtype(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.dtype:
     given = kwargs.get("dtype")
-    tensor = next((arg for arg in args if isinstance(arg, torch.Tensor)), None)
+    tensors = (arg for arg in (*args, kwargs.get("out")) if isinstance(arg, torch.Tensor))
+    tensor = next(tensors, None)
     return given or (torch.get_default_dtype() if tensor is None else tensor.dtype)
 
 

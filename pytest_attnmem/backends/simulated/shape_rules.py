@@ -16,6 +16,7 @@ import torch
 
 from . import recurrent_shapes
 from .convolution import shapes as convolution
+from .grids import cudnn_gradients, cudnn_samples
 from .layout_rules import LOOPS, reduced_in_place
 
 _aten = torch.ops.aten
@@ -150,6 +151,8 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
+        _aten.cudnn_grid_sampler.default: cudnn_samples,
+        _aten.cudnn_grid_sampler_backward.default: cudnn_gradients,
         **LAYOUTS,
         **recurrent_shapes.CELLS,
         **dict.fromkeys(

@@ -179,7 +179,8 @@ class StorageLifetimes:
         if cached is not None and cached.plan is not ...:
             return cached.plan
         plan: AllocationPlan | None = ()
-        if outputs or any(map(on_device, op.args)):  # else all is on the host
+        out = op.kwargs.get("out")
+        if outputs or any(map(on_device, (*op.args, out))):  # else all is on the host
             deterministic = torch.are_deterministic_algorithms_enabled()
             memory = self.memory
             plan = self._plan(

@@ -143,6 +143,17 @@ _ANY_LAYOUT: Final = (
 )
 
 
+def _by_cudnn(call: OpCall) -> AllocationPlan:
+    """Plans samples by cuDNN, which copies what repeats elements, and a grid with gaps."""
+    x, grid, *grads = call.args
+    copies = [dense_bytes(t) * (0 in t.stride()) for t in (x, *grads)]
+    copies.append(0 if grid.is_contiguous() else dense_bytes(grid))
+    plan = allocate_outputs(call)
+    for index, nbytes in enumerate(copies):
+        plan = temporary(f"copy {index}", nbytes, plan)
+    return plan
+
+
 def _table() -> dict[str, Rule]:
     grad, outputs = "grad_output", _OUTPUTS
     images: dict[str, _Steps] = {
@@ -188,6 +199,8 @@ RULES: Final = MappingProxyType[str, Rule](
         **_table(),
         **{f"aten.{name}.default": outputs_only for name in _ANY_LAYOUT},
         "aten._adaptive_avg_pool2d_backward.default": _by_format,
+        "aten.cudnn_grid_sampler.default": _by_cudnn,
+        "aten.cudnn_grid_sampler_backward.default": _by_cudnn,
         "aten.im2col.default": _in_blocks,
         "aten.col2im.default": _in_blocks,
         "aten.channel_shuffle.default": _shuffling,

@@ -38,6 +38,14 @@ FACTORIES: Final = (
     *("tril_indices", "triu_indices", "_new_zeros_with_same_feature_meta"),
     *("rand", "randn", "randint", "rand_like", "randn_like", "randint_like"),
 )
+_IN_STEPS: Final = ("arange", "linspace", "logspace")
+#: Factories that fill a target (``out=``), with the names of their overloads.
+INTO_TARGETS: Final = (
+    *("zeros.out", "ones.out", "full.out", "eye.out", "eye.m_out", "empty.out"),
+    *("arange.out", "arange.start_out", "linspace.out", "logspace.out"),
+    *("rand.out", "rand.generator_out", "randn.out", "randn.generator_out"),
+    *("randint.out", "randint.generator_out", "randint.low_out", "randint.low_generator_out"),
+)
 IN_PLACE: Final = (
     *("zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "log_normal_"),
     *("cauchy_", "geometric_", "bernoulli_.float", "detach_", "squeeze_", "unsqueeze_"),
@@ -72,6 +80,13 @@ def _is_view(operator: Any) -> bool:
 
 def _nothing(call: OpCall) -> AllocationPlan:
     return allocate_outputs(call)
+
+
+def _filled(call: OpCall) -> AllocationPlan:
+    """Plans a factory that fills a target; some fill a dense copy of one with gaps."""
+    target: torch.Tensor = call.kwargs["out"]
+    is_copied = call.op.split(".")[1] in _IN_STEPS and not target.is_contiguous()
+    return temporary("elements without gaps", dense_bytes(target) * is_copied)
 
 
 def _where(call: OpCall) -> AllocationPlan:
@@ -135,6 +150,7 @@ TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": outputs_only for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
+        **{f"aten.{name}": _filled for name in INTO_TARGETS},
         **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.isinf.default": _is_infinite,

@@ -1,16 +1,17 @@
-"""Rules for random samples (ATen's cuda/MultinomialKernel.cu, Distributions.cpp).
+"""Rules for random samples (ATen's cuda/MultinomialKernel.cu, Randperm.cu, Distributions.cpp).
 
 ``multinomial`` without replacement, or of one sample, reads its probabilities on the host first.
 """
 
 from __future__ import annotations
 
+from math import ceil, log, log2
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
-from .cub import scan_storages
+from .cub import radix_sort_storage, scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .scan import SCANNED
 from .tensor_bytes import HALVES, dense_bytes
@@ -53,10 +54,35 @@ def _normal_around(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *samples)
 
 
+def _order(call: OpCall) -> AllocationPlan | None:
+    """Plans ``randperm``: the numbers up to ``n``, sorted by random keys.
+
+    The keys have as many bits as let 12 draws repeat a key with a probability of 10 %.
+    """
+    count, target = int(call.args[0]), call.kwargs.get("out")
+    made = (target,) if target is not None else call.outputs
+    if not made:
+        return ()
+    size = made[0].dtype.itemsize
+    checked = (*allocate_outputs(call), *temporary("largest number", size))
+    if not count:
+        return checked
+    bits = min(64, ceil(log2(count - (6 * count**2 + 1) / (12 * log(0.9)))))
+    key = 4 if bits <= 32 else 8
+    storage = radix_sort_storage(count, key, size, bits, call.profile)
+    if storage is None:
+        return None
+    sort = temporary("sorted keys", count * key, temporary("sort", storage))
+    numbers = temporary("numbers", count * size, temporary("keys", count * key, sort))
+    gaps = target is not None and not target.is_contiguous()
+    return (*checked, *temporary("order without gaps", count * size * gaps, numbers))
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.multinomial.default": _multinomial,
         "aten.bernoulli.default": _bernoulli,
         "aten.normal.Tensor_float": _normal_around,
+        **{f"aten.randperm{name}": _order for name in ("", ".out", ".generator_out")},
     }
 )

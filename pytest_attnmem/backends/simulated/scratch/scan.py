@@ -37,19 +37,24 @@ def _scan(call: OpCall) -> AllocationPlan | None:
         for index, nbytes in enumerate(kinds):
             storage = temporary("scan", nbytes)
             scans += temporary("first of the rest", dtype.itemsize, storage) if index else storage
-    return (*allocate_outputs(call), *temporary("cast", cast, temporary("contiguous", copy, scans)))
+    target = call.kwargs.get("out")
+    gaps = 0 if target is None or target.is_contiguous() else dense_bytes(target)
+    copies = temporary("without gaps", gaps, temporary("contiguous", copy, scans))
+    return (*allocate_outputs(call), *temporary("cast", cast, copies))
 
 
 def _dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
-    asked = argument(call, "dtype")
+    asked, target = argument(call, "dtype"), call.kwargs.get("out")
     if isinstance(asked, torch.dtype):
         return asked
+    if target is not None:
+        return target.dtype  # type: ignore[no-any-return]
     floats = x.dtype.is_floating_point or x.dtype.is_complex or not call.outputs
     return x.dtype if floats else torch.int64
 
 
 def _plain_target(call: OpCall) -> bool:
-    return bool(call.outputs) or bool(call.args[0].is_contiguous())
+    return bool(call.outputs or "out" in call.kwargs or call.args[0].is_contiguous())
 
 
 def _extremum(call: OpCall) -> AllocationPlan | None:
@@ -65,7 +70,8 @@ def _extremum(call: OpCall) -> AllocationPlan | None:
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _scan for name in ("cumsum", "cumprod", "logcumsumexp")},
-        **{f"aten.{name}": _scan for name in ("cumsum_", "cumprod_")},
+        **{f"aten.{name}": _scan for name in ("cumsum_", "cumprod_", "cumsum.out", "cumprod.out")},
+        "aten.logcumsumexp.out": _scan,
         "aten.cummax": _extremum,
         "aten.cummin": _extremum,
     }
