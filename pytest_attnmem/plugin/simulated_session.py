@@ -156,8 +156,9 @@ class SimulatedSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Notes whether the test's modules put tensors on the device."""
+        """Ends the test before, and notes whether the test's modules put tensors on the device."""
         if self._outside is not None:
+            self._outside.settle()
             named = (node.stash.get(_NAMED, False) for node in item.listchain())
             self._outside.named = self._named_by_conftest or any(named)
 

@@ -274,6 +274,7 @@ def test_moves_of_what_a_fixture_made_need_what_a_device_needs(suite):
 
 
 SHARED = """
+import copy
 import pytest, torch
 from torch import nn
 
@@ -309,9 +310,13 @@ budget = pytest.mark.memory_budget("1 MiB")
 def test_moved(model, time):
     model.to("cuda")(torch.ones(2, 30, device="cuda")).sum().backward()
 
+def test_unmarked(model):
+    assert model.layer.weight.is_cuda and model.layer.weight.grad.is_cuda
+
 @budget
 def test_kept(model):
     assert model.layer.weight.grad is not None and model.offset.is_cuda
+    assert copy.deepcopy(model).layer.weight.grad is None
     model.requires_grad_(False).zero_grad()
     torch.ones(8, device="cuda")
 
@@ -342,12 +347,12 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
     """The numbers are those of the null device, and of the CPU where no device is named."""
     suite.write(SHARED)
     ran = suite.run("--attnmem-backend=simulated")
-    assert ran.outcomes == {"passed": 9}
+    assert ran.outcomes == {"passed": 10}
     found = {row["nodeid"].partition("::test_")[2]: row for row in ran.rows}
     assert {case: (row["peak_bytes"], row["retained_bytes"]) for case, row in found.items()} == {
         "moved[1]": (8_208, 7_840),
         "moved[2]": (4_088, 0),
-        "kept": (0, -3_720),
+        "kept": (4_120, -3_720),
         "frozen": (0, -4_120),
         "warm": (4_088, 0),
         "data[1]": (8_000, 4_000),

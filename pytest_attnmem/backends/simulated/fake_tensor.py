@@ -107,14 +107,15 @@ class SimulatedTensor(torch.Tensor):
                     "Only Tensors created explicitly by the user (graph leaves) support the"
                     " deepcopy protocol at the moment."
                 )
+            is_parameter = getattr(self, "_is_param", False)
             with torch.no_grad():
-                if getattr(self, "_is_param", False):
+                if is_parameter:
                     copy = self.detach().clone()
                     copy._is_param = True
                 else:
                     copy = _on_copied_storage(self, memo.setdefault("torch", {}))
             memo[id(self)] = copy.requires_grad_(self.requires_grad)
-            if self.grad is not None:
+            if self.grad is not None and not is_parameter:
                 copy.grad = deepcopy(self.grad, memo)
         return memo[id(self)]
 

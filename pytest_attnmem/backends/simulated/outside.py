@@ -30,8 +30,10 @@ from .unsimulated import refusals
 from .wrapped_tensors import is_wrapper, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
+    from .fake_converter import FakeConverter
     from .fake_mode import SimulatedFakeMode
     from .function_mode import SimulatedFunctionMode
+    from .placement import Placement
     from .torch_cuda import TorchCuda
 
 _SPARSE = ("coo", "compressed", "csr", "csc", "bsr", "bsc")
@@ -52,6 +54,8 @@ class Outside:
         storage_patches: Callable[[], Patches],
         install: Callable[[], Library],
     ) -> None:
+        self.programs: list[tuple[Placement, FakeConverter]] = []
+        """The placement and the fakes of each simulation of the session."""
         self.named = False
         """True if code outside the windows of the running test put a tensor on the device."""
         self._fake_mode = fake_mode
@@ -87,6 +91,11 @@ class Outside:
             self._composites._destroy()
             self._kernels._destroy()
             self._kernels = self._composites = None
+
+    def settle(self) -> None:
+        """Ends a test: tensors from outside become what its windows made of them."""
+        for placement, converter in self.programs:
+            converter.clear(settled=not placement.starts_again)
 
     def note_values(self, values: Iterable[object]) -> None:
         """Notes that values of fixtures are on the device, where an earlier test moved them."""

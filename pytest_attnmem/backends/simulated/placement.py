@@ -53,6 +53,11 @@ class Placement:
         self._fake_mode.used_implicit_device = False
         self._update()
 
+    def join(self, outside: Outside) -> None:
+        """Takes part in a session whose programs see that device outside windows."""
+        self.outside = outside
+        self.leave()
+
     def enter(self) -> None:
         """Enters the simulation: fixtures may have named the device."""
         self.inside, self._thread = True, threading.get_ident()

@@ -112,9 +112,9 @@ class Simulation:
 
     def join(self, outside: Outside) -> None:
         """Takes part in a session whose programs see that device outside windows."""
-        self.placement.outside = outside
-        self.placement.leave()
+        self.placement.join(outside)
         self._converter.in_session = self._storages.outside = True
+        outside.programs.append((self.placement, self._converter))
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -201,7 +201,7 @@ class Simulation:
     def keep(self) -> None:
         """Takes the tensors that a session's test left alive for inputs of later tests."""
         if self.placement.outside is not None:
-            self._converter.clear(settled=not self.placement.starts_again)
+            self.placement.outside.settle()
             self._storages.keep()
             self.device.keep_workspaces()
 
