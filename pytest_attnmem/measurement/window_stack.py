@@ -92,7 +92,8 @@ class WindowStack:
         """
         if window.level <= 0 or not window.imported:
             return 0
-        if self._windows or getattr(self.backend, "starts_again", ""):  # the next start empties it
+        starts_again: str = getattr(self.backend, "starts_again", "")
+        if self._windows or starts_again:  # the next start empties the device
             return window.level
         self.recorder.start()
         gc.collect()

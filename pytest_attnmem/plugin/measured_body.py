@@ -12,6 +12,7 @@ from ..errors import AttnMemError, StartAgain
 from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
+from .fresh_fixtures import renew_fixtures
 from .row_writer import STOPS
 from .traced_rerun import kept_by_unittest, reset_item, suppress_reporting
 
@@ -45,7 +46,7 @@ class MeasuredBody:
                         self._tell(error)
                     if not _why_restart(error, self._backends()):
                         raise
-                    reset_item(self._item)
+                    self._begin_again()
                     self._item.runtest()
                 reset_item(self._item)
 
@@ -91,7 +92,7 @@ class MeasuredBody:
         vars(self._item).pop("_excinfo", None)  # the error that a unittest keeps
         error = None
         try:
-            reset_item(self._item)
+            self._begin_again()
             with self.measured():
                 self._item.runtest()
         except BaseException as raised:
@@ -105,6 +106,10 @@ class MeasuredBody:
             text = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"
             self._item.add_report_section("call", "memory budget", text)
         return error
+
+    def _begin_again(self) -> None:
+        renew_fixtures(self._item)
+        reset_item(self._item)
 
     def _explain_nothing(self, why: str) -> None:
         """Has windows in which nothing was allocated say why the first run does not count."""

@@ -58,9 +58,9 @@ def test_it(N):
     torch.empty(N, N)
 """)
     ran = suite.run(f"--attnmem-backend={backend}")
-    assert ran.outcome("test_it[256]") == (
-        f"over: peak grows as 4*N^2 where N >= 192 on {backend}; the contract is O(N)"
-    )
+    on_cpu = "empty at test_suite.py:9 grows as 4*N^2"  # 4 sizes of the square confirm no fit
+    what = on_cpu if backend == "cpu" else "peak grows as 4*N^2 where N >= 160"
+    assert ran.outcome("test_it[256]") == f"over: {what} on {backend}; the contract is O(N)"
 
 
 def test_the_function_sees_it_too():

@@ -61,8 +61,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self.storage_resized = storages.storage_resized
         self._written_views = storages.written_views
         self.mark_unknown = fake_mode.observer.mark_unknown
-        self._fake_mode = fake_mode
-        self._converter = converter
+        self._fake_mode, self._converter = fake_mode, converter
         self.pinned_memory, self.moved_buffers = converter.pinned_memory, converter.moved_buffers
         self._factories = frozenset(_device_constructors())
         elements = Elements(self.run_factory)

@@ -1,0 +1,55 @@
+"""Fixtures for a test that runs again as if for the first time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CannotSimulate
+from ..units import shown
+
+if TYPE_CHECKING:
+    import pytest
+
+#: The packages whose fixtures belong to the run of a test, and stay as they are.
+_STAY = ("_pytest.", "pytest_attnmem.")
+#: Pytest makes fixtures of a class's ``setup_method`` and ``setup_function``.
+_SETUP = "_xunit_setup_"
+
+
+def renew_fixtures(item: pytest.Item) -> None:
+    """Makes the fixtures of the test anew whose scope is the test: its first run changed them.
+
+    Fixtures of pytest itself and of a wider scope stay.
+
+    Raises:
+        CannotSimulate: one of them cannot be made again.
+    """
+    request: Any = getattr(item, "_request", None)
+    made = getattr(request, "_fixture_defs", None)
+    arguments: dict[str, Any] | None = getattr(item, "funcargs", None)
+    if made is None or arguments is None:  # a doctest, or a class of unittest, which has setUp
+        return
+    names = [name for name, fixture in made.items() if _is_programs(fixture)]
+    name = ""
+    try:
+        for name in reversed(names):
+            made[name].finish(request)
+        for name in names:
+            made.pop(name, None)
+            arguments.pop(name, None)
+        for name in names:
+            value = request.getfixturevalue(name)
+            if name in item.fixturenames:  # type: ignore[attr-defined]
+                arguments[name] = value
+    except Exception as error:
+        raise CannotSimulate(
+            f"the test must run again, and its fixture {name!r} cannot: {shown(error, 160)}; name"
+            " the device of each tensor"
+        ) from error
+
+
+def _is_programs(fixture: Any) -> bool:
+    """Returns True for a fixture of the user's whose scope is the test."""
+    module = getattr(fixture.func, "__module__", None) or ""
+    own = fixture.argname.startswith(_SETUP) or not f"{module}.".startswith(_STAY)
+    return bool(own and fixture.scope == "function")
