@@ -182,7 +182,9 @@ def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
     suite.write(ON_THE_DEVICE)
     ran = suite.run("--attnmem-backend=simulated")
     assert ran.outcomes["passed"] == 19
-    assert ran.outcome("test_storage") == "not enforced: no model of torch.UntypedStorage"
+    assert ran.outcome("test_storage") == (
+        "not enforced: no model of torch.UntypedStorage; use backend='null' or 'cuda'"
+    )
 
 
 LIKE_A_FIXTURE = """

@@ -43,8 +43,7 @@ _READS = (
     *("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__", "__dlpack__"),
     *("__dlpack_device__", "is_shared", "share_memory_"),
 )
-#: Functions that move a tensor, or what it wraps.
-_MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})
+_MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NEW_TENSOR = torch.Tensor.new_tensor
 _NOT_LINKED = "not linked with support for"  # what C++ code says that asks for the device itself
 

@@ -33,5 +33,5 @@ class UnknownScratch:
         ops = [*self._ops]
         if ops:
             more = f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
-            return f"no model of {', '.join(ops[:_SHOWN])}{more}"
+            return f"no model of {', '.join(ops[:_SHOWN])}{more}; use backend='null' or 'cuda'"
         return self._reason or None

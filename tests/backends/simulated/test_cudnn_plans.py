@@ -142,7 +142,9 @@ def test_settings_of_cudnn_are_read_at_each_call(missing):
         )
     assert missing(stride=2).startswith("cuDNN plans this convolution")
     with torch.backends.cudnn.flags(enabled=False):
-        assert missing(stride=2) == "no model of aten.convolution.default"
+        assert missing(stride=2) == (
+            "no model of aten.convolution.default; use backend='null' or 'cuda'"
+        )
 
 
 def test_the_settings_are_in_the_question(run, monkeypatch):

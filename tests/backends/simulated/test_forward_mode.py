@@ -31,7 +31,9 @@ def test_every_program_is_recorded_on_a_device():
 @pytest.mark.parametrize("op", forward_programs.REFUSED)
 def test_a_formula_that_works_in_place_at_unknown_places_is_refused(run, op):
     seen = run(forward_programs.REFUSED[op])
-    assert seen.unmeasured == f"no model of the forward-mode gradient of {op}"
+    assert seen.unmeasured == (
+        f"no model of the forward-mode gradient of {op}; use backend='null' or 'cuda'"
+    )
 
 
 def test_without_a_tangent_such_an_operator_is_answered(run):

@@ -52,7 +52,9 @@ def test_a_workspace_of_another_thread_is_not_enforced(run):
         x = torch.ones(10, 10, device="cuda")
         return in_thread(lambda: x @ x)
 
-    assert run(program).unmeasured == "no model of cuBLAS's workspace in another thread"
+    assert run(program).unmeasured == (
+        "no model of cuBLAS's workspace in another thread; use backend='null' or 'cuda'"
+    )
 
 
 def test_a_thread_that_stays_is_simulated_in_the_next_window_and_real_between(run):

@@ -53,7 +53,9 @@ def check(run, program, recorded, unknown):
         device for device, one in seen.items() if one.unmeasured and "cudnn" in one.unmeasured
     }
     for device in seen.keys() - planned:
-        assert seen[device].unmeasured == (f"no model of {unknown}" if unknown else None)
+        assert seen[device].unmeasured == (
+            f"no model of {unknown}; use backend='null' or 'cuda'" if unknown else None
+        )
     if not unknown:
         found = {
             device: [one.peak_bytes, one.allocated_bytes, one.reserved_bytes]

@@ -93,7 +93,13 @@ def is_known(call, row, device):
         ("H100", 128, 4096, None),
         ("H100", 1, 4096, None),
         ("B200", 128, 2048, None),
-        ("B200", 1, 4096, "no model of aten._scaled_dot_product_cudnn_attention.default"),
+        (
+            "B200",
+            1,
+            4096,
+            "no model of aten._scaled_dot_product_cudnn_attention.default;"
+            " use backend='null' or 'cuda'",
+        ),
     ],
 )
 def test_a_plan_that_is_not_known_is_not_measured(run, device, queries, keys, problem):

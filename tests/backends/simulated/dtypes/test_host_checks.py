@@ -65,4 +65,7 @@ def test_what_is_wrong_with_one_element_alone_is_no_error(run):
         x.mvlgamma(5)
         grad(lambda y: (y.clamp(0) - y.std(0)).sum())(x)
 
-    assert run(program).unmeasured in (None, "no model of aten.mvlgamma.default")
+    assert run(program).unmeasured in (
+        None,
+        "no model of aten.mvlgamma.default; use backend='null' or 'cuda'",
+    )
