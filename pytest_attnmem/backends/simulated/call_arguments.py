@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,7 +23,20 @@ SHARING = frozenset({torch.as_tensor, torch.asarray})
 _PLAIN = frozenset({int, float, bool, slice, type(None), type(...)})
 
 
-def device(*args: Any, **kwargs: Any) -> torch.device:
+def of_devices() -> dict[Any, Callable[..., Any]]:
+    """Returns the functions in the place of those that make or read a device."""
+
+    def get_device(tensor: Any) -> int:
+        return unwrapped(tensor).get_device()  # type: ignore[no-any-return]
+
+    return {
+        torch.device: _device,
+        torch.get_device: get_device,
+        torch.Tensor.get_device: get_device,
+    }
+
+
+def _device(*args: Any, **kwargs: Any) -> torch.device:
     """Returns a device; a number is one of the accelerator, which a build without CUDA lacks."""
     if len(args) == 1 and not kwargs:
         if type(args[0]) is int:

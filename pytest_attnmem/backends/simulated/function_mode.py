@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 from torch.utils._mode_utils import no_dispatch
 
-from .call_arguments import SHARING, device, is_array, is_number, may_hold_tensors, names_meta
+from .call_arguments import SHARING, is_array, is_number, may_hold_tensors, names_meta, of_devices
 from .changed_tensors import set_data
 from .elements import Elements
 from .factory_targets import without_targets_device
@@ -75,9 +75,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.is_pinned: self.pinned_memory.is_pinned,
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
-            torch.get_device: (get_device := lambda tensor: unwrapped(tensor).get_device()),
-            torch.Tensor.get_device: get_device,
-            torch.device: device,
+            **of_devices(),
             **of_files(self._to_fake, fake_mode.values),
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
