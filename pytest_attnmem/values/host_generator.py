@@ -8,11 +8,16 @@ to the generator's last seed; then the numbers are PyTorch's own for that seed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import torch
 
-from .notes import Draws
+from ..errors import UnknownValue
+from .notes import Draws, Note
+
+#: The bytes of numbers that are drawn though nobody has read them: they take milliseconds.
+_FEW: Final = 1 << 24
 
 #: The methods of C++, which no patch of a program's generators replaces.
 _Real: Any = torch._C.Generator
@@ -66,17 +71,20 @@ class HostGenerators:
             self._known[id(generator)] = known
         return known.draws
 
-    def leave(self, *, starts_again: bool) -> None:
+    def leave(self, run: Callable[[Note], None], *, starts_again: bool) -> None:
         """Ends the window: code outside it draws from the generators themselves.
 
-        A generator continues after the numbers that were read. A program that starts again finds
-        each generator as it was.
+        A generator continues after the numbers that were read, and after others if they are few;
+        ``run`` draws them. A program that starts again finds each generator as it was.
         """
         if starts_again:
             for generator, state in self._first.values():
                 _Real.set_state(generator, state)
         else:
             for generator, mark, draws in self._known.values():
+                if draws.pending is not None and draws.waiting_bytes <= _FEW:
+                    with suppress(UnknownValue):
+                        run(draws.pending)
                 done = draws.pending is None and not (draws.too_many or draws.unknown)
                 if done and torch.equal(_Real.get_state(generator), mark):
                     _Real.set_state(generator, draws.state)

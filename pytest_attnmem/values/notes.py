@@ -199,6 +199,8 @@ class Draws:
         """The reason why nobody knows the next numbers; empty if they can be computed."""
         self.too_many = False
         """True if so much waits to be drawn that later operators draw other numbers."""
+        self.at_once = False
+        """True if each operator runs at once, as code that makes no notes draws after it."""
         self._last: Note | None = None
         self._notes = self._bytes = 0
 
@@ -207,6 +209,12 @@ class Draws:
         """Returns the last operator; None if all were computed."""
         return None if self._last is None or self._last.done else self._last
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Returns the bytes of the numbers that wait to be drawn."""
+        last = self.pending
+        return 0 if last is None else self._bytes + _written_by(last)
+
     def follow(self, note: Note) -> Note | None:
         """Makes a note the last operator; returns the one before it if that is not computed."""
         before = self.pending
@@ -214,8 +222,7 @@ class Draws:
             self._notes = self._bytes = 0
         else:
             self._notes += 1
-            self._bytes += sum([buffer.nbytes for buffer in before.written])
-            self._bytes += sum([ref.buffer.nbytes for _, ref in before.outputs])
+            self._bytes += _written_by(before)
         self.too_many = self._notes >= _MOST_NOTES or self._bytes >= _MOST_BYTES
         self._last = None if self.too_many else note
         return before
@@ -237,6 +244,11 @@ class Draws:
             self.state = generator.get_state()
         finally:
             generator.set_state(before)
+
+
+def _written_by(note: Note) -> int:
+    outputs = sum([ref.buffer.nbytes for _, ref in note.outputs])
+    return outputs + sum([buffer.nbytes for buffer in note.written])
 
 
 def _is_pending(note: Note | None) -> bool:

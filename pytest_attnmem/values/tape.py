@@ -228,6 +228,7 @@ class Tape(KnownValues):
         random = self._storages.random(note.func, args, kwargs)
         if isinstance(random, Random):
             return random
+        call.exposed = call.exposed or random.at_once
         before = random.follow(note)
         if before is not None:
             call.before.append(before)

@@ -33,6 +33,7 @@ class RandomNumbers:
         self._unlike = RandomState()
         """The numbers that are not those of the host's generators: too many wait to be drawn."""
         self._first: dict[int, tuple[RandomState, int, int]] = {}
+        self._tape: Tape | None = None  # while a program runs
 
     def draw(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random | Draws:
         """Returns the state from which an operator draws, and moves its generator on."""
@@ -47,6 +48,7 @@ class RandomNumbers:
         if device.type == "cpu" or state is None:
             with no_dispatch():
                 draws = self._host.draws(_host_generator(given))
+            draws.at_once = self._tape is None
             return self._unlike.draw() if draws.too_many else draws
         self._first.setdefault(id(state), (state, state.seed, state.offset))
         return state.draw(moved_by(func, args, kwargs, self._profile))
@@ -57,7 +59,7 @@ class RandomNumbers:
         The states of the host's generators are noted on the tape; ``make`` makes a fake.
         """
         self._first.clear()
-        default = DefaultGenerator()
+        self._tape, default = tape, DefaultGenerator()
 
         def get_state(generator: Any = default) -> torch.Tensor:
             if generator.on_device is not None:
@@ -108,7 +110,14 @@ class RandomNumbers:
         for state, seed, offset in self._first.values() if starts_again else ():
             state.seed, state.offset = seed, offset
         self._first.clear()
-        self._host.leave(starts_again=starts_again)
+        if self._tape is not None:
+            self._host.leave(self._tape.replay.run, starts_again=starts_again)
+        self._tape = None
+
+    def settle(self, tape: Tape) -> None:
+        """Has the generators of the host continue after what was drawn outside a program."""
+        if self._tape is None:
+            self._host.leave(tape.replay.run, starts_again=False)
 
 
 def _is_generator(arg: Any) -> bool:

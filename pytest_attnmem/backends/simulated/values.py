@@ -191,6 +191,7 @@ class Values:
         try:
             with torch._C.DisableTorchFunction(), no_dispatch():
                 self.tape.write_out(call)
+                self.storages.numbers.settle(self.tape)
         except UnknownValue as error:
             raise self._observer.no_data_error(why=str(error)) from None
 

@@ -162,3 +162,32 @@ def test_generators_draw_outside_windows_too():
         assert drawn(host).tolist() == drawn(host.manual_seed(5)).tolist()
     finally:
         outside.exit()
+
+
+def test_a_generator_continues_in_the_next_window_after_numbers_that_nobody_read(run):
+    generator, found = torch.Generator().manual_seed(5), []
+    expected = [torch.rand(3, generator=generator).tolist() for _ in "ab"]
+    generator.manual_seed(5)
+
+    def body():
+        torch.ones(1, device="cuda")
+        found.append(torch.rand(3, generator=generator))
+        found[-1:] = [found[-1].tolist()] if len(found) == 2 else [None]
+
+    run(body)
+    run(body)
+    assert found == [None, expected[1]]
+
+
+def test_numbers_of_the_host_are_drawn_at_once_outside_windows():
+    outside = open_backend("simulated:A100-80GB").outside()
+    outside.enter()
+    try:
+        torch.manual_seed(3)
+        drawn = torch.ones(2, device="cuda").cpu().normal_()
+        after = torch.rand(2)
+        found = [drawn.tolist(), after.tolist()]
+    finally:
+        outside.exit()
+    torch.manual_seed(3)
+    assert found == [torch.ones(2).normal_().tolist(), torch.rand(2).tolist()]
