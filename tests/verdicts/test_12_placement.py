@@ -160,6 +160,7 @@ CASES = {
     "legacy sizes": (lambda: torch.FloatTensor(2, 2) + torch.ones(2, 2), 48),
     "numpy": (lambda: torch.from_numpy(numpy.ones(4, numpy.float32)) * torch.ones(4), 48),
     "tensor": (lambda: torch.tensor([1.0, 2.0]) * torch.ones(2), 24),
+    "array": (lambda: numpy.asarray(torch.ones(4096) * 2).sum().item() / 8192, 2 * 16384),
 }
 
 @pytest.mark.memory_budget("1 MiB")
@@ -181,7 +182,7 @@ def test_storage():
 def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
     suite.write(ON_THE_DEVICE)
     ran = suite.run("--attnmem-backend=simulated")
-    assert ran.outcomes["passed"] == 19
+    assert ran.outcomes["passed"] == 21
     assert ran.outcome("test_storage") == (
         "not enforced: no model of torch.UntypedStorage; use backend='null' or 'cuda'"
     )

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
+from .deep_copies import on_copied_storage
 from .hidden_fakes import asked_by_torch
 from .printing import printed
 from .program_errors import at
@@ -113,7 +114,7 @@ class SimulatedTensor(torch.Tensor):
                     copy = self.detach().clone()
                     copy._is_param = True
                 else:
-                    copy = _on_copied_storage(self, memo.setdefault("torch", {}))
+                    copy = on_copied_storage(self, memo.setdefault("torch", {}))
             memo[id(self)] = copy.requires_grad_(self.requires_grad)
             if self.grad is not None and not is_parameter:
                 copy.grad = deepcopy(self.grad, memo)
@@ -140,7 +141,7 @@ class SimulatedTensor(torch.Tensor):
 
     def numpy(self, *, force: bool = False) -> Any:
         """Returns the values of a host tensor as an array; ``force`` moves it to the host first."""
-        if not force and self.is_cuda:
+        if not (force or _is_readable(self)):
             raise TypeError(
                 f"can't convert {self._fake_device} device type tensor to numpy. Use Tensor.cpu()"
                 " to copy the tensor to host memory first."
@@ -150,7 +151,9 @@ class SimulatedTensor(torch.Tensor):
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy()"
                 " instead."
             )
-        return _moved(self, "Tensor.numpy", torch.Tensor.numpy, shared=not force)
+        if not force:
+            return _on_host(self, "Tensor.numpy", torch.Tensor.numpy, shared=True)
+        return _moved(self, "Tensor.numpy", lambda values: values.clone().numpy())
 
     def tolist(self) -> Any:
         """Returns the values as nested lists."""
@@ -161,7 +164,7 @@ class SimulatedTensor(torch.Tensor):
 
     def __dlpack_device__(self) -> Any:
         kinds = torch.utils.dlpack.DLDeviceType
-        return (kinds.kDLCUDA, 0) if self.is_cuda else (kinds.kDLCPU, 0)
+        return (kinds.kDLCPU, 0) if _is_readable(self) else (kinds.kDLCUDA, 0)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """Returns a capsule with the memory of a host tensor.
@@ -171,7 +174,7 @@ class SimulatedTensor(torch.Tensor):
         """
         if self.requires_grad:
             raise BufferError(NO_GRADIENT)
-        if self.is_cuda:
+        if not _is_readable(self):
             raise _fake_mode(self).observer.refused(
                 f"a DLPack capsule{at()} of a tensor on the device cannot be simulated; move the"
                 " tensor to the host first"
@@ -221,24 +224,6 @@ class SimulatedTensor(torch.Tensor):
 SimulatedTensor.__name__ = "Tensor"
 
 
-def _on_copied_storage(tensor: Any, memo: dict[int, Any]) -> Any:
-    """Returns a copy that shares a whole copied storage with the copies of other views.
-
-    See ``Tensor.__deepcopy__`` in torch/_tensor.py, which makes a number besides.
-    """
-    storage = tensor.untyped_storage()
-    whole = memo.get(storage._cdata)
-    if whole is None:
-        count = storage.nbytes() // tensor.element_size()
-        whole = memo[storage._cdata] = tensor.detach().as_strided((count,), (1,), 0).clone()
-    number = tensor.new_empty([])
-    copy = whole.view(tensor.dtype).as_strided(
-        tensor.shape, tensor.stride(), tensor.storage_offset()
-    )
-    del number
-    return copy.detach()
-
-
 def _on_host(
     tensor: Any, call: str, read: Callable[[torch.Tensor], Any], *, shared: bool = False
 ) -> Any:
@@ -251,13 +236,20 @@ def _on_host(
         return read(values)
 
 
-def _moved(
-    tensor: Any, call: str, read: Callable[[torch.Tensor], Any], *, shared: bool = False
-) -> Any:
+def _is_readable(tensor: Any) -> bool:
+    """Returns True for memory that libraries read and write: the host's.
+
+    In a program that names no device, which is written for the host, that is also the device's. A
+    copy of elements with gaps would take memory there.
+    """
+    return not tensor.is_cuda or (tensor._fake_device is IMPLICIT_CUDA and tensor.is_contiguous())
+
+
+def _moved(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
     """Returns the same; a copy of elements with gaps is made contiguous on the device first."""
     if tensor.is_cuda and not tensor.is_contiguous() and _fake_mode(tensor).running:
         tensor = torch.ops.aten._to_copy.default(tensor.detach(), device=CPU)
-    return _on_host(tensor, call, read, shared=shared)
+    return _on_host(tensor, call, read)
 
 
 def seen_by_cpp(tensor: Any) -> torch.device:
