@@ -20,8 +20,11 @@ from ..torch_releases import NO_RULES
 from .null_errors import missing_on_null
 from .row_writer import STOPS, stopped
 
-#: What PyTorch's JIT tells of an error in an operator: its text alone, in an error of its own.
-_TOLD: Final = re.compile(r"^RuntimeError: (?:UnknownValue|CannotSimulate): (.+)", re.MULTILINE)
+#: What is left of an error that a script of PyTorch's JIT or another process raised: its text.
+_TOLD: Final = re.compile(
+    r"^(?:RuntimeError: |pytest_attnmem\.errors\.)(?:UnknownValue|CannotSimulate): (.+)",
+    re.MULTILINE,
+)
 
 
 class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
@@ -48,7 +51,8 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
         unknown = isinstance(cause, (CannotSimulate, UnknownValue))
         if unknown and not isinstance(cause, MixedDevices):
             return NotKnown(str(cause))
-        if isinstance(cause, RuntimeError) and (told := _TOLD.search(str(cause))):
+        by_torch = isinstance(cause, RuntimeError) or type(cause).__module__.startswith("torch.")
+        if by_torch and (told := _TOLD.search(str(cause))):
             return NotKnown(told[1])
     return error
 

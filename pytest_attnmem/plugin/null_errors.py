@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+import traceback
+from collections.abc import Iterator
+from types import FrameType, MappingProxyType
+from typing import Final
 
 from ..nulldevice.launch import present
 
@@ -16,11 +19,19 @@ _MISSING = MappingProxyType(
         "CUDA error: operation not supported": "no CUDA graph can be captured",
     }
 )
+#: The code of PyTorch that gives tensors to other processes, and what is missing there.
+_SHARES: Final = "torch/multiprocessing/reductions.py"
+_UNSHARED: Final = "no tensor can be given to another process; give a copy on the host, x.cpu()"
 
 
 def missing_on_null(error: BaseException) -> str:
     """Returns what the null device lacks for the program that raised ``error``; else ""."""
     for beginning, missing in _MISSING.items():
         if str(error).startswith(beginning) and present() is not None:
-            return f"on null:{present()} {missing}"
+            shares = any(frame.f_code.co_filename.endswith(_SHARES) for frame in _frames(error))
+            return f"on null:{present()} {_UNSHARED if shares else missing}"
     return ""
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    return (frame for frame, _ in traceback.walk_tb(error.__traceback__))

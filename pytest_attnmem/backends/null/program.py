@@ -27,6 +27,7 @@ from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
 from .program_peaks import ProgramPeaks
 from .refused_graphs import leave_streams
+from .started_processes import follow_processes
 from .triton_launches import follow_triton
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
@@ -49,6 +50,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
             Noting(values_limit, must_know=must_know).start()
             follow_triton()
             follow_inductor()
+            follow_processes(values_limit, must_know)
 
 
 def settle() -> None:
