@@ -340,6 +340,21 @@ def test_data(plain, time):
 @pytest.mark.parametrize("time", [1, 2])
 def test_on_host(on_host, time):
     on_host.double()(torch.ones(2, 30).double()).sum().backward()
+    assert on_host.layer.bias.grad[0].item() == 2 * time
+
+@pytest.fixture(scope="module")
+def counts():
+    return torch.arange(4.0)
+
+@budget
+@pytest.mark.parametrize("time", [1, 2])
+def test_written(counts, time):
+    counts.mul_(2)
+    assert counts[1].item() == 2**time
+    torch.ones(8, device="cuda")
+
+def test_written_before(counts):
+    assert counts.tolist() == [0, 4, 8, 12]
 """
 
 
@@ -347,7 +362,7 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
     """The numbers are those of the null device, and of the CPU where no device is named."""
     suite.write(SHARED)
     ran = suite.run("--attnmem-backend=simulated")
-    assert ran.outcomes == {"passed": 10}
+    assert ran.outcomes == {"passed": 13}
     found = {row["nodeid"].partition("::test_")[2]: row for row in ran.rows}
     assert {case: (row["peak_bytes"], row["retained_bytes"]) for case, row in found.items()} == {
         "moved[1]": (8_208, 7_840),
@@ -359,4 +374,6 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
         "data[2]": (4_000, 0),
         "on_host[1]": (16_416, 15_680),
         "on_host[2]": (8_176, 0),
+        "written[1]": (32, 0),
+        "written[2]": (32, 0),
     }

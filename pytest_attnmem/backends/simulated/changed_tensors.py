@@ -1,14 +1,14 @@
 """What a program changes of tensors from outside, and what later programs of a session find.
 
 A program changes the fakes alone. In a session, a tensor of a fixture becomes what the test made of
-it before the next test begins: it is on the device, has another dtype, or a gradient. Its values on
-the host stay.
+it before the next test begins: it is on the device, has another dtype, or a gradient. On the host,
+its values are written, unless they take much work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 import torch
@@ -17,6 +17,9 @@ from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import become
 from .program_errors import at
 from .refused_subclasses import PLAIN
+
+if TYPE_CHECKING:
+    from .values import Values
 
 
 def set_data(fake: Any, other: Any) -> None:
@@ -38,7 +41,7 @@ def _left_behind(gradient: Any) -> NoReturn:
     )
 
 
-def settle(real: Any, fake: Any) -> None:
+def settle(real: Any, fake: Any, values: Values) -> None:
     """Makes a tensor from outside what the program made of it."""
     if type(real) not in PLAIN or not (real.is_leaf and fake.is_leaf):
         return
@@ -52,15 +55,27 @@ def settle(real: Any, fake: Any) -> None:
             real.grad = None
         if fake.dtype != real.dtype and fake.shape == real.shape:
             real.data = real.data.to(fake.dtype)
-        if gradient is not None and real.grad is None and fake.dtype == real.dtype:
-            real.grad = torch.zeros_like(real)
+        if not real.is_inference() and (written := values.written(fake)) is not None:
+            _write(real, written)
+        if gradient is not None and fake.dtype == real.dtype:
+            if real.grad is None:
+                real.grad = torch.zeros_like(real)
+            if (written := values.written(gradient)) is not None:
+                _write(real.grad, written)
     real.requires_grad_(required)
+
+
+def _write(real: torch.Tensor, written: torch.Tensor) -> None:
+    if (real.shape, real.dtype) == (written.shape, written.dtype):
+        with torch.no_grad():
+            real.copy_(written)
 
 
 class MovedBuffers:
     """The buffers of modules from outside that have a simulated tensor in their place."""
 
-    def __init__(self, in_session: Callable[[], bool]) -> None:
+    def __init__(self, values: Values, in_session: Callable[[], bool]) -> None:
+        self._values = values
         self._in_session = in_session
         self._moved: list[tuple[ref[Any], str, torch.Tensor]] = []
 
@@ -81,4 +96,6 @@ class MovedBuffers:
             if type(moved) is not SimulatedTensor or (settled and moved._fake_device is CUDA):
                 continue
             buffers[name] = buffer.to(moved.dtype) if settled else buffer
+            if settled and (written := self._values.written(moved)) is not None:
+                _write(buffers[name], written)
         self._moved.clear()

@@ -38,7 +38,7 @@ class FakeConverter:
         self.in_session = False
         """True if programs see the device outside windows too, and may put tensors there."""
         self.pinned_memory = PinnedMemory()
-        self.moved_buffers = MovedBuffers(lambda: self.in_session)
+        self.moved_buffers = MovedBuffers(values, lambda: self.in_session)
         self._fake_mode = fake_mode
         self._add_input = add_input
         self._values = values
@@ -53,7 +53,7 @@ class FakeConverter:
         self.moved_buffers.put_back(settled=settled)
         for watch, fake in [*self._fakes.values()] if settled else ():
             if (real := watch()) is not None:
-                settle(real, fake)
+                settle(real, fake, self._values)
         self._fakes.clear()
         self._storages.clear()
 

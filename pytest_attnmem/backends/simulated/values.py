@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.utils._mode_utils import no_dispatch
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .observer import Observer
 
 _FROM_OUTSIDE = "it was made where no operator is followed"
+#: The floating-point operations that a test may cost for what later tests read of its fixtures.
+_WORK_OF_A_TEST: Final = 10**7
 _CLONE = torch.ops.aten.clone.default
 _NONZERO = torch.ops.aten.nonzero.default
 
@@ -114,6 +116,19 @@ class Values:
     def limit(self, operations: int) -> None:
         """Limits the floating-point operations of one read."""
         self.tape.replay.limit = operations
+
+    def written(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Returns what a program wrote into a tensor from outside; None if that takes much work.
+
+        It is None too if the program wrote nothing into it.
+        """
+        slot = self.storages.find(tensor)
+        if slot is None or slot.writer is None:
+            return None
+        try:
+            return self.value(tensor, _WORK_OF_A_TEST)
+        except (UnknownValue, CannotCompute):
+            return None
 
     def lose(self, tensors: Iterable[Any], reason: str) -> None:
         """Makes the values of tensors unknown; other arguments are left alone."""
