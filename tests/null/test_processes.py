@@ -18,3 +18,25 @@ answer(found)
 def test_values_are_true_in_a_process_that_a_program_starts(under, method):
     script = f"METHOD = {method!r}\n{STARTED}"
     assert under(script, ATTNMEM_TEST="a process of its own") == (6,)
+
+
+READ = """
+import ctypes
+cuda, on_device, host = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.create_string_buffer(8)
+cuda.cudaMalloc(ctypes.byref(on_device), ctypes.c_size_t(8))
+for _ in range(2):
+    cuda.cudaMemcpy(host, on_device, ctypes.c_size_t(8), 2)
+"""
+
+
+@pytest.mark.parametrize("attended", [False, True])
+def test_a_program_that_a_test_starts_says_that_it_reads_zeros(under, attended):
+    """Nobody notes its operators. One that ``attnmem run`` starts has true values."""
+    listens = "import ctypes; ctypes.CDLL(None).attnmem_null_on_read(None)\n" if attended else ""
+    script = f"""
+import subprocess
+command = [sys.executable, "-c", {listens + READ!r}]
+answer(subprocess.run(command, capture_output=True, text=True).stderr)
+"""
+    told = "attnmem: this process reads the null device, and gets zeros; start it by attnmem run\n"
+    assert under(script, ATTNMEM_TEST="a process of its own") == ("" if attended else told,)

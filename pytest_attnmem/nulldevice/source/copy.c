@@ -4,6 +4,7 @@
  * those that a function knows, or else zeros. The address of a buffer determines which kind of memory it is.
  */
 #include "null.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,10 @@ VISIBLE unsigned long attnmem_null_read_count; /* Python reads it as a variable 
 static void (*listener)(void); /* called at the next read, then cleared */
 
 static int (*known)(void *to, const void *from, size_t size); /* copies contents that it knows, or returns 0 */
+
+/* True if somebody tells this process of its reads. A program that a test starts has nobody. */
+static bool attended;
+#define ZEROS "attnmem: this process reads the null device, and gets zeros; start it by attnmem run\n"
 
 static _Thread_local struct {
     const char *bytes; /* NULL: zeros */
@@ -82,7 +87,8 @@ void null_copy(void *to, const void *from, size_t size)
         int (*answer)(void *, const void *, size_t) = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
         if (answer && answer(to, from, size))
             return;
-        __atomic_fetch_add(&attnmem_null_read_count, 1, __ATOMIC_RELAXED);
+        if (!__atomic_fetch_add(&attnmem_null_read_count, 1, __ATOMIC_RELAXED) && !attended)
+            fputs(ZEROS, stderr);
         memset(to, 0, size);
         void (*call)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
         if (call)
@@ -101,12 +107,14 @@ VISIBLE unsigned long attnmem_null_reads(void)
 /* Calls a function at the next read, on the thread that reads; NULL removes the function. */
 VISIBLE void attnmem_null_on_read(void (*call)(void))
 {
+    attended = true;
     __atomic_store_n(&listener, call, __ATOMIC_RELEASE);
 }
 
 /* Asks a function for the bytes of reads that no answer was announced for; NULL removes the function. */
 VISIBLE void attnmem_null_ask(int (*answer)(void *to, const void *from, size_t size))
 {
+    attended = true;
     __atomic_store_n(&known, answer, __ATOMIC_RELEASE);
 }
 
