@@ -31,7 +31,10 @@ def inside_windows(refused: Refused) -> dict[tuple[Any, str], Any]:
             " fixture, or use backend='cpu' for this test"
         )
 
+    cached = torch.is_autocast_cache_enabled()
+
     def export(*_: Any, **__: Any) -> NoReturn:
+        torch.set_autocast_cache_enabled(cached)  # the exporter does so after the trace alone
         raise refused(
             f"a trace{at()}, as of torch.onnx.export(dynamo=False), cannot be simulated; use"
             " backend='cpu' for this test"
@@ -46,6 +49,8 @@ def inside_windows(refused: Refused) -> dict[tuple[Any, str], Any]:
 def outside_windows(refused: Refused) -> dict[tuple[Any, str], Any]:
     """Returns the patches of ``torch.jit`` that refuse what fails with simulated tensors."""
 
+    cached = torch.is_autocast_cache_enabled()
+
     def followed(trace: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(trace)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -54,6 +59,7 @@ def outside_windows(refused: Refused) -> dict[tuple[Any, str], Any]:
             except Exception as error:
                 if isinstance(error, CannotSimulate) or not _on_device(args, kwargs):
                     raise
+                torch.set_autocast_cache_enabled(cached)  # as the exporter does after a trace
                 raise refused(
                     f"torch.jit.trace{at()} of this code on the device cannot be simulated; trace"
                     " it on the host, or use backend='cpu' for this test"

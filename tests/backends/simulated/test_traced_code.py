@@ -51,6 +51,7 @@ def test_a_trace_inside_a_window_is_refused_in_one_line(run, trace, refusal):
             trace(torch.ones(2, device="cuda"))
 
     assert run(program).unmeasured == refusal.format(trace.__code__.co_firstlineno)
+    assert torch.is_autocast_cache_enabled()  # the exporter turns it off for the trace
 
 
 def test_code_traced_outside_windows_runs(session):
