@@ -355,6 +355,17 @@ def test_written(counts, time):
 
 def test_written_before(counts):
     assert counts.tolist() == [0, 4, 8, 12]
+
+HELD = {}
+
+@budget
+def test_held():
+    HELD["x"] = torch.ones(1000)
+
+@budget
+def test_let_go():
+    HELD.clear()
+    torch.ones(8)
 """
 
 
@@ -362,7 +373,7 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
     """The numbers are those of the null device, and of the CPU where no device is named."""
     suite.write(SHARED)
     ran = suite.run("--attnmem-backend=simulated")
-    assert ran.outcomes == {"passed": 13}
+    assert ran.outcomes == {"passed": 15}
     found = {row["nodeid"].partition("::test_")[2]: row for row in ran.rows}
     assert {case: (row["peak_bytes"], row["retained_bytes"]) for case, row in found.items()} == {
         "moved[1]": (8_208, 7_840),
@@ -376,4 +387,6 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
         "on_host[2]": (8_176, 0),
         "written[1]": (32, 0),
         "written[2]": (32, 0),
+        "held": (4_000, 4_000),
+        "let_go": (32, 0),
     }

@@ -17,7 +17,7 @@ class FollowedStorage(weakref.ref[Any]):
 
     __slots__ = (
         *("_forward", "block", "dtype", "key", "line", "nbytes", "nbytes_made", "op", "outside"),
-        *("role", "shape"),
+        *("role", "shape", "unnamed"),
     )
 
     def describe(
@@ -39,6 +39,8 @@ class FollowedStorage(weakref.ref[Any]):
         self._forward = not in_backward()
         self.outside = outside
         """True if a program made it outside windows, so that a restart does not forget it."""
+        self.unnamed = False
+        """True if it is on the device only because a program named none."""
 
     def held(self) -> Held:
         """Returns the description of its first allocation."""

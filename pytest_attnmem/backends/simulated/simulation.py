@@ -202,7 +202,7 @@ class Simulation:
         """Takes the tensors that a session's test left alive for inputs of later tests."""
         if self.placement.outside is not None:
             self.placement.outside.settle()
-            self._storages.keep()
+            self._storages.keep(device_named=not self.placement.may_start_again)
             self.device.keep_workspaces()
 
     # The recorder

@@ -65,9 +65,13 @@ class StorageLifetimes:
         self.unknown.clear()
         self.written_views.others = False
 
-    def keep(self) -> None:
-        """Has the storages that are alive survive the next restarts."""
+    def keep(self, device_named: bool) -> None:
+        """Has the storages that are alive survive the next restarts.
+
+        Those of a program that named no device count as on the CPU: their free lowers no level.
+        """
         for found in self._storages.values():
+            found.unnamed = found.unnamed or not (found.outside or device_named)
             found.outside = True
 
     def readmit(self) -> None:
@@ -75,7 +79,8 @@ class StorageLifetimes:
         for found in [*self._storages.values()]:
             if found.outside and found.block is None:
                 with suppress(AllocationError):
-                    found.block = self.memory.add_older(found.nbytes)
+                    add = self.memory.add_input if found.unnamed else self.memory.add_older
+                    found.block = add(found.nbytes)
 
     def after_op(self, op: DispatchedOp) -> None:
         """Allocates the outputs of an operator, and its scratch.
