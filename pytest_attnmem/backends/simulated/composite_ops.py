@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from torch.library import Library
 from ...profiles import DeviceProfile
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
+from .batch_norm import batch_norm
 from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
 from .forward_formulas import ForwardFormulas
@@ -50,10 +52,6 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.trace_backward.default, (_aten.index_fill.int_Tensor,)),
     (_aten.isclose.default, (_aten.bitwise_and.Tensor,)),
 )
-
-#: The largest batches that cuDNN normalizes.
-_CUDNN_TRAINS = 880_801
-_CUDNN_EVALUATES = 65_535
 
 
 def _layer(src: Any, *_: Any, **__: Any) -> Any:
@@ -99,7 +97,7 @@ class CompositeOps:
             _aten.rms_norm.default: _rms_norm,
             _aten.one_hot.default: _one_hot,
             _aten.ctc_loss.IntList: _ctc_loss,
-            _aten.batch_norm.default: self._batch_norm,
+            _aten.batch_norm.default: partial(batch_norm, self._mark_unknown),
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
             _aten._linalg_check_errors.default: self._check_errors,
@@ -170,11 +168,6 @@ class CompositeOps:
 
         return run
 
-    def _batch_norm(self, *args: Any) -> Any:
-        if _cudnn_normalizes(*args):
-            self._mark_unknown("aten.batch_norm.default by cuDNN")
-        return in_cpp(_aten.batch_norm.default, *args)
-
     def _cumprod_backward(self, grad: Any, input: Any, dim: int, output: Any) -> Any:
         if input.is_complex() or torch.is_grad_enabled():
             self._mark_unknown("the backward of aten.cumprod.default")
@@ -206,33 +199,6 @@ class CompositeOps:
             query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
             profile=self._profile,
         )  # fmt: skip
-
-
-def _cudnn_normalizes(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    variance: Any,
-    training: bool,
-    _momentum: float,
-    _eps: float,
-    cudnn_enabled: bool,
-) -> bool:
-    """Returns True if cuDNN normalizes the batch (``_batch_norm_impl_index``, Normalization.cpp).
-
-    It then takes a workspace whose size only cuDNN knows.
-    """
-    if weight is None or bias is None or not cudnn_enabled or not torch.backends.cudnn.enabled:
-        return False
-    statistics = (mean is not None) + (variance is not None)
-    images = input.dim() >= 3 and input.numel() > 0
-    most = _CUDNN_TRAINS if training else _CUDNN_EVALUATES
-    halves = torch.bfloat16 in (input.dtype, weight.dtype) or (
-        input.dtype is torch.float16 and weight.dtype is not torch.float32
-    )
-    known = statistics == 2 or (statistics == 0 and training)
-    return images and known and not halves and input.shape[0] <= most
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:

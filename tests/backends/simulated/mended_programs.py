@@ -318,3 +318,16 @@ REFUSED = {
         *[made(1, 4, 64, 32, dtype=torch.half)] * 2,
     ),
 }
+
+
+@program
+def images_normalized_by_cudnn_in_evaluation():
+    """cuDNN takes no workspace there; the backward pass is PyTorch's own."""
+    norm = torch.nn.BatchNorm2d(24, device="cuda").eval()
+    x = made(4, 24, 9, 7, grad=True)
+    norm(norm(x).relu()).square().sum().backward()
+    images = made(4, 24, 9, 7).to(memory_format=torch.channels_last).requires_grad_()
+    norm.requires_grad_(False)(images).sum().backward()
+    with torch.inference_mode():
+        norm(made(24, 4, 9, 7).transpose(0, 1))
+        torch.nn.BatchNorm1d(24, device="cuda").eval()(made(4, 24, 50, dtype=torch.float16))

@@ -15,7 +15,7 @@ def test_batch_norm_by_cudnn(run):
         torch.nn.BatchNorm2d(4, device="cuda")(torch.empty(2, 4, 8, 8, device="cuda"))
 
     assert run(trained).unmeasured == (
-        "no model of aten.batch_norm.default by cuDNN; use backend='null' or 'cuda'"
+        "no model of aten.batch_norm.default by cuDNN in training; use backend='null' or 'cuda'"
     )
 
 

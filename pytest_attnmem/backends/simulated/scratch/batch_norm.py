@@ -190,8 +190,16 @@ def _power_of_two(number: int) -> int:
     return 1 << (number.bit_length() - 1)
 
 
+def _by_cudnn(call: OpCall) -> AllocationPlan | None:
+    """Plans the result in evaluation; in training cuDNN takes a workspace besides."""
+    if argument(call, "training"):
+        return None
+    return (Output(0), *(Output(place, 0) for place in range(1, len(call.outputs))))
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
+        "aten.cudnn_batch_norm.default": _by_cudnn,
         "aten.native_batch_norm.default": _forward,
         "aten._native_batch_norm_legit.default": _forward,
         "aten._native_batch_norm_legit.no_stats": _forward,
