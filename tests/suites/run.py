@@ -125,11 +125,12 @@ def measured(report: Path) -> list[tuple[str, str]]:
 
 
 def plain(reason: str) -> str:
-    """Returns a reason without the line of a test, and without numbers of threads and work."""
+    """Returns a reason without the line and the error of a test, and numbers of threads and work."""
     threads = re.sub(r"^(\d+ threads were|a thread was) ", "threads were ", reason)
     work = re.sub(r"it takes \S+ (floating-point operations).*", r"it takes more \1 than", threads)
     limited = f"{work} --attnmem-values-limit allows" if work != threads else threads
-    return re.sub(r" at [\w.]+:\d+", "", limited)
+    ended = re.sub(r"(it ended with \w+): .*", r"\1", limited, flags=re.DOTALL)
+    return re.sub(r" at [\w.]+:\d+", "", ended)
 
 
 def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
