@@ -51,7 +51,7 @@ class Tape(KnownValues):
         ``known`` are the layouts of its tensors if the same call was noted before.
         """
         self._host.let_go()
-        traits = self._traits_of(func)
+        traits = self._traits.get(id(func)) or self._traits_of(func)
         self._count_one()
         note = Note(self._count, func, (), kwargs)
         if traits.changed and self._host.kept:
@@ -86,10 +86,10 @@ class Tape(KnownValues):
                     self._host.about_to_write(leaf)
 
     def _traits_of(self, func: Any) -> OpTraits:
-        traits = self._traits.get(id(func))
-        if traits is None:
-            traits = self._traits[id(func)] = op_traits(func)
-        return traits
+        found = self._traits.get(id(func))
+        if found is None:
+            found = self._traits[id(func)] = op_traits(func)
+        return found
 
     def end(self, call: Call, out: Any) -> None:
         """Notes the results of an operator that ran."""
