@@ -125,7 +125,7 @@ def measured(report: Path) -> list[tuple[str, str]]:
 
 
 def plain(reason: str) -> str:
-    """Returns a reason without the line and the error of a test, and numbers of threads and work."""
+    """Returns a reason without a test's line and error, and without numbers of threads and work."""
     threads = re.sub(r"^(\d+ threads were|a thread was) ", "threads were ", reason)
     work = re.sub(r"it takes \S+ (floating-point operations).*", r"it takes more \1 than", threads)
     limited = f"{work} --attnmem-values-limit allows" if work != threads else threads
