@@ -116,7 +116,7 @@ def test_scripts(suite):
     reasons = {name: ran.outcome(f"test_{name}") for name in REFUSED}
     assert reasons == {
         "data": f"not enforced: TorchScript at test_suite.py:70 {needed}",
-        "lengths": f"not enforced: TorchScript at test_suite.py:93 {needed}",
+        "lengths": f"not enforced: TorchScript at test_suite.py:94 {needed}",
         "device": f"not enforced: TorchScript at test_suite.py:74 {needed}",
         "loaded": "not enforced: torch.jit.load at test_suite.py:83 cannot be simulated; load the"
         " script in a fixture",
