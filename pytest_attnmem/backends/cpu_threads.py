@@ -32,14 +32,20 @@ _CLEAR.argtypes, _CLEAR.restype = (ctypes.c_void_p,), None
 _DELETE.argtypes, _DELETE.restype = (ctypes.c_void_p,), None
 
 
-#: By module and name. tqdm starts one at the first progress bar; it redraws bars that stand still.
-_WITHOUT_TENSORS = frozenset({("tqdm._monitor", "TMonitor")})
+#: By module and name, of the class or of what the thread runs. tqdm starts one at the first
+#: progress bar, to redraw it; that of pytest-rerunfailures wakes at each signal: a worker ends.
+_WITHOUT_TENSORS = frozenset(
+    {("tqdm._monitor", "TMonitor"), ("pytest_rerunfailures", "ServerStatusDB.run_server")}
+)
 
 
 def allocates_nothing(thread: threading.Thread) -> bool:
     """Returns True for a thread of a library that has nothing to do with tensors."""
-    kind = type(thread)
-    return (kind.__module__, kind.__qualname__) in _WITHOUT_TENSORS
+    known = (type(thread), getattr(thread, "_target", None))
+    return any(
+        (getattr(one, "__module__", ""), getattr(one, "__qualname__", "")) in _WITHOUT_TENSORS
+        for one in known
+    )
 
 
 class ThreadWatch:

@@ -106,6 +106,20 @@ def test_the_thread_of_tqdm_may_run():
     assert watched(lambda: (go.set(), thread.join())) is None
 
 
+def test_the_server_of_rerunfailures_may_run():
+    go = threading.Event()
+
+    def run_server():
+        go.wait()
+        sum(range(100_000))
+
+    run_server.__module__ = "pytest_rerunfailures"
+    run_server.__qualname__ = "ServerStatusDB.run_server"
+    thread = threading.Thread(target=run_server)
+    thread.start()
+    assert watched(lambda: (go.set(), thread.join())) is None
+
+
 def test_a_system_without_clocks_of_threads(serving, monkeypatch):
     monkeypatch.setattr(cpu_threads.sys, "platform", "darwin")
     assert watched(serving(Server())) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import CodeType
 from typing import Any
 
@@ -60,6 +60,8 @@ class SimulatedFakeMode(FakeTensorMode):
         self.observer = observer
         self.running = False
         """True while a program runs in the mode."""
+        self.in_turn: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Makes threads of the program wait for each other, once there is one."""
         self.function_depth = 0
         """The nesting depth of calls from the program into PyTorch's Python interface."""
         self.device_named = False

@@ -44,7 +44,7 @@ def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -
 
     def place(tensor: torch.Tensor, target: Target | None) -> torch.Tensor | None:
         tensor = tensor.clone()  # a file's memory looks like an array's, which each operator copies
-        with torch._C._EnableTorchFunction(), fake_mode, function_mode:
+        with fake_mode.in_turn(), torch._C._EnableTorchFunction(), fake_mode, function_mode:
             return tensor.clone() if target is None else tensor.to(target, copy=True)
 
     @contextmanager
@@ -53,7 +53,7 @@ def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -
             yield
 
     def take(tensor: torch.Tensor) -> torch.Tensor:
-        with torch._C.DisableTorchFunction(), fake_mode:
+        with fake_mode.in_turn(), torch._C.DisableTorchFunction(), fake_mode:
             return _LIFT(tensor)  # type: ignore[no-any-return]
 
     return _patches(place, without_modes, take)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,15 @@ class ProgramThreads:
         """Returns True in a thread that a program started."""
         return threading.current_thread() in self._threads
 
+    def leave_in_child(self) -> bool:
+        """Ends the window in a process that was forked; returns True in a thread of the program.
+
+        Another thread may have had its turn, which never ends there.
+        """
+        self._fake_mode.running = False
+        self._fake_mode.in_turn = nullcontext
+        return self.is_own()
+
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the patch, by owner and name, that follows threads from their start."""
         original = threading.Thread.start
@@ -86,6 +95,7 @@ class ProgramThreads:
 
     def _take_turns(self) -> None:
         """Has the thread that measures wait for operators of other threads, from now on."""
+        self._fake_mode.in_turn = self._taking_turns
 
         def in_turn(mode: SimulatedFunctionMode, *call: Any) -> Any:
             with self._taking_turns():

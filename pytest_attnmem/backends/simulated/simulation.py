@@ -61,8 +61,8 @@ class Simulation:
         self.mark_unknown, self.record_stream = storages.mark_unknown, storages.record_stream
         self._composite_ops = CompositeOps(profile, self._storages.unknown)
         self._errors, self._saving, self._autocast = ProgramErrors(), Saving(), Autocast()
-        self.raised = self._errors.raised
-        self.assumed, self.refused = self._errors.assumed, self._errors.record
+        errors = self._errors
+        self.raised, self.assumed, self.refused = errors.raised, errors.assumed, errors.record
         self._collectives = Collectives(self.assumed)
         self._fake_mode = SimulatedFakeMode(
             self,
@@ -158,11 +158,9 @@ class Simulation:
 
     def _leave_in_child(self, window: ExitStack) -> None:
         """Ends the window in a process that the program started: it has no device."""
-        self._depth = 0
-        self._fake_mode.running = False
-        self._storages.outside = True
+        self._depth, self._storages.outside = 0, True
         self.placement.leave()
-        if not self._threads.is_own():
+        if not self._threads.leave_in_child():
             with below_function_modes(self._function_mode):
                 window.close()
 
@@ -292,8 +290,9 @@ class Simulation:
         Raises:
             CannotSimulate: nobody can know the values.
         """
-        values = self.value(tensor, "pickling a tensor, as torch.save does,")
-        return self._saving.reduced(tensor, values, protocol)
+        with self._fake_mode.in_turn():  # ``pickle`` comes here past the function mode
+            values = self.value(tensor, "pickling a tensor, as torch.save does,")
+            return self._saving.reduced(tensor, values, protocol)
 
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""

@@ -253,7 +253,7 @@ def is_of_array(tensor: torch.Tensor) -> bool:
     if type(tensor) is SimulatedTensor:
         return False
     with torch._C.DisableTorchFunction():
-        if tensor.layout is not torch.strided or tensor.is_meta:
+        if tensor.layout is not torch.strided or not tensor.is_cpu:
             return False
         storage = tensor.untyped_storage()
         return storage.is_shared() or not (storage.resizable() or storage.filename)
