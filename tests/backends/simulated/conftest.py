@@ -1,6 +1,7 @@
 """A simulated device, to run programs on."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,30 @@ def run(backends):
         return measurement
 
     return measured
+
+
+@pytest.fixture
+def session():
+    """A session shows the device outside windows."""
+    outside = open_backend("simulated:A100-80GB").outside()
+    outside.enter()
+    yield
+    outside.exit()
+
+
+@pytest.fixture(scope="module")
+def kept_session():
+    """The backend of a session, and its device outside windows."""
+    backend = open_backend("simulated:RTX 4090")
+    return backend, backend.outside()
+
+
+@pytest.fixture(params=["inside", "outside"])
+def anywhere(request, kept_session):
+    """A program runs inside a window, or in a fixture."""
+    backend, outside = kept_session
+    backend.forget()
+    outside.enter()
+    with backend.world() if request.param == "inside" else nullcontext():
+        yield
+    outside.exit()

@@ -1,32 +1,12 @@
 """Arrays and tensors that share memory: what one writes, the other reads."""
 
 import ctypes
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import CannotSimulate
-
-
-@pytest.fixture(scope="module")
-def session():
-    """The backend of a session, and its device outside windows."""
-    backend = open_backend("simulated:RTX 4090")
-    return backend, backend.outside()
-
-
-@pytest.fixture(params=["inside", "outside"])
-def anywhere(request, session):
-    """A program runs inside a window, or in a fixture."""
-    backend, outside = session
-    backend.forget()
-    outside.enter()
-    with backend.world() if request.param == "inside" else nullcontext():
-        yield
-    outside.exit()
 
 
 def on_host(count=4):

@@ -4,32 +4,12 @@ import copy
 import ctypes
 import io
 import pickle
-from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import nn
 
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import CannotSimulate
-
-
-@pytest.fixture(scope="module")
-def session():
-    """The backend of a session, and its device outside windows."""
-    backend = open_backend("simulated:RTX 4090")
-    return backend, backend.outside()
-
-
-@pytest.fixture(params=["inside", "outside"])
-def anywhere(request, session):
-    """A program runs inside a window, or in a fixture."""
-    backend, outside = session
-    backend.forget()
-    outside.enter()
-    with backend.world() if request.param == "inside" else nullcontext():
-        yield
-    outside.exit()
 
 
 def linear(bias=False):

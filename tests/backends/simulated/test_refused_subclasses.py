@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import CannotSimulate
 
 
@@ -37,15 +36,6 @@ def moved(layer):
     with torch._C.DisableTorchFunction():
         layer.weight.__class__ = Weight
     return layer.cuda()
-
-
-@pytest.fixture
-def session():
-    """A session shows the device outside windows."""
-    outside = open_backend("simulated:A100-80GB").outside()
-    outside.enter()
-    yield
-    outside.exit()
 
 
 def refused(kind):

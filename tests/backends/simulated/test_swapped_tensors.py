@@ -4,19 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from pytest_attnmem.backends.registry import open_backend
-
 OVERWRITE = torch.__future__.set_overwrite_module_params_on_conversion
 SWAP = torch.__future__.set_swap_module_params_on_conversion
-
-
-@pytest.fixture
-def session():
-    """A session shows the device outside windows."""
-    outside = open_backend("simulated:A100-80GB").outside()
-    outside.enter()
-    yield
-    outside.exit()
 
 
 @pytest.fixture(params=[OVERWRITE, SWAP], ids=["overwrite", "swap"])

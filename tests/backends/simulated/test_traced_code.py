@@ -6,19 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.errors import CannotSimulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-@pytest.fixture
-def session():
-    """A session shows the device outside windows."""
-    outside = open_backend("simulated:A100-80GB").outside()
-    outside.enter()
-    yield
-    outside.exit()
 
 
 def twice(x):
