@@ -40,3 +40,24 @@ answer(subprocess.run(command, capture_output=True, text=True).stderr)
 """
     told = "attnmem: this process reads the null device, and gets zeros; start it by attnmem run\n"
     assert under(script, ATTNMEM_TEST="a process of its own") == ("" if attended else told,)
+
+
+def test_a_queue_refuses_a_tensor_of_the_device_in_the_programs_thread(under):
+    """Its own thread would print the error, and the receiver would wait for ever."""
+    script = """
+import torch
+from multiprocessing import get_context
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+queue, told = get_context("fork").Queue(), []
+x = torch.ones(2, device="cuda")
+for given in (x, {"a": [x]}, torch.nn.ParameterList([x])):
+    try:
+        queue.put(given)
+    except RuntimeError as error:
+        told.append(str(error).splitlines()[0])
+queue.put({"a": x.cpu(), "b": 1})
+answer(told, queue.get(timeout=60)["a"].tolist())
+"""
+    refused = "CUDA error: operation not supported"
+    assert under(script, ATTNMEM_TEST="a process of its own") == ([refused] * 3, [1, 1])

@@ -26,6 +26,7 @@ from .compiled_graphs import follow_inductor
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
 from .program_peaks import ProgramPeaks
+from .queued_tensors import refuse_in_the_program
 from .refused_graphs import leave_streams
 from .started_processes import follow_processes
 from .triton_launches import follow_triton
@@ -51,6 +52,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
             follow_triton()
             follow_inductor()
             follow_processes(values_limit, must_know)
+            refuse_in_the_program()
 
 
 def settle() -> None:
