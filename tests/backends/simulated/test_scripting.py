@@ -7,6 +7,10 @@ from torch import nn
 budget = pytest.mark.memory_budget("1 MiB")
 
 @torch.jit.script
+def adding(x, y):
+    return x + y
+
+@torch.jit.script
 def with_constant(x):
     return x + torch.ones(4)
 
@@ -95,6 +99,11 @@ def test_lengths():
     targets = torch.ones(2, 3, dtype=torch.long, device="cuda")
     loss(scores, targets, torch.tensor([9, 9]), torch.tensor([3, 3]))
 
+@budget
+def test_mixed():
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        adding(torch.ones(2, device="cuda"), torch.ones(2))
+
 @pytest.mark.memory_budget("1 MiB", metric="retained")
 def test_error():
     with pytest.raises(RuntimeError, match="Sizes of tensors must match except in dimension 0"):
@@ -108,20 +117,20 @@ REFUSED = ("data", "device", "lengths", "loaded", "moved")
 def test_scripts(suite):
     suite.write(SUITE)
     ran = suite.run("--attnmem-backend=simulated", "-Wignore::DeprecationWarning")
-    assert ran.outcomes == {"passed": 10, "skipped": 6}
+    assert ran.outcomes == {"passed": 11, "skipped": 6}
     needed = (
         "needs in C++ code the device itself, or the data of a tensor, as its torch.tensor and"
         " ctc_loss do; use backend='cpu' for this test"
     )
     reasons = {name: ran.outcome(f"test_{name}") for name in REFUSED}
     assert reasons == {
-        "data": f"not enforced: TorchScript at test_suite.py:70 {needed}",
-        "lengths": f"not enforced: TorchScript at test_suite.py:94 {needed}",
-        "device": f"not enforced: TorchScript at test_suite.py:74 {needed}",
-        "loaded": "not enforced: torch.jit.load at test_suite.py:83 cannot be simulated; load the"
+        "data": f"not enforced: TorchScript at test_suite.py:74 {needed}",
+        "lengths": f"not enforced: TorchScript at test_suite.py:98 {needed}",
+        "device": f"not enforced: TorchScript at test_suite.py:78 {needed}",
+        "loaded": "not enforced: torch.jit.load at test_suite.py:87 cannot be simulated; load the"
         " script in a fixture",
         "moved": "not enforced: skipped: a script that is moved to the device at"
-        " test_suite.py:29, outside the measured code, cannot be simulated; move the model before"
+        " test_suite.py:33, outside the measured code, cannot be simulated; move the model before"
         " torch.jit.script",
     }
     assert "which are not known: it takes" in ran.outcome("test_unknown")
