@@ -29,10 +29,18 @@ found = []
 for program in programs:
     traced = torch.jit.trace(program, (torch.ones(4, device="cuda"),))
     found.append(torch.equal(traced(x), program(x)))
+def branch(x):
+    return x * 2 if x.sum() > 0 else x
+inner = torch.jit.trace(lambda x: x + 1, (torch.ones(4, device="cuda"),))
+traced = torch.jit.trace(lambda x: {"y": x.clone().add_(1), "z": inner(x)}, (x,), strict=False)
+found += [
+    torch.equal(torch.jit.trace(branch, (torch.ones(4, device="cuda"),))(x), x * 2),
+    all(torch.equal(one, x + 1) for one in traced(x).values()),
+]
 recorded = [node.kind() for node in torch.jit.trace(written, (x,)).graph.nodes()]
 answer(found, "aten::size" in recorded, noting().reads.unknown)
 """
-    assert under(NOTED + script) == ([True] * 5, False, [])
+    assert under(NOTED + script) == ([True] * 7, False, [])
 
 
 def test_a_script_branches_by_a_value_at_each_call(under):
@@ -48,6 +56,27 @@ def branch(x):
 answer([unit.branch(sign * x).tolist() for _ in range(3) for sign in (1, -1)])
 """
     assert under(NOTED + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
+
+
+def test_a_script_that_branches_by_a_value_beyond_the_limit_tells_so(under):
+    script = """
+unit = torch.jit.CompilationUnit('''
+def branch(x):
+    if bool(x.sum() > 0):
+        y = x * 2
+    else:
+        y = x - 1
+    return y
+''')
+far, told = torch.ones(16384, 16384, device="cuda"), []
+for _ in range(2):
+    try:
+        unit.branch(far @ far)
+    except RuntimeError as error:
+        told.append("UnknownValue: " in str(error) and "it takes 8.8e+12" in str(error))
+answer(told)
+"""
+    assert under(NOTED + script) == ([True] * 2,)
 
 
 def test_a_value_of_a_kernel_that_the_jit_made_is_not_known(under):

@@ -34,7 +34,7 @@ class MemoryStats(OrderedDict[str, int]):
         raise self._refused(f"torch.cuda.memory_stats()[{name!r}]{at()} cannot be simulated")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns a counter; the default is for names that PyTorch may lack, and is not needed."""
+        """Returns a counter; the default would stand for one that is refused, so it is not used."""
         return self[name]
 
     def nested(self) -> dict[str, Any]:
