@@ -122,7 +122,7 @@ class Outside:
             **torch_distributed.patches(),
             **refusals(self._fake_mode.observer.refused),
             **traced_code.outside_windows(self._fake_mode.observer.refused),
-            **loading.outside_windows(self._function_mode),
+            **loading.outside_windows(self._fake_mode, self._function_mode),
             **compiled_without_patches(self.left),
             (torch.Tensor, "to"): self._to(torch.Tensor.to),
             (torch.Tensor, "cuda"): self._cuda(),

@@ -102,37 +102,6 @@ def test_a_tensor_of_the_session_is_there_before_each_window_and_freed_in_one(se
     del y
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["fixture", "body"])
-@pytest.mark.parametrize(
-    ("map_location", "device"),
-    [
-        ("cuda", "cuda"),
-        (torch.device("cuda"), "cuda"),
-        ({"cpu": "cuda:0"}, "cuda"),
-        ("cpu", "cpu"),
-        (lambda storage, _: storage, "cpu"),
-        (None, "cpu"),
-    ],
-    ids=["name", "device", "dict", "cpu", "function", "none"],
-)
-def test_a_file_is_loaded_where_it_says(session, tmp_path, map_location, device, inside):
-    values = torch.arange(12.0)
-    path = tmp_path / "saved.pt"
-    torch.save({"all": values, "part": values[2:6].view(2, 2), "p": nn.Parameter(values)}, path)
-
-    def load():
-        torch.empty(0, device="cuda")  # names the device
-        return torch.load(path, map_location=map_location)
-
-    found = PrimedBackend(session, 0).run(load)[1] if inside else load()
-    assert {tensor.device.type for tensor in found.values()} == {device}
-    assert found["part"].untyped_storage()._cdata == found["all"].untyped_storage()._cdata
-    assert (found["part"].shape, found["part"].storage_offset()) == ((2, 2), 2)
-    assert isinstance(found["p"], nn.Parameter)
-    if device == "cpu" and not inside:
-        assert found["part"].tolist() == [[2, 3], [4, 5]]
-
-
 def lost():
     x = torch.ones(2, device="cuda")
     x.__dict__["fake_mode"].values.lose([x], "a kernel wrote it")
