@@ -17,6 +17,7 @@ from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
 from .refused_subclasses import PLAIN, refusal
+from .stand_ins import stands_for
 from .values import Values, is_of_array
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class FakeConverter:
             if fake.fake_device.type == "cuda":
                 self._add_input(fake)
             key = id(real)
-            self._fakes[key] = (weakref.ref(real, lambda _: self._fakes.pop(key, None)), fake)
+            watch = weakref.ref(real, lambda _: self._fakes.pop(key, None))
+            self._fakes[key] = watch, fake
+            stands_for(fake, watch)
             if real.is_leaf and real.grad is not None:
                 fake.grad = self.to_fake(real.grad)
         return fake

@@ -10,7 +10,6 @@ Only this package uses the private APIs of torch that this needs (written agains
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -18,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotSimulate
-from .deep_copies import on_copied_storage
+from .copies import deep_copy, shallow_copy
 from .hidden_fakes import asked_by_torch
 from .printing import printed
 from .program_errors import at
@@ -102,32 +101,13 @@ class SimulatedTensor(torch.Tensor):
         _fake_mode(self).observer.record_stream(self, stream.stream_id)
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
-        if id(self) not in memo:
-            if not self.is_leaf:
-                raise RuntimeError(
-                    "Only Tensors created explicitly by the user (graph leaves) support the"
-                    " deepcopy protocol at the moment."
-                )
-            is_parameter = getattr(self, "_is_param", False)
-            with torch.no_grad():
-                if is_parameter:
-                    copy = self.detach().clone()
-                    copy._is_param = True
-                else:
-                    copy = on_copied_storage(self, memo.setdefault("torch", {}))
-            memo[id(self)] = copy.requires_grad_(self.requires_grad)
-            if self.grad is not None and not is_parameter:
-                copy.grad = deepcopy(self.grad, memo)
-        return memo[id(self)]
+        return deep_copy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _fake_mode(self).observer.reduced(self, protocol)
 
     def __copy__(self) -> Any:
-        copy = self.detach().requires_grad_(self.requires_grad)
-        if getattr(self, "_is_param", False):
-            copy._is_param = True
-        return copy
+        return shallow_copy(self)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

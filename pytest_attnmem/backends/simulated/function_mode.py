@@ -25,6 +25,7 @@ from .program_errors import at
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .simulated_device import DeviceName
+from .stand_ins import as_given
 from .tensors_as_sizes import reading_sizes
 from .transforms import dropouts, unwrapped
 from .wrapped_tensors import casts_apart, is_wrapper, own_handler, with_own_tensors
@@ -41,7 +42,7 @@ _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
 _READS = (
     *("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__", "__dlpack__"),
-    *("__dlpack_device__", "is_shared", "share_memory_"),
+    *("__dlpack_device__", "is_shared", "share_memory_", "__reduce_ex__"),
 )
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NEW_TENSOR = torch.Tensor.new_tensor
@@ -92,7 +93,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         made = self._repeated_calls.run(func, args, kwargs, self._call)
         if views.pending:
             views.follow(args, kwargs)
-        return made
+        return as_given(made)
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Calls the function on fakes of the tensors from outside, on the device it names."""

@@ -11,6 +11,7 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import CPU, IMPLICIT_CUDA
+from .program_attributes import attributes
 
 #: The attribute of a storage that is written in the place of a storage of the device.
 _LOCATION = "_attnmem_location"
@@ -28,9 +29,13 @@ class Saving:
 
         Tensors that share a storage share it in the file.
         """
+        state = attributes(tensor)
         if getattr(tensor, "_is_param", False):
-            hooks = OrderedDict[str, Any]()
-            return torch._utils._rebuild_parameter, (tensor.detach(), tensor.requires_grad, hooks)
+            hooks: OrderedDict[str, Any] = OrderedDict()  # the alias would be written with it
+            facts = tensor.detach(), tensor.requires_grad, hooks
+            if not state:
+                return torch._utils._rebuild_parameter, facts
+            return torch._utils._rebuild_parameter_with_state, (*facts, state)
         with torch._C.DisableTorchFunction(), no_dispatch():
             plain = torch.empty(0, dtype=values.dtype).set_(
                 self._storage(tensor, values),
@@ -38,6 +43,7 @@ class Saving:
             )  # fmt: skip
             plain = torch._conj(plain) if values.is_conj() else plain
             plain = torch._neg_view(plain) if values.is_neg() else plain
+            vars(plain).update(state)
             return plain.requires_grad_(tensor.requires_grad).__reduce_ex__(protocol)
 
     def _storage(self, tensor: Any, values: torch.Tensor) -> torch.UntypedStorage:
