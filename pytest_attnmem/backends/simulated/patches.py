@@ -19,7 +19,7 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
 
 from ...errors import UnknownValue
-from . import copies, loading
+from . import copies, loading, rebound_arguments
 from .changed_tensors import set_data
 from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
@@ -108,6 +108,7 @@ def _torch_patches(
         ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
         **copies.of_tensors_from_outside(function_mode.to_fakes),
+        **rebound_arguments.patches(),
         (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, function_mode.to_fakes),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,
         (torch.amp.GradScaler, "_maybe_opt_step"): _opt_step(values),

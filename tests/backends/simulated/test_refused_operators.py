@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.functional import gaussian_nll_loss
 
 from pytest_attnmem.errors import CannotSimulate
 
@@ -55,12 +56,23 @@ def test_an_operator_without_a_shape_rule(run):
     )
 
 
-def test_a_function_that_lets_go_of_an_argument_of_its_caller(run):
-    def loss():
-        x, y = (torch.ones(100, device="cuda") for _ in range(2))
-        return torch.nn.functional.gaussian_nll_loss(x, y, x.exp())
+def nll(loss, temporary):
+    x, y = (torch.ones(100, device="cuda") for _ in range(2))
+    variance = None if temporary else x.exp()
+    return loss(x, y, x.exp() if variance is None else variance)
 
-    assert run(loss).unmeasured == (
+
+@pytest.mark.parametrize(("temporary", "peak"), [(True, 2400), (False, 2800)])
+def test_a_function_that_lets_go_of_an_argument_of_its_caller(run, temporary, peak):
+    def loss():
+        return nll(torch.nn.functional.gaussian_nll_loss, temporary)
+
+    assert run(loss).unmeasured is None
+    assert run(loss).peak_bytes == peak
+
+
+def test_the_same_function_as_the_program_imported_it(run):
+    assert run(lambda: nll(gaussian_nll_loss, True)).unmeasured == (
         "no model of torch.nn.functional.gaussian_nll_loss; use backend='null' or 'cuda'"
     )
 
