@@ -142,6 +142,8 @@ class FakeConverter:
         if isinstance(real, torch.nn.Parameter):
             fake._is_param = True
         (take or self._values.adopt)(fake, real)
+        if not (real.is_inference() or fake.is_inference()):
+            torch._C._autograd._unsafe_set_version_counter((fake,), (real._version,))
         return fake.requires_grad_(real.requires_grad)
 
     def _storage(self, real: torch.Tensor) -> torch.UntypedStorage:

@@ -33,3 +33,15 @@ def test_a_result_is_the_tensor_of_a_fixture_where_pytorchs_is(kept_session, cal
         return (SAME | OTHERS)[call](x) is x
 
     assert PrimedBackend(kept_session[0], 0).run(program)[1] == (call in SAME)
+
+
+def test_a_fixtures_tensor_counts_its_versions_on(kept_session):
+    x = torch.ones(3).mul_(2)
+    known = x._version
+
+    def program():
+        torch.empty(0, device="cuda")
+        x.add_(1)
+        return x._version
+
+    assert PrimedBackend(kept_session[0], 0).run(program)[1] == known + 1
