@@ -48,14 +48,23 @@ def shallow_copy(tensor: Any) -> Any:
 def of_tensors_from_outside(
     as_fakes: Callable[[tuple[Any, ...]], tuple[Any, ...]],
 ) -> dict[tuple[Any, str], Any]:
-    """Returns the patch, by owner and name, of ``copy.copy``, which pickles a tensor else."""
+    """Returns the patches, by owner and name, of ``copy.copy`` and of what ``pickle`` writes."""
+    reduce_ex: Any = torch.Tensor.__reduce_ex__
 
     def copied(tensor: Any) -> Any:
         return shallow_copy(as_fakes((tensor,))[0])
 
+    def reduced(tensor: Any, protocol: Any) -> Any:  # it asks no mode about a plain tensor
+        if type(tensor) is torch.Tensor:
+            return as_fakes((tensor,))[0].__reduce_ex__(protocol)
+        return reduce_ex(tensor, protocol)
+
     known: dict[Any, Any] = copy._copy_dispatch  # type: ignore[attr-defined]
     kinds = (torch.Tensor, torch.nn.Parameter)
-    return {(copy, "_copy_dispatch"): {**known, **dict.fromkeys(kinds, copied)}}
+    return {
+        (copy, "_copy_dispatch"): {**known, **dict.fromkeys(kinds, copied)},
+        (torch.Tensor, "__reduce_ex__"): reduced,
+    }
 
 
 def _on_copied_storage(tensor: Any, memo: dict[int, Any]) -> Any:

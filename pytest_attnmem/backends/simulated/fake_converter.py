@@ -18,7 +18,7 @@ from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
 from .refused_subclasses import PLAIN, refusal
 from .stand_ins import stands_for
-from .values import Values, is_of_array
+from .values import Values
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -128,20 +128,17 @@ class FakeConverter:
         return False
 
     def _make(self, real: torch.Tensor, host: bool, take: Take | None = None) -> Any:
+        known = take is None and real.untyped_storage()._cdata in self._storages
         elem = torch.empty(0, dtype=real.dtype, device="meta")
         elem.set_(self._storage(real), real.storage_offset(), real.shape, real.stride())
-        value = None
-        if host and not (real.dim() or isinstance(real, FakeTensor) or is_of_array(real)):
-            value = real.detach().clone()
         device = CPU if host else IMPLICIT_CUDA
-        fake = FakeTensor(self._fake_mode, elem, device, value)
+        fake = FakeTensor(self._fake_mode, elem, device)
         fake.__class__ = SimulatedTensor  # type: ignore[assignment]
         fake.__dict__["_fake_device"] = device  # FakeTensor keeps another object, as if named
-        if value is not None:  # the program may read it
-            self._fake_mode.fake_tensor_converter.add_constant_storage_mapping(fake)
         if isinstance(real, torch.nn.Parameter):
             fake._is_param = True
-        (take or self._values.adopt)(fake, real)
+        if not known:  # else the program may have written to a view since
+            (take or self._values.adopt)(fake, real)
         if not (real.is_inference() or fake.is_inference()):
             torch._C._autograd._unsafe_set_version_counter((fake,), (real._version,))
         return fake.requires_grad_(real.requires_grad)

@@ -145,9 +145,8 @@ class SimulatedFakeMode(FakeTensorMode):
     def _run(
         self, facts: OpFacts, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        func, key = facts.func, None
-        if facts.plain:
-            key = self.op_cache.key(facts, args, kwargs)
+        func = facts.func
+        key = self.op_cache.key(facts, args, kwargs) if facts.plain else None
         if key is None:
             if not facts.lift:
                 args, kwargs = as_fakes(self, args, kwargs)
@@ -162,6 +161,8 @@ class SimulatedFakeMode(FakeTensorMode):
         refusals, observed = facts.refusals, self._is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too
+        if facts.view:
+            self.values.forget_constants(args)  # PyTorch makes a new storage of a view of one
         silent = facts.view or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
         if kwargs.get("generator") is not None:  # rules of sizes draw nothing, and some refuse it

@@ -137,6 +137,8 @@ class SimulatedTensor(torch.Tensor):
 
     def tolist(self) -> Any:
         """Returns the values as nested lists."""
+        if self.is_cuda and _fake_mode(self).running and (self.is_conj() or self.is_neg()):
+            return self.resolve_conj().resolve_neg().tolist()
         return _moved(self, "Tensor.tolist", torch.Tensor.tolist)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -198,7 +200,7 @@ class SimulatedTensor(torch.Tensor):
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(repr(self) if self.dim() else self.item(), spec)
+        return format(self.item(), spec) if not self.dim() else object.__format__(self, spec)
 
 
 SimulatedTensor.__name__ = "Tensor"
@@ -226,8 +228,9 @@ def _is_readable(tensor: Any) -> bool:
 
 
 def _moved(tensor: Any, call: str, read: Callable[[torch.Tensor], Any]) -> Any:
-    """Returns the same; a copy of elements with gaps is made contiguous on the device first."""
-    if tensor.is_cuda and not tensor.is_contiguous() and _fake_mode(tensor).running:
+    """Returns the same; what is not copied as it is, is made contiguous on the device first."""
+    as_is = tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+    if tensor.is_cuda and not as_is and _fake_mode(tensor).running:
         tensor = torch.ops.aten._to_copy.default(tensor.detach(), device=CPU)
     return _on_host(tensor, call, read)
 

@@ -156,6 +156,7 @@ def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
                 attributes["constant"] is not None
                 or attributes["fake_mode"] is not mode
                 or dtype.is_complex
+                or value.is_neg()
             ):
                 return False
             device = attributes["_fake_device"]

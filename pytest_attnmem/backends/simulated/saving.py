@@ -15,17 +15,18 @@ from .program_attributes import attributes
 
 #: The attribute of a storage that is written in the place of a storage of the device.
 _LOCATION = "_attnmem_location"
+_REDUCE_EX: Any = torch.Tensor.__reduce_ex__  # in windows, another function has its place
 
 
 class Saving:
     """Makes the real tensors that are written in the place of simulated ones."""
 
     def __init__(self) -> None:
-        self._written: dict[tuple[int, int], weakref.ref[torch.UntypedStorage]] = {}
-        """The storages that a file in the making has, by storage and version of its values."""
+        self._written: dict[tuple[int, object], weakref.ref[torch.UntypedStorage]] = {}
+        """The storages that a file in the making has, by storage and the last note that wrote."""
 
-    def reduced(self, tensor: Any, values: torch.Tensor, protocol: int) -> Any:
-        """Returns what ``pickle`` writes of a tensor with those values.
+    def reduced(self, tensor: Any, values: torch.Tensor, writer: object, protocol: int) -> Any:
+        """Returns what ``pickle`` writes of a tensor with those values, which a note wrote last.
 
         Tensors that share a storage share it in the file.
         """
@@ -38,16 +39,16 @@ class Saving:
             return torch._utils._rebuild_parameter_with_state, (*facts, state)
         with torch._C.DisableTorchFunction(), no_dispatch():
             plain = torch.empty(0, dtype=values.dtype).set_(
-                self._storage(tensor, values),
+                self._storage(tensor, values, writer),
                 values.storage_offset(), values.shape, values.stride(),
             )  # fmt: skip
             plain = torch._conj(plain) if values.is_conj() else plain
             plain = torch._neg_view(plain) if values.is_neg() else plain
             vars(plain).update(state)
-            return plain.requires_grad_(tensor.requires_grad).__reduce_ex__(protocol)
+            return _REDUCE_EX(plain.requires_grad_(tensor.requires_grad), protocol)
 
-    def _storage(self, tensor: Any, values: torch.Tensor) -> torch.UntypedStorage:
-        key = tensor.untyped_storage()._cdata, tensor._version
+    def _storage(self, tensor: Any, values: torch.Tensor, writer: object) -> torch.UntypedStorage:
+        key = tensor.untyped_storage()._cdata, writer
         written = self._written.get(key, _nothing)()
         if written is None:
             written = values.untyped_storage()

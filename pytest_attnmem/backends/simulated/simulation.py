@@ -292,7 +292,7 @@ class Simulation:
         """
         with self._fake_mode.in_turn():  # ``pickle`` comes here past the function mode
             values = self.value(tensor, "pickling a tensor, as torch.save does,")
-            return self._saving.reduced(tensor, values, protocol)
+            return self._saving.reduced(tensor, values, self.values.writer(tensor), protocol)
 
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""

@@ -14,7 +14,7 @@ from ...errors import CannotCompute, UnknownValue
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...values.call import Call
 from ...values.compute import compute
-from ...values.notes import Buffer, Slot, leaves
+from ...values.notes import Buffer, Note, Slot, leaves
 from ...values.tape import Tape
 from .fake_tensor import SimulatedTensor
 from .random_numbers import RandomNumbers
@@ -74,7 +74,8 @@ class SimulatedStorages:
         found.key, found.slot = key, (slot := Slot(self._outside))
         constant = tensor.__dict__.get("constant")
         if constant is not None and not constant.is_meta:
-            adopt(slot, constant)
+            with no_dispatch():  # PyTorch writes into the constant itself
+                adopt(slot, constant.clone())
         return slot
 
     def all(self) -> Iterator[Slot]:
@@ -129,6 +130,11 @@ class Values:
             return self.value(tensor, _WORK_OF_A_TEST)
         except (UnknownValue, CannotCompute):
             return None
+
+    def writer(self, tensor: torch.Tensor) -> Note | None:
+        """Returns the note that wrote a tensor's memory last; None if no operator did."""
+        slot = self.storages.find(tensor)
+        return None if slot is None else slot.writer
 
     def lose(self, tensors: Iterable[Any], reason: str) -> None:
         """Makes the values of tensors unknown; other arguments are left alone."""
@@ -192,10 +198,20 @@ class Values:
         if slot is not None:
             with torch._C.DisableTorchFunction(), no_dispatch():
                 self.tape.give_away(slot)
-                attributes = tensor.__dict__
-                if attributes["constant"] is not None:  # a number that is known no longer
-                    known = attributes["fake_mode"].fake_tensor_converter
-                    known.invalidate_constant_aliases(attributes["constant"])
+                self.forget_constant(tensor)
+
+    def forget_constants(self, args: Iterable[Any]) -> None:
+        """Does so for the tensors of an operator whose result shares memory."""
+        for arg in args:
+            if type(arg) is SimulatedTensor:
+                self.forget_constant(arg)
+
+    def forget_constant(self, tensor: torch.Tensor) -> None:
+        """Has the tape alone know a number, which others may write or share from now on."""
+        attributes = tensor.__dict__
+        if attributes["constant"] is not None and self.storages.find(tensor) is not None:
+            known = attributes["fake_mode"].fake_tensor_converter
+            known.invalidate_constant_aliases(attributes["constant"])
 
     def write_out(self, call: Call) -> None:
         """Runs an operator at once that writes memory which was given away.
