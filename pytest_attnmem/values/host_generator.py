@@ -66,7 +66,9 @@ class HostGenerators:
         known, state = self._known.get(id(generator)), _Real.get_state(generator)
         if known is None or not torch.equal(state, known.mark):
             self._first.setdefault(id(generator), (generator, state))
-            torch.empty((), dtype=torch.int64).random_(generator=generator)  # the mark
+            torch.empty((), dtype=torch.int64, device="cpu").random_(
+                generator=generator
+            )  # the mark
             known = _Known(generator, _Real.get_state(generator), Draws(state))
             self._known[id(generator)] = known
         return known.draws

@@ -43,7 +43,8 @@ class HostTensor:
         """Keeps the contents in a copy of the whole storage, uint8, as the program writes them."""
         if not self.has_changed:
             at = self.tensor.storage_offset(), self.tensor.shape, self.tensor.stride()
-            self.tensor = torch.empty(0, dtype=self.tensor.dtype).set_(whole.untyped_storage(), *at)
+            empty = torch.empty(0, dtype=self.tensor.dtype, device="cpu")
+            self.tensor = empty.set_(whole.untyped_storage(), *at)
             self._origin = self._kept = None
 
     @property
@@ -95,7 +96,7 @@ class HostTensors:
         kept = self.kept.get(tensor.untyped_storage().data_ptr())
         if kept is None or not (tensors := [*kept.tensors]):
             return
-        whole = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+        whole = torch.empty(0, dtype=torch.uint8, device="cpu").set_(tensor.untyped_storage())
         if self._has_room(whole.nbytes):
             whole = copied(whole)
             for one in tensors:

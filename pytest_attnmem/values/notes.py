@@ -51,7 +51,7 @@ class Buffer:
     def on_host(self) -> torch.Tensor:
         """Returns the contents; without values, as of ``torch.empty``, if no note wrote them."""
         if self.contents is None:
-            self.contents = torch.empty(self.nbytes, dtype=torch.uint8)
+            self.contents = torch.empty(self.nbytes, dtype=torch.uint8, device="cpu")
         return self.contents
 
     @property

@@ -105,7 +105,7 @@ def view(ref: Ref) -> torch.Tensor:
         raise UnknownValue(buffer.unknown)
     if layout.end > buffer.nbytes:
         raise UnknownValue("its storage grew")
-    made = torch.empty(0, dtype=layout.dtype)
+    made = torch.empty(0, dtype=layout.dtype, device="cpu")
     made.set_(buffer.on_host().untyped_storage(), layout.offset, layout.shape, layout.stride)
     if layout.conjugate:
         made = torch._conj(made)
@@ -117,7 +117,7 @@ def _filled(arg: Any) -> Any:
     if type(arg) is Ref:
         return view(arg)
     if type(arg) is Layout:
-        return torch.empty_strided(arg.shape, arg.stride, dtype=arg.dtype)
+        return torch.empty_strided(arg.shape, arg.stride, dtype=arg.dtype, device="cpu")
     if type(arg) is HostTensor:
         if arg.has_changed:
             raise UnknownValue("a tensor of the host has changed since the device read it")
@@ -152,7 +152,7 @@ def _store(ref: Ref, values: Any) -> None:
     if buffer.contents is None and whole:
         storage = values.untyped_storage()
         if storage.nbytes() >= buffer.nbytes:
-            buffer.contents = torch.empty(0, dtype=torch.uint8).set_(storage)
+            buffer.contents = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
             return
     if isinstance(values, torch.Tensor) and values.shape == ref.shape:
         view(ref).copy_(values)

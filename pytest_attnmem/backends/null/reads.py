@@ -174,7 +174,7 @@ class Reads:
     def _otherwise(self, tensor: torch.Tensor) -> Any:
         """Returns NaN for a number that a program may do without, as for a log; else None."""
         optional = tensor.is_floating_point() and not self._must_know
-        return torch.tensor(math.nan) if optional else None
+        return torch.tensor(math.nan, device="cpu") if optional else None
 
     def _known(self, read: Callable[[], Any], otherwise: Any = None) -> Any:
         """Returns a value, or ``otherwise`` if nobody can know it.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +25,7 @@ from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
 from .forward_formulas import ForwardFormulas
 from .grids import grid_backward, sampled
+from .losses import cross_entropy, ctc_loss
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
 from .packed_sequences import pack_padded_backward, pad_packed
 from .recurrent_ops import recurrent_ops, weight_patches
@@ -96,7 +96,8 @@ class CompositeOps:
             _aten.log_softmax.int: _log_softmax,
             _aten.rms_norm.default: _rms_norm,
             _aten.one_hot.default: _one_hot,
-            _aten.ctc_loss.IntList: _ctc_loss,
+            _aten.cross_entropy_loss.default: cross_entropy,
+            _aten.ctc_loss.IntList: partial(ctc_loss, self._mark_unknown),
             _aten.batch_norm.default: partial(batch_norm, self._mark_unknown),
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
@@ -232,32 +233,6 @@ def _one_hot(self: Any, num_classes: int = -1) -> Any:
         num_classes = int(self.max().item()) + 1
     made = self.new_zeros(*self.shape, num_classes)
     return made.scatter_(-1, self.unsqueeze(-1), 1)
-
-
-def _ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: int = 1,
-    zero_infinity: bool = False,
-) -> Any:
-    """Runs the loss with lengths on the device, which C++ code cannot make for a fake."""
-    if targets.device != log_probs.device:
-        targets = targets.to(log_probs.device)
-    if targets.dtype is not torch.int64:
-        targets = targets.to(torch.int64)
-    args = (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-    losses = _aten._ctc_loss(*args)[0]
-    if zero_infinity:
-        losses = torch.where(losses == inf, losses.new_zeros(()), losses)
-    if reduction == 1:
-        lengths = losses.new_empty(len(target_lengths))
-        for place, length in enumerate(target_lengths):
-            lengths[place : place + 1].fill_(max(length, 1))
-        return (losses / lengths).mean()
-    return losses.sum() if reduction == 2 else losses
 
 
 def _launched(*args: Any, **kwargs: Any) -> Any:

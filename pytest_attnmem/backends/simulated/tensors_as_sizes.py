@@ -52,7 +52,7 @@ def _numbers(name: str, sizes: Any) -> Any:
         return sizes
     if type(sizes) is not SimulatedTensor:  # outside windows
         with no_dispatch():
-            return sizes.tolist()
+            return sizes.tolist() if name in _OF_SPLIT else sizes.view(-1).tolist()
     if name in _OF_SPLIT and sizes.is_cuda:
         raise RuntimeError(f"tensor_split expected {name} to be on cpu, but it's on {sizes.device}")
-    return sizes.tolist()
+    return sizes.tolist() if name in _OF_SPLIT else sizes.view(-1).tolist()
