@@ -29,7 +29,13 @@ class AutogradCalls:
         self._formula_sums.note(out)
 
     def on_plain_tensors(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Returns the operator that autograd calls on plain tensors, and its arguments."""
+        """Returns the operator that autograd calls on plain tensors, and its arguments.
+
+        With ``create_graph=True`` it sums gradients, and changes shared ones, out of place.
+        """
+        differentiable = torch.is_grad_enabled()
+        if func is _ADD and differentiable:
+            return func, args
         if func is _ADD:
             formula = self._formula_sums.includes(args[0], args[-1])
             return (func, args) if formula else self._gradient_sum(args)
@@ -40,7 +46,8 @@ class AutogradCalls:
             return ON_FRESH.get(call, func), args
         if func is INDEX_PUT:
             return instead, (*args, True)  # unsafe=True, as autograd passes it
-        return (instead if self._is_unshared(args) else func), args
+        in_place = not differentiable and self._is_unshared(args)
+        return (instead if in_place else func), args
 
     def _gradient_sum(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Returns the addition that autograd uses to sum two gradients: in place where it can.

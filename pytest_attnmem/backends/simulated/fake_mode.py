@@ -226,7 +226,7 @@ class SimulatedFakeMode(FakeTensorMode):
         """Returns the operator that a device runs, and its arguments."""
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
         in_backward = in_backward and not self.wrapper_calls.running
-        if in_backward and not (kwargs or self.function_depth or torch.is_grad_enabled()):
+        if in_backward and not (kwargs or self.function_depth):
             func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
             facts = self.known_ops.of(func)
         return facts, args

@@ -17,6 +17,9 @@ _NODES: Final = frozenset(
         *("NativeGroupNormBackward0", "SpecialModifiedBesselK1Backward0", "LuUnpackBackward0"),
     }
 )
+#: In the names of nodes that compute gradients of gradients. They return one for the gradient and
+#: one for the input, which go to different nodes, so they sum none of what they made with another.
+_OF_GRADIENTS: Final = "BackwardBackward"
 
 
 class FormulaSums:
@@ -40,11 +43,12 @@ class FormulaSums:
         node = _adding_node()
         if node is None or node != self._node or not isinstance(second, torch.Tensor):
             return False
-        return {t.untyped_storage()._cdata for t in (first, second)} <= self._made
+        summands = (first,) if _OF_GRADIENTS in node[0] else (first, second)
+        return {t.untyped_storage()._cdata for t in summands} <= self._made
 
 
 def _adding_node() -> tuple[str, int] | None:
     node = torch._C._current_autograd_node()
-    if node is None or node.name() not in _NODES:
+    if node is None or not (_OF_GRADIENTS in node.name() or node.name() in _NODES):
         return None
     return node.name(), node._sequence_nr()

@@ -66,7 +66,7 @@ ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
 
 def is_gradient_of_index() -> bool:
     """Returns True while autograd computes the gradient of a tensor that was indexed."""
-    node = None if torch.is_grad_enabled() else torch._C._current_autograd_node()
+    node = torch._C._current_autograd_node()
     return node is not None and (node.name(), INDEX_PUT) in IF_UNSHARED
 
 

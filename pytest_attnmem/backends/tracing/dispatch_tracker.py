@@ -217,7 +217,7 @@ def _is_gradient_of_index() -> bool:
     (``index_backward`` in torch/csrc/autograd/FunctionsManual.cpp).
     """
     node: Any = torch._C._current_autograd_node()
-    return node is not None and node.name() == "IndexBackward0" and not torch.is_grad_enabled()
+    return node is not None and node.name() == "IndexBackward0"
 
 
 def prime() -> str:
