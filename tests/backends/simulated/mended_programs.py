@@ -4,6 +4,7 @@ Random programs found them: each is the smallest that shows its error.
 """
 
 import copy
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -302,6 +303,54 @@ def values_added_at_no_element():
     x.transpose(0, 1)[mask.t()].sum().backward()
     places = torch.zeros(0, dtype=torch.int64, device="cuda")
     made(33, 4, 64).transpose(0, 1).index_put_((places,), made(0, 33, 64), accumulate=True)
+
+
+@program
+def gradients_with_a_graph():
+    """The formulas write in place there too, but sums of gradients are new tensors."""
+    x = made(33, 64, grad=True)
+    rows = torch.arange(64, device="cuda") % 33
+    for loss in (x.max(), x[rows].sum(), x.take(rows).sum(), x.cummax(1).values.sum()):
+        torch.autograd.grad(loss, x, create_graph=True)
+    (first,) = torch.autograd.grad(x[[0, 2, 0]].square().sum(), x, create_graph=True)
+    first.square().sum().backward()
+
+
+@program
+def gradients_of_gradients():
+    """Their formulas add tensors of their own, which is no sum of gradients."""
+    for layer in (F.glu, partial(F.gelu, approximate="tanh")):
+        x = made(33, 64, grad=True)
+        (first,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+        first.square().sum().backward()
+    x = (made(33, 64) * 0 + 0.5).requires_grad_()
+    loss = F.binary_cross_entropy(x, torch.full_like(x, 0.25))
+    (first,) = torch.autograd.grad(loss, x, create_graph=True)
+    first.square().sum().backward()
+
+
+@program
+def smoothed_labels_with_weights():
+    """The mean selects the targets that count: none here, as a recording needs."""
+    targets, weights = torch.zeros(64, dtype=torch.int64, device="cuda"), made(33)
+    kinds = ("mean", "sum", "none")
+    for kind in kinds:
+        x = made(64, 33, grad=True)
+        options = {"weight": weights, "label_smoothing": 0.1, "reduction": kind}
+        F.cross_entropy(x, targets, ignore_index=0, **options).sum().backward()
+    images = made(4, 33, 16, grad=True)
+    loss = F.cross_entropy(
+        images, targets.view(4, 16), weight=weights, label_smoothing=0.1, ignore_index=0
+    )
+    loss.backward()
+
+
+@program
+def sequences_without_a_batch():
+    logs = made(30, 20, grad=True).log_softmax(-1)
+    targets = torch.ones(10, dtype=torch.int64, device="cuda")
+    for kind in ("mean", "sum", "none"):
+        F.ctc_loss(logs, targets, (30,), (10,), reduction=kind).sum().backward(retain_graph=True)
 
 
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
