@@ -20,6 +20,7 @@ from ...errors import CannotSimulate
 from .copies import deep_copy, shallow_copy
 from .hidden_fakes import asked_by_torch
 from .printing import printed
+from .program_attributes import without_own
 from .program_errors import at
 from .simulated_device import DeviceName
 
@@ -80,8 +81,9 @@ class SimulatedTensor(torch.Tensor):
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             """Makes what ``type(x)(…)`` makes of a parameter, or else of a tensor."""
-            kind = torch.nn.Parameter if "requires_grad" in kwargs else torch.Tensor
-            return kind(*args, **kwargs)
+            is_parameter = "requires_grad" in kwargs or kwargs.get("_is_param")
+            kind = torch.nn.Parameter if is_parameter else torch.Tensor
+            return kind(*args, **without_own(kwargs))
 
     fake_mode = _hidden(_fake_mode, "fake_mode")
     fake_device = _hidden(lambda self: self._fake_device, "fake_device")

@@ -64,7 +64,7 @@ class Moves:
         It names the device, because ``Module.to`` looks at a parameter before it moves it.
         """
         given = args[0] if args else kwargs.get("tensor", kwargs.get("device"))
-        device, *rest = _PARSE_TO(*args, **kwargs)
+        device, *rest = parse_to(*args, **kwargs)
         if isinstance(given, torch.Tensor):  # C++ code sees it on another device
             given = device = unwrapped(given).device
         named = device is not None and not names_meta(device)
@@ -113,3 +113,14 @@ class Moves:
             given = CUDA
         if isinstance(given, (str, torch.device, int)) and not isinstance(given, bool):
             self._device(given)
+
+
+def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """Returns the same of any device; for a number, C++ code asks for the accelerator."""
+    named = {name: _of_number(value) for name, value in kwargs.items()}
+    return _PARSE_TO(*map(_of_number, args), **named)
+
+
+def _of_number(given: Any) -> Any:
+    """Returns the device that a number names; another argument is returned as it is."""
+    return torch.device("cuda", given) if type(given) is int else given

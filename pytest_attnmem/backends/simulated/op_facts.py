@@ -10,7 +10,7 @@ import torch
 
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
-from .op_kinds import in_cpp, is_composite, is_factory, on_cuda
+from .op_kinds import in_cpp, is_composite, is_factory, is_in_python, on_cuda
 from .overlaps import check_of_writes
 from .shape_checks import check_of_shapes
 
@@ -33,9 +33,6 @@ _BACKWARD_OPS: Final = frozenset(
     {_aten.add.Tensor, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))}
 )
 
-
-#: The namespace of ``fully_shard``, whose operators are Python code.
-_SHARDING: Final = "fsdp"
 #: Give a tensor another storage, and write nothing into it.
 _TO_STORAGE: Final = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
 _CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
@@ -59,7 +56,7 @@ class OpFacts:
         """The function that runs it in terms of other operators; None if it is not composite."""
         if self.composite is None and is_composite(func):
             self.composite = partial(in_cpp, func)
-        elif getattr(func, "namespace", "") == _SHARDING:
+        elif is_in_python(func):
             self.composite = partial(on_cuda, func)
         self.factory = is_factory(func)
         self.lift = func in torch._subclasses.FakeTensorMode.lift_fns

@@ -41,8 +41,24 @@ _PYTHON_KERNELS = (
     torch._C.DispatchKey.CUDA,
     torch._C.DispatchKey.CompositeExplicitAutograd,
 )
+#: The namespaces of PyTorch's operators, some of which have kernels in Python for other uses.
+_PYTORCHS = frozenset(
+    {"aten", "prims", "prim", "c10d", "_c10d_functional", "inductor", "quantized", "attnmem"}
+)
 #: Composites that have their own kernel on CUDA, which is not registered in a CPU build.
 CUDA_KERNELS = frozenset({"aten::_fused_rms_norm", "aten::mish_backward", "aten::silu_backward"})
+
+
+def is_in_python(func: Any) -> bool:
+    """Returns True for an operator of a program, or of ``fully_shard``, that is Python code.
+
+    See ``torch.library.custom_op``; the code calls other operators.
+    """
+    if getattr(func, "namespace", "aten") in _PYTORCHS:
+        return False
+    name = func._schema.name.replace("::", "/")
+    overload = f".{func._schema.overload_name}" if func._schema.overload_name else ""
+    return any(f"{name}{overload}/{key.name}" in torch.library._impls for key in _PYTHON_KERNELS)
 
 
 def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:

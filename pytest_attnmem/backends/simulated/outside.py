@@ -23,6 +23,7 @@ from . import dlpack, loading, saving, torch_distributed, traced_code
 from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place, swapping
+from .moves import parse_to
 from .patched import Patches, patched
 from .scripting import compiled_without_patches
 from .undescribed_ops import NO_DATA
@@ -128,6 +129,7 @@ class Outside:
             (torch.Tensor, "cuda"): self._cuda(),
             (torch.Tensor, "new_tensor"): self._new_tensor(torch.Tensor.new_tensor),
             (torch.Tensor, "type"): self._type(torch.Tensor.type),
+            (torch._C._nn, "_parse_to"): parse_to,
             (torch.nn.Module, "_apply"): apply_in_place(torch.nn.Module._apply),
             (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, lambda pair: pair),
             (torch, "tensor"): self._from_data(torch.tensor),

@@ -15,6 +15,11 @@ _OWN: Final = frozenset(
 )
 
 
+def without_own(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns keywords without those of a simulated tensor, as in ``type(x)(y, **x.__dict__)``."""
+    return {name: value for name, value in kwargs.items() if name not in _OWN}
+
+
 def attributes(tensor: Any) -> dict[str, Any]:
     """Returns the attributes of a simulated tensor by name."""
     known = vars(type(tensor))

@@ -13,6 +13,7 @@ import torch
 
 from ...errors import CannotSimulate
 from .fake_tensor import SimulatedTensor
+from .program_attributes import without_own
 from .program_errors import at
 
 _PARAMETERS: Final = (torch.nn.Parameter, torch.nn.Buffer)
@@ -50,8 +51,8 @@ def patches(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], A
             return make_parameter(kind, data, require_grad)
         raise refused(refusal(kind))
 
-    def parameter(kind: Any, data: Any = None, requires_grad: bool = True) -> Any:
-        made = make_parameter(kind, data, requires_grad)
+    def parameter(kind: Any, data: Any = None, requires_grad: bool = True, **given: Any) -> Any:
+        made = make_parameter(kind, data, requires_grad, **without_own(given))
         if kind not in _PARAMETERS and type(made) is SimulatedTensor:
             raise refused(refusal(kind))
         return made

@@ -66,3 +66,10 @@ def test_a_module_moves_in_inference_mode(run):
 
     assert run(program).unmeasured is None
     assert found == [16]
+
+
+@pytest.mark.parametrize("given", [(0,), (0, torch.float16)])
+def test_a_module_moves_to_a_number(anywhere, given):
+    layer = torch.nn.Linear(4, 4, device="cpu").to(*given)
+    assert layer.weight.device == torch.device("cuda", 0)
+    assert layer.weight.dtype == (given[1:] or (torch.float32,))[0]

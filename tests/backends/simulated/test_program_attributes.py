@@ -76,3 +76,11 @@ def test_a_saved_parameter_is_plain_data(anywhere):
     torch.save({"p": nn.Parameter(torch.ones(2, device="cuda"))}, file := io.BytesIO())
     file.seek(0)
     assert isinstance(torch.load(file, weights_only=True)["p"], nn.Parameter)
+
+
+@pytest.mark.parametrize("more", [{}, {"requires_grad": False}])
+def test_a_parameter_is_made_as_accelerate_does(anywhere, more):
+    p = nn.Parameter(torch.ones(2, device="cuda"))
+    q = type(p)(p.detach() * 2, **p.__dict__, **more)
+    assert isinstance(q, nn.Parameter)
+    assert (q.tolist(), q.requires_grad) == ([2, 2], not more)
