@@ -13,6 +13,7 @@ from ...allocator import AllocationError
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .allocation_lines import LineFinder, tensor_held
 from .cached_op import CachedOutput
+from .deterministic_ops import UNLIKE
 from .device_memory import Memory
 from .followed_storage import FollowedStorage, on_device
 from .observer import DispatchedOp
@@ -188,12 +189,11 @@ class StorageLifetimes:
         if outputs or any(map(on_device, (*op.args, out))):  # else all is on the host
             deterministic = torch.are_deterministic_algorithms_enabled()
             memory = self.memory
-            plan = self._plan(
-                OpCall(
-                    str(op.func), op.args, op.kwargs, outputs,
-                    memory.profile, deterministic, memory.version, self._cudnn,
-                )
+            call = OpCall(
+                str(op.func), op.args, op.kwargs, outputs,
+                memory.profile, deterministic, memory.version, self._cudnn,
             )  # fmt: skip
+            plan = None if deterministic and call.op in UNLIKE else self._plan(call)
         if cached is not None:
             cached.plan = plan
         return plan
