@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from .names import NAMES
+from .operand_checks import OPERAND_CHECKS
 
 _aten = torch.ops.aten
 _HALVES: Final = (torch.float16, torch.bfloat16)
@@ -56,6 +57,7 @@ def _bernoulli(x: Any, p: Any = None, *_: Any, **__: Any) -> str:
 #: What makes the text of an error of a call, or "", by operator.
 CHECKS: Final[Mapping[Any, Callable[..., str]]] = MappingProxyType(
     {
+        **OPERAND_CHECKS,
         _aten._flash_attention_forward.default: _flash,
         _aten._efficient_attention_forward.default: _efficient,
         _aten._softmax_backward_data.default: _softmax_backward,
