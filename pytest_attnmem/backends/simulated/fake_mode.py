@@ -35,6 +35,7 @@ from .fake_tensor import (
     seen_by_cpp,
 )
 from .known_calls import KnownCalls
+from .list_versions import count_write
 from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
@@ -177,9 +178,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:
-            self.values.tape.end(noted, out)
-            if noted.exposed:
-                self.values.write_out(noted)
+            self.values.end(noted, out)
             if cached is not None:
                 cached.layouts = Layouts(tuple(noted.inputs), tuple(noted.outputs))
         return self._ran(func, args, kwargs, out, cached)
@@ -193,12 +192,9 @@ class SimulatedFakeMode(FakeTensorMode):
             if not self.observer.traced and torch._C._current_graph_task_id() == -1:
                 return out  # a view allocates nothing, and no listener counts it
         else:
-            tape = self.values.tape
-            noted = tape.begin(facts.func, args, kwargs, cached.layouts)
+            noted = self.values.tape.begin(facts.func, args, kwargs, cached.layouts)
             out = self.op_cache.replay(cached, args)
-            tape.end(noted, out)
-            if noted.exposed:
-                self.values.write_out(noted)
+            self.values.end(noted, out)
         return self._ran(facts.func, args, kwargs, out, cached)
 
     def _ran(
@@ -210,6 +206,8 @@ class SimulatedFakeMode(FakeTensorMode):
         cached: CachedOp | None,
     ) -> Any:
         """Reports an operator that ran; returns its outputs."""
+        if out is None and args and type(args[0]) in (list, tuple):
+            count_write(func, args[0])
         if not self._is_observed:
             return out
         if torch._C._current_graph_task_id() != -1:

@@ -7,6 +7,7 @@ meanwhile.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -127,10 +128,18 @@ def _run_backward(
     original: Callable[..., Any], function_mode: SimulatedFunctionMode
 ) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        with function_mode.inside_autograd():
-            return original(*args, **kwargs)
+        try:
+            with function_mode.inside_autograd():
+                return original(*args, **kwargs)
+        except RuntimeError as error:  # C++ code names the types that it sees
+            error.args = tuple([_as_on_device(text) for text in error.args])
+            raise
 
     return run
+
+
+def _as_on_device(text: Any) -> Any:
+    return re.sub(r"\bMeta(\w+)Type\b", r"torch.cuda.\1Tensor", text) if type(text) is str else text
 
 
 def _with_fakes(original: Any, function_mode: SimulatedFunctionMode) -> Callable[..., Any]:

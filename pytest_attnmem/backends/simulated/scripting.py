@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -27,6 +28,7 @@ _NEEDED: Final = (
 )
 #: What C++ code says of tensors that it made itself, which are on the host here, and where it does.
 _MIXED: Final = ("Expected all tensors to be on the same device", "ctc_loss")
+_CALLED: Final = re.compile(r"aten::(\w+)\(")
 #: How an error ends of an operator that failed in Python code.
 _UNTOLD: Final = "RuntimeError: \n"
 
@@ -65,6 +67,8 @@ class Scripts:
         self._errors = errors
         self._placement = placement
         self._called = weakref.WeakSet[Any]()
+        self._profiled = weakref.WeakSet[Any]()
+        """The scripts that were called: TorchScript fuses their kernels from then on."""
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns patches of the calls, by owner and name, that raise the errors of this package.
@@ -85,6 +89,12 @@ class Scripts:
     def _followed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def __call__(script: Any, *args: Any, **kwargs: Any) -> Any:
             self._called.add(script)
+            if script in self._profiled and _fuses(script, args, kwargs):
+                self._errors.record(
+                    f"TorchScript fuses the kernels of a script that is called again{at()}, which"
+                    " cannot be simulated; use backend='null' or 'cuda'"
+                )
+            self._profiled.add(script)
             known, self._errors.last_raised = len(self._errors.texts), ""
             try:
                 return original(script, *args, **kwargs)
@@ -109,3 +119,18 @@ class Scripts:
         if str(error).endswith(_UNTOLD) and self._errors.last_raised:
             told = str(error).removesuffix("\n") + self._errors.last_raised
             raise type(error)(f"{told}\n") from None
+
+
+def _fuses(script: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Returns True for a call on the device of a script with several kernels of elements."""
+    tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor))
+    if not (torch._C._jit_texpr_fuser_enabled() and any(tensor.is_cuda for tensor in tensors)):
+        return False
+    called = _CALLED.findall(str(script.inlined_graph))
+    return sum(map(_is_of_elements, called)) > 1
+
+
+def _is_of_elements(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name)
+    overloads = (getattr(packet, overload) for overload in packet.overloads())
+    return any(torch.Tag.pointwise in overload.tags for overload in overloads)

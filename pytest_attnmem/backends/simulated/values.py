@@ -213,7 +213,13 @@ class Values:
             known = attributes["fake_mode"].fake_tensor_converter
             known.invalidate_constant_aliases(attributes["constant"])
 
-    def write_out(self, call: Call) -> None:
+    def end(self, call: Call, out: Any) -> None:
+        """Notes the results of an operator; runs it at once if it writes what was given away."""
+        self.tape.end(call, out)
+        if call.exposed:
+            self._write_out(call)
+
+    def _write_out(self, call: Call) -> None:
         """Runs an operator at once that writes memory which was given away.
 
         Raises:
