@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 def set_data(fake: Any, other: Any) -> None:
     """Gives a tensor the storage of another, which may be on the other device."""
+    if not issubclass(kind := type(other), torch.Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {kind.__name__}")
     if other is fake:
         return
     if fake.is_cuda and other.is_cpu:  # C++ code sees the two on other devices

@@ -23,12 +23,12 @@ _WORDED: Final = (
     *("gather(): Expected dtype", "Expected index ", "Number of indices", "index_copy_(): Number"),
     *("'weight' must be 2-D", "0D or 1D target tensor", "shifts and dimensions must align"),
     *("tensors used as indices", "Expected 3D or 4D tensor", "Invalid input shape for pixel_"),
-    "Input tensors must have 2",
+    *("Input tensors must have 2", "stack expects a non-empty", "clamp called but both min"),
 )
 #: The error of a rule that got values of another device.
 _MIXED: Final = "Mismatching aten."
 _MOST_WRITTEN: Final = 1 << 30
-ERRORS: Final = (RuntimeError, IndexError, AssertionError, NotImplementedError)
+ERRORS: Final = (RuntimeError, IndexError, AssertionError, NotImplementedError, ValueError)
 
 
 def own_error(

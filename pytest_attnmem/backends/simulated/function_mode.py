@@ -21,7 +21,7 @@ from .file_memory import of_files
 from .legacy_constructors import new_like
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta
 from .moves import Moves
-from .program_errors import at
+from .program_errors import NOT_LINKED, at, refuse_data
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .simulated_device import DeviceName
@@ -46,7 +46,6 @@ _READS = (
 )
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NEW_TENSOR = torch.Tensor.new_tensor
-_NOT_LINKED = "not linked with support for"  # what C++ code says that asks for the device itself
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -143,6 +142,9 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     kwargs = {**kwargs, "device": self.device(kwargs["device"])}
                 return func(*args, **kwargs)
             return func(*args)
+        except RuntimeError as error:
+            refuse_data(error, func, fake_mode.observer.refused)
+            raise
         finally:
             fake_mode.function_depth -= 1
             self.current_call = before
@@ -275,7 +277,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         try:
             made = func(*args, **{**kwargs, "device": device})
         except RuntimeError as error:
-            if _NOT_LINKED not in str(error):
+            if NOT_LINKED not in str(error):
                 raise
             refused = f"torch.{func.__name__} on 'cuda'{at()} cannot be simulated"
             raise fake_mode.observer.refused(refused) from None

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from ...errors import CannotSimulate
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
 from .printing import PRINTING
+
+#: What C++ code says that asks for the device itself.
+NOT_LINKED: Final = "not linked with support for"
+#: What C++ code says that reads the data of a tensor.
+_OF_DATA: Final = (
+    *("Cannot access data pointer of Tensor", "its data is not allocated yet"),
+    'to a storage on different device "meta"',
+)
 
 
 class ProgramErrors:
@@ -73,3 +81,17 @@ def _named(function: Any) -> str:
         return "this"
     owner = getattr(function, "__objclass__", None)
     return f"Tensor.{name}" if owner is not None or name.startswith("__") else f"torch.{name}"
+
+
+def refuse_data(error: RuntimeError, func: Any, refused: Callable[[str], CannotSimulate]) -> None:
+    """Raises the refusal of a function whose C++ code failed for the data of a tensor.
+
+    Raises:
+        CannotSimulate: so it did.
+    """
+    if any(text in str(error) for text in _OF_DATA):
+        name = getattr(func, "__name__", str(func))
+        raise refused(
+            f"{name}{at()}, whose C++ code reads the data of a tensor, cannot be simulated; use"
+            " backend='cpu' for this test"
+        ) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import CannotSimulate
+from . import one_device_calls
 from .absent_calls import absent_calls
 from .generators import DefaultGenerator, SimulatedGenerator
 from .legacy_constructors import legacy_constructors
@@ -85,6 +86,7 @@ class TorchCuda:
             (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
             **legacy_constructors(),
             **absent_calls(self._refused),
+            **one_device_calls.patches(),
         }
         for name, replacement in self.replacements().items():
             for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):

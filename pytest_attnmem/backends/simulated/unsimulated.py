@@ -9,7 +9,14 @@ import torch
 from torch._dynamo import eval_frame  # now: an import in a window leaves frames with tensors
 
 from ...errors import CannotSimulate
-from . import lazy_parameters, other_fake_modes, refused_subclasses, traced_code, triton_driver
+from . import (
+    lazy_parameters,
+    other_fake_modes,
+    refused_subclasses,
+    refused_tracers,
+    traced_code,
+    triton_driver,
+)
 from .placement import Placement
 from .program_errors import ProgramErrors, at
 from .scripting import Scripts, without_loads
@@ -28,6 +35,7 @@ def refusals(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], 
         **lazy_parameters.patches(refused),
         **other_fake_modes.patches(refused),
         **refused_subclasses.patches(refused),
+        **refused_tracers.patches(refused),
     }
 
 
