@@ -28,6 +28,7 @@ from .noting import Noting, noting
 from .program_peaks import ProgramPeaks
 from .queued_tensors import refuse_in_the_program
 from .refused_graphs import leave_streams
+from .settled_backward import settle_each_pass
 from .started_processes import follow_processes
 from .triton_launches import follow_triton
 
@@ -47,6 +48,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
         keep_first()
         keep_first_configuration()
         leave_streams()
+        settle_each_pass()
         if values_limit is not None:
             Noting(values_limit, must_know=must_know).start()
             follow_triton()

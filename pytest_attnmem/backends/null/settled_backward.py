@@ -1,0 +1,36 @@
+"""Has each backward pass end when autograd's thread has freed its last step.
+
+On a device the program goes on a moment earlier, so the next allocation may find that memory free
+or not. The null device is to repeat its numbers: the memory is free.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+import torch
+
+from ..autograd_thread import Engine
+
+
+def settle_each_pass() -> None:
+    """Waits after each backward pass of this process, from now on."""
+    module: Any = torch.autograd
+    run, engines = module._engine_run_backward, dict[int, Engine]()
+
+    @wraps(run)
+    def settled(*args: Any, **kwargs: Any) -> Any:
+        made = run(*args, **kwargs)
+        if torch.cuda.is_initialized() and torch._C._current_graph_task_id() == -1:
+            device = torch.cuda.current_device()
+            if device not in engines:
+                engines[device] = Engine(f"cuda:{device}")
+            module._engine_run_backward = run  # it is a backward pass itself
+            try:
+                engines[device].settle()
+            finally:
+                module._engine_run_backward = settled
+        return made
+
+    module._engine_run_backward = settled

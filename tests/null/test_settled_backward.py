@@ -1,0 +1,32 @@
+"""Numbers of the null device repeat: autograd's thread is done when the program goes on."""
+
+
+def test_gradients_that_are_freed_at_once_have_one_peak(under):
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+weight, peaks = torch.ones(1000, device="cuda", requires_grad=True), set()
+for _ in range(100):
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(5):
+        (gradient,) = torch.autograd.grad(weight.sin().sum(), weight)
+        del gradient
+        torch.ones(100_000, device="cuda")
+    peaks.add(torch.cuda.memory_stats()["requested_bytes.all.peak"])
+answer(*peaks)
+"""
+    assert under(script) == (4000 + 400_000,)
+
+
+def test_a_backward_pass_inside_another_one(under):
+    script = """
+import torch
+from torch.utils.checkpoint import checkpoint
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+x = torch.ones(10, device="cuda", requires_grad=True)
+checkpoint(torch.sin, x, use_reentrant=True).sum().backward()
+answer(torch.allclose(x.grad, x.detach().cos()))
+"""
+    assert under(script) == (True,)
