@@ -256,9 +256,7 @@ class Noting:
 
     def _lift(self, tensor: torch.Tensor) -> None:
         """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher."""
-        values = torch.empty_strided(
-            tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu"
-        )
+        values = torch.empty_like(tensor, device="cpu")
         if values.nbytes and uploaded(tensor.data_ptr(), values.data_ptr(), values.nbytes):
             self.tape.put(tensor, values)
 

@@ -79,7 +79,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **of_files(self._to_fake, fake_mode.values),
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
-            **reading_sizes(),
+            **reading_sizes(self.mark_unknown),
         }
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 

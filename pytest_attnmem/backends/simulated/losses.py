@@ -97,6 +97,7 @@ def _is_cudnns(
     return bool(
         torch.backends.cudnn.enabled
         and blank == 0
+        and targets.device.type == "cpu"
         and (log_probs.dim(), targets.dim()) == (3, 1)
         and (log_probs.dtype, targets.dtype) == (torch.float32, torch.int32)
         and all(length == log_probs.shape[0] for length in input_lengths)

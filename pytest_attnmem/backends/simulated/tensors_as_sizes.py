@@ -27,19 +27,33 @@ _SIZES: Final = MappingProxyType(
 )
 
 
-def reading_sizes() -> Mapping[Any, Callable[..., Any]]:
+def reading_sizes(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[..., Any]]:
     """Returns these functions, by what they replace."""
-    return {function: partial(_run, function, sizes) for function, sizes in _SIZES.items()}
+    return {
+        function: partial(_run, mark_unknown, function, sizes) for function, sizes in _SIZES.items()
+    }
 
 
-def _run(function: Any, sizes: Mapping[str, int], *args: Any, **kwargs: Any) -> Any:
+def _run(
+    mark_unknown: Callable[[str], None],
+    function: Any,
+    sizes: Mapping[str, int],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     passed = [*args]
+    if sizes is _OF_CTC and sum(map(_is_int32, (*passed, *kwargs.values()))) > 1:
+        mark_unknown("aten.ctc_loss.Tensor of int32 by cuDNN")
     for name, place in sizes.items():
         if place < len(passed):
             passed[place] = _numbers(name, passed[place])
         elif name in kwargs:
             kwargs[name] = _numbers(name, kwargs[name])
     return function(*passed, **kwargs)
+
+
+def _is_int32(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype is torch.int32
 
 
 def _numbers(name: str, sizes: Any) -> Any:

@@ -35,7 +35,6 @@ def refusals(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], 
         **lazy_parameters.patches(refused),
         **other_fake_modes.patches(refused),
         **refused_subclasses.patches(refused),
-        **refused_tracers.patches(refused),
     }
 
 
@@ -80,6 +79,7 @@ class Unsimulated:
             **refusals(self._refused),
             **untraceable(self._refused),
             **traced_code.inside_windows(self._refused),
+            **refused_tracers.patches(self._refused),
             **without_loads(self._refused),
             **self._scripts.patches(),
         }
