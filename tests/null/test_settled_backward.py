@@ -30,3 +30,14 @@ checkpoint(torch.sin, x, use_reentrant=True).sum().backward()
 answer(torch.allclose(x.grad, x.detach().cos()))
 """
     assert under(script) == (True,)
+
+
+def test_a_first_backward_pass_inside_a_transform(under):
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+gradient = torch.func.grad(lambda x: x.sin().sum())(torch.ones(10, device="cuda"))
+answer(torch.allclose(gradient, torch.ones(10, device="cuda").cos()))
+"""
+    assert under(script, ATTNMEM_TEST="a process of its own") == (True,)

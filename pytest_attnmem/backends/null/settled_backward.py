@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ..autograd_thread import Engine
 
@@ -24,11 +25,12 @@ def settle_each_pass() -> None:
         made = run(*args, **kwargs)
         if torch.cuda.is_initialized() and torch._C._current_graph_task_id() == -1:
             device = torch.cuda.current_device()
-            if device not in engines:
-                engines[device] = Engine(f"cuda:{device}")
-            module._engine_run_backward = run  # it is a backward pass itself
+            module._engine_run_backward = run  # for the pass that waits
             try:
-                engines[device].settle()
+                with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
+                    if device not in engines:
+                        engines[device] = Engine(f"cuda:{device}")
+                    engines[device].settle()
             finally:
                 module._engine_run_backward = settled
         return made
