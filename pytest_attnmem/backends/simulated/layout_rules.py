@@ -100,7 +100,7 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
             (
                 *(_aten.logit_backward.default, _aten.hardsigmoid_backward.default),
                 *(_aten.softplus_backward.default, _aten.hardtanh_backward.default),
-                *(_aten.hardswish_backward.default, _aten.log_sigmoid_backward.default),
+                _aten.hardswish_backward.default,
                 *(_aten.floor_divide.default, _aten.div.Tensor_mode),
             ),
             _as_first_operand,
@@ -109,6 +109,7 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
             (_aten.xlogy.Tensor, _aten.special_xlog1py.default, _aten.copysign.Tensor),
             _as_quotient,
         ),
+        _aten.log_sigmoid_backward.default: lambda grad, *_: torch.empty_like(grad),
         _aten.leaky_relu_backward.default: _as_second_operand,
         _aten.threshold_backward.default: _as_second_operand,
         _aten.huber_loss.default: _huber_loss,

@@ -353,6 +353,14 @@ def sequences_without_a_batch():
         F.ctc_loss(logs, targets, (30,), (10,), reduction=kind).sum().backward(retain_graph=True)
 
 
+@program
+def log_sigmoid_of_a_transposed_input():
+    """Its gradient has the layout of an empty tensor like the gradient that it gets."""
+    x = made(4, 8, 64, 8).transpose(1, 2).requires_grad_()
+    for given in (torch.ones(1, device="cuda").expand(4, 64, 8, 8), made(4, 64, 8, 8)):
+        torch.autograd.grad(F.logsigmoid(x), x, given)[0].contiguous()
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(
