@@ -33,7 +33,8 @@ def two_threads():
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[14:60] for call, _ in COMMANDS])
 def test_a_command_prints_what_is_shown(command, shown, pytester, monkeypatch):
     monkeypatch.chdir(ROOT)
-    torch.compiler.reset()  # what earlier tests compiled decides which sizes are dynamic
+    if "test_pytorch" in command:
+        torch.compiler.reset()  # what earlier tests compiled decides which numbers are dynamic
     result = pytester.runpytest_inprocess("-pno:cacheprovider", *shlex.split(command)[1:])
     assert result.ret == 0
     assert not missing(shown, [line.rstrip() for line in result.outlines])
