@@ -43,8 +43,7 @@ answer(found, "aten::size" in recorded, noting().reads.unknown)
     assert under(NOTED + script) == ([True] * 7, False, [])
 
 
-def test_a_script_branches_by_a_value_at_each_call(under):
-    script = """
+BRANCH = """
 unit = torch.jit.CompilationUnit('''
 def branch(x):
     if bool(x.sum() > 0):
@@ -53,21 +52,18 @@ def branch(x):
         y = x - 1
     return y
 ''')
+"""
+
+
+def test_a_script_branches_by_a_value_at_each_call(under):
+    script = """
 answer([unit.branch(sign * x).tolist() for _ in range(3) for sign in (1, -1)])
 """
-    assert under(NOTED + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
+    assert under(NOTED + BRANCH + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
 
 
 def test_a_script_that_branches_by_a_value_beyond_the_limit_tells_so(under):
     script = """
-unit = torch.jit.CompilationUnit('''
-def branch(x):
-    if bool(x.sum() > 0):
-        y = x * 2
-    else:
-        y = x - 1
-    return y
-''')
 far, told = torch.ones(16384, 16384, device="cuda"), []
 for _ in range(2):
     try:
@@ -76,7 +72,7 @@ for _ in range(2):
         told.append("UnknownValue: " in str(error) and "it takes 8.8e+12" in str(error))
 answer(told)
 """
-    assert under(NOTED + script) == ([True] * 2,)
+    assert under(NOTED + BRANCH + script) == ([True] * 2,)
 
 
 def test_a_value_of_a_kernel_that_the_jit_made_is_not_known(under):

@@ -1,8 +1,9 @@
 """Operators that take other memory under ``torch.use_deterministic_algorithms``: it is unknown.
 
-Some run another algorithm then, and PyTorch fills new memory, which takes a number besides. The
-names are of the operators in those samples of PyTorch's ``op_db`` whose peak on the null device is
-another one with the flag than their rule gives (tests/null/record_opinfo.py).
+Some run another algorithm then, and PyTorch fills new memory, which takes a number besides. On the
+null device with PyTorch 2.13, the samples of ``op_db`` ran with the flag: each sample whose peak
+was another one than the rules give has one of these operators. Eleven of them are relatives of
+those, as ``scatter_add`` is of ``scatter_add_``.
 """
 
 from __future__ import annotations

@@ -90,8 +90,7 @@ def refuse_data(error: RuntimeError, func: Any, refused: Callable[[str], CannotS
         CannotSimulate: so it did.
     """
     if any(text in str(error) for text in _OF_DATA):
-        name = getattr(func, "__name__", str(func))
         raise refused(
-            f"{name}{at()}, whose C++ code reads the data of a tensor, cannot be simulated; use"
-            " backend='cpu' for this test"
+            f"{_named(func)}{at()}, whose C++ code reads the data of a tensor, cannot be simulated;"
+            " use backend='cpu' for this test"
         ) from None

@@ -123,7 +123,11 @@ class Event:
         return True
 
     def elapsed_time(self, end: Event) -> float:
-        """Returns 0 milliseconds: work takes no time."""
+        """Returns 0 milliseconds: work takes no time.
+
+        Raises:
+            ValueError: one of the events was made without ``enable_timing=True``.
+        """
         if not (self._timed and end._timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         return 0.0

@@ -30,8 +30,8 @@ def drawn():
         ),
         (
             drawn,
-            "_sobol_engine_initialize_state_ at {}:20, whose C++ code reads the data of a tensor,"
-            " cannot be simulated; use backend='cpu' for this test",
+            "torch._sobol_engine_initialize_state_ at {}:20, whose C++ code reads the data of a"
+            " tensor, cannot be simulated; use backend='cpu' for this test",
         ),
     ],
 )

@@ -99,10 +99,6 @@ def _read(places: tuple[int, int], *args: Any, **_: Any) -> str:
     return f"expected scalar type {one} but found {two}"
 
 
-def _layer_norm(input: Any, _shape: Any, weight: Any = None, *_: Any, **__: Any) -> str:
-    return _read((0, 1), input, weight) if input.dtype in _FLOATS else ""
-
-
 def _of_floats(places: tuple[int, int], *args: Any, **_: Any) -> str:
     return _read(places, *args) if args[0].dtype in _FLOATS else ""
 
@@ -193,7 +189,7 @@ OPERAND_CHECKS: Final[Mapping[Any, Callable[..., str]]] = MappingProxyType(
             (_aten._embedding_bag.default, _aten._embedding_bag_forward_only.default),
             partial(_of_floats, (0, 6)),
         ),
-        _aten.native_layer_norm.default: _layer_norm,
+        _aten.native_layer_norm.default: partial(_of_floats, (0, 2)),
         _aten.native_group_norm.default: _group_norm,
         _aten.nll_loss_forward.default: _targets,
         _aten.binary_cross_entropy.default: _same_loss,
