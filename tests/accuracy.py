@@ -150,13 +150,14 @@ def _counted() -> dict[str, str]:
         ("random_programs", "programs of random steps", "test_random_programs.py"),
         ("layout_programs", "operators, random layouts", "test_random_programs.py"),
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
+        ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("recurrent_programs", "recurrent networks", "test_random_programs.py"),
         ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):
         programs = [read(file, version)["devices"] for version in VERSIONS]
         number, on = len(set().union(*programs[0].values())), len(programs[0])
         counts = [sum(map(len, found.values())) for found in programs]
-        rows.append((file, f"peaks of {number} {what} on {on} devices", counts, test))
+        rows.append((file, f"peaks of {number} {what} on {on} device{'s' * (on > 1)}", counts, test))
     sets = ("operators", "operators-layers", "operators-norms", "operators-others")
     for name in (*sets, "operators-held-out"):
         calls, devices = read(name, VERSIONS[0])["calls"], read(name, VERSIONS[0])["devices"]
@@ -180,7 +181,7 @@ def _counted() -> dict[str, str]:
         rows.append((f"attention-{name}", what, counts, f"{test}.py"))
     calls = [read("expressions", version)["peaks"] for version in VERSIONS]
     on = len(read("expressions", VERSIONS[0])["devices"])
-    what = f"peaks of {len(calls[0])} calls of operators with data on {on} devices"
+    what = f"peaks of {len(calls[0])} calls of operators with data on {on} device{'s' * (on > 1)}"
     counts = [sum(row is not None for rows in found for row in rows) for found in calls]
     rows.append(("expressions", what, counts, "test_expressions.py"))
     runs = [read("allocator", version)["runs"] for version in VERSIONS]

@@ -115,6 +115,14 @@ def starts_again(backend: BackendProtocol) -> str:
     return reason
 
 
+def device_naming(backend: BackendProtocol) -> Callable[[], None] | None:
+    """Returns what tells the backend that the next program names the device.
+
+    ``None`` where that makes no difference, and on a backend that lacks the member.
+    """
+    return getattr(backend, "name_device", None)
+
+
 def lookahead(backend: BackendProtocol) -> AbstractContextManager[None] | None:
     """Returns a context without limits, for a device that later code may still change.
 

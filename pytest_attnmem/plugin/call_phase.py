@@ -68,6 +68,7 @@ class CallPhase:
         result: object = None
         error: BaseException | None = None
         try:
+            self._body.foresee()
             self._body.warm_up()
             with self._compiled.watched(), self._body.measured():
                 result = yield

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import CannotSimulate
 from ..units import shown
@@ -10,16 +14,39 @@ from ..units import shown
 if TYPE_CHECKING:
     import pytest
 
-#: The packages whose fixtures belong to the run of a test, and stay as they are.
+#: The packages whose fixtures belong to the run of a test, and are not made again.
 _STAY = ("_pytest.", "pytest_attnmem.")
 #: Pytest makes fixtures of a class's ``setup_method`` and ``setup_function``.
 _SETUP = "_xunit_setup_"
 
 
+def _empty(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+#: What a run leaves in pytest's own fixtures, by name, and what takes it back.
+_RESETS: Final[Mapping[str, Callable[[Any], object]]] = MappingProxyType(
+    {
+        "tmp_path": _empty,
+        "tmpdir": lambda folder: _empty(Path(folder)),
+        **dict.fromkeys(
+            ("capsys", "capfd", "capsysbinary", "capfdbinary"), lambda found: found.readouterr()
+        ),
+        "caplog": lambda found: found.clear(),
+        "recwarn": lambda found: found.clear(),
+        "monkeypatch": lambda patches: patches.undo(),
+    }
+)
+
+
 def renew_fixtures(item: pytest.Item) -> None:
     """Makes the fixtures of the test anew whose scope is the test: its first run changed them.
 
-    Fixtures of pytest itself and of a wider scope stay.
+    What the run left in pytest's own is taken back. Fixtures of a wider scope stay.
 
     Raises:
         CannotSimulate: one of them cannot be made again.
@@ -34,6 +61,8 @@ def renew_fixtures(item: pytest.Item) -> None:
     try:
         for name in reversed(names):
             made[name].finish(request)
+        for name in made.keys() & _RESETS.keys():
+            _RESETS[name](request.getfixturevalue(name))
         for name in names:
             made.pop(name, None)
             arguments.pop(name, None)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ..backends.registry import lookahead, starts_again
+from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, StartAgain
 from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
 from .fresh_fixtures import renew_fixtures
+from .named_devices import names_cuda
 from .row_writer import STOPS
 from .traced_rerun import kept_by_unittest, reset_item, suppress_reporting
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from .plan import Plan
     from .row_writer import RowWriter
+
+_FORESEEN: Final = "the test names 'cuda', so its tensors without a device were on the CPU"
 
 
 class MeasuredBody:
@@ -32,6 +35,7 @@ class MeasuredBody:
         self._plan = plan
         self._rows = rows
         self._looked_ahead = False
+        self._foreseen = False
 
     def warm_up(self) -> None:
         """Runs the body outside any window, as often as ``warmup`` says."""
@@ -63,6 +67,17 @@ class MeasuredBody:
             self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
             yield
             self._tell(kept_by_unittest(self._item))
+        if self._foreseen:
+            self._explain_nothing(_FORESEEN)
+
+    def foresee(self) -> None:
+        """Tells the backends if the code of the test names the device: it need not run twice."""
+        found = [device_naming(primed.backend) for _, primed in self._plan.budgets]
+        waiting = [name for name in found if name is not None]
+        if waiting and names_cuda(self._item):
+            self._foreseen = True
+            for name in waiting:
+                name()
 
     def _tell(self, error: BaseException | None) -> None:
         for _, primed in self._plan.budgets:

@@ -26,6 +26,7 @@ DEVICES = {
     "random_programs": ("A100-80GB", "H100"),
     "layout_programs": ("A100-80GB", "B200"),
     "mended_programs": ("A100-80GB", "B200"),
+    "one_element_programs": ("A100-80GB",),
     "recurrent_programs": ("A100-80GB", "H100"),
     "forward_programs": ("A100-80GB", "B200"),
 }
@@ -34,9 +35,11 @@ import gc, importlib, json, os, sys, time, warnings
 warnings.simplefilter("ignore")
 import torch
 PROGRAMS = importlib.import_module(sys.argv[1]).PROGRAMS
+from pytest_attnmem.backends.null.settled_backward import settle_each_pass
 from pytest_attnmem.nulldevice import counts
 
 torch.cuda.init()
+settle_each_pass()
 found = {}
 for name, program in PROGRAMS.items():
     for _ in range(100):  # autograd's thread may still free the last step

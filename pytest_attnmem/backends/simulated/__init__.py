@@ -73,6 +73,10 @@ class Simulated:
         """Has a program run again whose tensors may be on the device by mistake."""
         self._simulation.placement.failed(error)
 
+    def name_device(self) -> None:
+        """Takes the next program for one that names the device."""
+        self._simulation.placement.foresee()
+
     def lookahead(self) -> AbstractContextManager[None] | None:
         """Returns a context without limits of memory, while the program may yet name the device.
 

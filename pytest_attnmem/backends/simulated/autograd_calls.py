@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .fake_tensor import SimulatedTensor
+from .fake_tensor import DEVICE, SimulatedTensor
 from .formula_sums import FormulaSums
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH, is_dense, reference_counts
 
@@ -20,9 +20,16 @@ class AutogradCalls:
         self._formula_sums = FormulaSums()
         self._unshared_counts: Any = None
 
-    def restart(self) -> None:
-        """Takes the next gradient that autograd sums for one that only autograd holds."""
+    def warm_up(self) -> None:
+        """Runs a small program once, so that later programs find imports and caches ready.
+
+        It adds two gradients that only autograd holds. Their reference counts, in Python and in
+        C++, become the counts of an unshared tensor.
+        """
         self._unshared_counts = None
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
+            ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     def note(self, out: Any) -> None:
         """Notes the result of an operator in a backward pass."""

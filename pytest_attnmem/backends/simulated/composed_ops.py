@@ -41,6 +41,10 @@ def _multinomial(
     self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Any:
     """Draws without replacement, or once: the places of the largest quotients."""
+    if not replacement and self.dim() and num_samples > self.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
     if (replacement and num_samples != 1) or not self.numel():
         return NotImplemented
     result = torch.empty((*self.shape[:-1], num_samples), dtype=torch.int64, device=self.device)

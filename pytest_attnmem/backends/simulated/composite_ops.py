@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch.library import Library
 
 from ...profiles import DeviceProfile
@@ -221,7 +222,8 @@ def _log_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
-    if input.is_complex() or (weight is not None and weight.dtype != input.dtype):
+    composed = input.is_complex() or suggest_memory_format(input) is not torch.contiguous_format
+    if composed or (weight is not None and weight.dtype != input.dtype):
         return in_cpp(_aten.rms_norm.default, input, normalized_shape, weight, eps)
     return _aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
 

@@ -27,7 +27,6 @@ from .fake_maker import FakeMaker
 from .fake_tensor import (
     CPU,
     CUDA,
-    DEVICE,
     DEVICE_OF,
     IMPLICIT_CUDA,
     SimulatedTensor,
@@ -40,6 +39,7 @@ from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .own_fakes import as_fakes, is_from_data, lacks_device
+from .result_layouts import laid_out
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values, is_of_array
 from .wrapped_tensors import WrapperCalls, is_wrapper
@@ -65,6 +65,8 @@ class SimulatedFakeMode(FakeTensorMode):
         """Makes threads of the program wait for each other, once there is one."""
         self.function_depth = 0
         """The nesting depth of calls from the program into PyTorch's Python interface."""
+        self.current_call: tuple[Any, tuple[Any, ...]] = None, ()
+        """The function that the program is calling, and its arguments."""
         self.device_named = False
         """True once the program names a device; until then every tensor is on CUDA."""
         self.used_implicit_device = False
@@ -79,11 +81,11 @@ class SimulatedFakeMode(FakeTensorMode):
         """Above 0 while PyTorch looks for the rule of an operator."""
         self.known_ops = KnownOps({**replacements, **COMPOSED}, known)
         self._avoided_ops: Container[Any] = ()
-        maker = FakeMaker(self)
+        self._maker = maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
         self.values = Values(maker.make, observer, known.profile)
-        self._autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
+        self.autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
         self._is_observed = True
 
     @contextmanager
@@ -125,7 +127,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if (
             (facts.factory or facts.lift)
             and not (self.factory_depth or self.device_named)
-            and lacks_device(facts, args, kwargs)
+            and lacks_device(facts, args, kwargs, self.current_call[1])
         ):
             return self._put_on_device(facts, types, args, kwargs)
         if facts.lift and is_of_array(args[0]):
@@ -175,6 +177,7 @@ class SimulatedFakeMode(FakeTensorMode):
         except ERRORS as error:
             raise own_error(error, func, args, kwargs, self.observer.mixed_devices_error) from None
         check_strided(func, args, out, self.observer.refused)
+        out = laid_out(func, args, kwargs, out, self._maker)
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:
@@ -211,7 +214,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if not self._is_observed:
             return out
         if torch._C._current_graph_task_id() != -1:
-            self._autograd_calls.note(out)
+            self.autograd_calls.note(out)
         op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
         self.observer.after_op(op)
         if self.heard:
@@ -225,7 +228,7 @@ class SimulatedFakeMode(FakeTensorMode):
         in_backward = facts.backward and torch._C._current_graph_task_id() != -1
         in_backward = in_backward and not self.wrapper_calls.running
         if in_backward and not (kwargs or self.function_depth):
-            func, args = self._autograd_calls.on_plain_tensors(facts.func, args)
+            func, args = self.autograd_calls.on_plain_tensors(facts.func, args)
             facts = self.known_ops.of(func)
         return facts, args
 
@@ -272,17 +275,6 @@ class SimulatedFakeMode(FakeTensorMode):
                 return made
             to_copy = self.known_ops.of(_TO_COPY)
             return self._run(to_copy, types, (made,), {"device": IMPLICIT_CUDA})
-
-    def warm_up(self) -> None:
-        """Runs a small program once, so that later programs find imports and caches ready.
-
-        It adds two gradients that only autograd holds. Their reference counts, in Python and in
-        C++, become the counts of an unshared tensor.
-        """
-        self._autograd_calls.restart()
-        with torch.inference_mode(False), torch.enable_grad():
-            leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
-            ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
     @contextmanager
     def in_place_of(self, ops: Container[Any]) -> Iterator[None]:

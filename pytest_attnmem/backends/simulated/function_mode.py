@@ -55,8 +55,6 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self, fake_mode: SimulatedFakeMode, converter: FakeConverter, storages: StorageLifetimes
     ) -> None:
         super().__init__()
-        self.current_call: Any = None
-        """The function that the program is calling."""
         self.storage_resized = storages.storage_resized
         self._written_views = storages.written_views
         self.mark_unknown = fake_mode.observer.mark_unknown
@@ -114,7 +112,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     self.mark_unknown("autocast of a DTensor")
                 break
         fake_mode = self._fake_mode
-        before, self.current_call = self.current_call, func
+        before, fake_mode.current_call = fake_mode.current_call, (func, args)
         fake_mode.function_depth += 1
         try:
             special = self._special.get(func)
@@ -147,7 +145,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             raise
         finally:
             fake_mode.function_depth -= 1
-            self.current_call = before
+            fake_mode.current_call = before
 
     def _handled(self, handler: Any, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         with self:  # for the calls that the handler makes
@@ -161,8 +159,9 @@ class SimulatedFunctionMode(TorchFunctionMode):
     @contextmanager
     def inside_autograd(self) -> Iterator[None]:
         """Marks a run of autograd's engine, which may call code of the program."""
-        function_depth, self._fake_mode.function_depth = self._fake_mode.function_depth, 0
-        before, self.current_call = self.current_call, None
+        mode = self._fake_mode
+        function_depth, mode.function_depth = mode.function_depth, 0
+        before, mode.current_call = mode.current_call, (None, ())
         try:
             if function_depth:
                 with self:
@@ -170,7 +169,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             else:
                 yield
         finally:
-            self._fake_mode.function_depth, self.current_call = function_depth, before
+            mode.function_depth, mode.current_call = function_depth, before
 
     def to_fakes(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments with fakes for the tensors from outside."""

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import torch
 
+from .scratch.strides import dense_without_overlap
+
 #: Checks a call; the last argument records why a window is not enforced, and makes its error.
 Check = Callable[[tuple[Any, ...], Mapping[str, Any], Callable[[str], Exception]], None]
 
@@ -137,7 +139,7 @@ def _place(tensor: Any) -> range:
 
 
 def _is_dense(tensor: Any) -> bool:
-    return bool(torch.ops.aten.is_non_overlapping_and_dense(tensor))
+    return dense_without_overlap(tensor.shape, tensor.stride())
 
 
 def _is_same(first: Any, second: Any) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .fake_tensor import IMPLICIT_CUDA, SimulatedTensor
+from ...values.notes import leaves
+from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .op_facts import OpFacts
 from .op_kinds import is_for_host
 
@@ -45,11 +46,26 @@ def _as_fake(mode: SimulatedFakeMode, arg: Any) -> Any:
     return arg
 
 
-def lacks_device(facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Returns True if C++ code makes a tensor, not a single number, without a device."""
+def lacks_device(
+    facts: OpFacts, args: tuple[Any, ...], kwargs: Mapping[str, Any], call: tuple[Any, ...]
+) -> bool:
+    """Returns True if C++ code makes a tensor, not a single number, without a device.
+
+    It has the device of the tensors among the arguments of the program's ``call``, on the host too.
+    """
     if facts.factory:
-        return not is_for_host(args, kwargs)
+        return not is_for_host(args, kwargs) and not _all_on_host(call)
     return facts.lift and bool(args[0].dim())
+
+
+def _all_on_host(call: tuple[Any, ...]) -> bool:
+    """Returns True if there are tensors in the arguments, and the program put each on the host.
+
+    A single number is on the host of itself.
+    """
+    tensors = [leaf for leaf in leaves(call) if isinstance(leaf, torch.Tensor)]
+    fakes = [tensor for tensor in tensors if type(tensor) is SimulatedTensor and tensor.dim()]
+    return bool(fakes) and all(fake._fake_device is CPU for fake in fakes)
 
 
 def is_from_data(mode: SimulatedFakeMode, tensor: Any) -> bool:

@@ -53,6 +53,11 @@ class Placement:
         self._fake_mode.used_implicit_device = False
         self._update()
 
+    def foresee(self) -> None:
+        """Takes a program for one that names the device: its code does."""
+        self._named = True
+        self._update()
+
     def join(self, outside: Outside) -> None:
         """Takes part in a session whose programs see that device outside windows."""
         self.outside = outside

@@ -18,6 +18,7 @@ from . import recurrent_shapes
 from .convolution import shapes as convolution
 from .grids import cudnn_gradients, cudnn_samples
 from .layout_rules import LOOPS, reduced_in_place
+from .scratch.strides import dense_without_overlap
 
 _aten = torch.ops.aten
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
@@ -37,22 +38,11 @@ def _places(x: Any, *, size: int, fill_value: int = -1) -> Any:
     return torch.empty_strided(shape, strides, dtype=torch.int64, device="meta")
 
 
-def _is_dense(tensor: Any) -> bool:
-    """Returns True if the elements lie side by side, in any order of the dimensions."""
-    expected = 1
-    sizes = zip(tensor.stride(), tensor.shape, strict=True)
-    for stride, size in sorted(pair for pair in sizes if pair[1] != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
-
-
 def _laid_out_like(query: Any, shape: tuple[int, ...]) -> Any:
     """Returns a tensor with its dimensions in the query's order (``MHA.cpp``)."""
     if query.shape == shape:
         # A packed q, k, v has gaps, which the result leaves out; other strides stay as they are.
-        if _is_dense(query):
+        if dense_without_overlap(query.shape, query.stride()):
             return query.new_empty_strided(shape, query.stride())
         return torch.empty_like(query)
     order = sorted(range(len(shape)), key=query.stride)[::-1]  # of equal strides, the last is outer
@@ -120,6 +110,13 @@ def _layer_norm_backward(
     return tuple(_contiguous(one) if asked and one is not None else None for one, asked in pairs)
 
 
+def _rms_norm_backward(
+    _grad: Any, x: Any, _shape: Any, _rstd: Any, weight: Any, wanted: list[bool]
+) -> tuple[Any, ...]:
+    pairs = zip((x, weight), wanted, strict=True)
+    return tuple(_contiguous(one) if asked and one is not None else None for one, asked in pairs)
+
+
 def _log_softmax_backward(grad: Any, _output: Any, _dim: int, input_dtype: torch.dtype) -> Any:
     return torch.empty_like(grad, dtype=input_dtype, memory_format=torch.contiguous_format)
 
@@ -136,6 +133,7 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.convolution_backward.default: convolution.backward,
         _aten.native_batch_norm_backward.default: _batch_norm_backward,
         _aten.native_layer_norm_backward.default: _layer_norm_backward,
+        _aten._fused_rms_norm_backward.default: _rms_norm_backward,
         _aten._log_softmax_backward_data.default: _log_softmax_backward,
         _aten.mse_loss_backward.default: _like_second,
         _aten.smooth_l1_loss_backward.default: _like_second,

@@ -91,7 +91,7 @@ class Simulation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of PyTorch's own imports
             with self.active():
-                self._fake_mode.warm_up()
+                self._fake_mode.autograd_calls.warm_up()
         torch_distributed.follow()
         triton_driver.follow()
         show_devices()
@@ -296,4 +296,4 @@ class Simulation:
 
     def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
         """Returns the error for a program that reads values which are not known."""
-        return self._errors.unknown_values(call, self._function_mode.current_call, why)
+        return self._errors.unknown_values(call, self._fake_mode.current_call[0], why)

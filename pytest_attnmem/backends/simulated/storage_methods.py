@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA
+from .program_errors import at
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -52,6 +53,7 @@ class StorageMethods:
             (storage, "cpu"): self._of_bytes(torch.Tensor.cpu, storage.cpu),
             (storage, "clone"): self._of_bytes(torch.Tensor.clone, storage.clone),
             (storage, "__new__"): staticmethod(_new),
+            (storage, "__getitem__"): self._get(storage.__getitem__),
         }
 
     def _device(self, storage: Any) -> torch.device:
@@ -69,6 +71,16 @@ class StorageMethods:
             return original(storage) if found is None else found
 
         return data_ptr
+
+    def _get(self, original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def get(storage: Any, place: Any) -> Any:
+            if isinstance(place, slice) and _DEVICE.__get__(storage).type == "meta":
+                raise self._fake_mode.observer.refused(
+                    f"a slice of a storage{at()} cannot be simulated; slice the tensor"
+                )
+            return original(storage, place)
+
+        return get
 
     def _of_bytes(
         self, run: Callable[[Any], Any], original: Callable[[Any], Any]

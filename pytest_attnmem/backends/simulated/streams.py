@@ -133,6 +133,15 @@ class Event:
         return 0.0
 
 
+class EventOf(Event):
+    """``torch.Event``, which takes a device first."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, **_: Any) -> None:
+        super().__init__(enable_timing)
+        self.device = CUDA
+        self.event_id = 0
+
+
 def stream_types(streams: Streams, pools: StreamPools) -> tuple[type[Stream], type[Stream]]:
     """Returns the types that a program finds as ``torch.cuda.Stream`` and ``ExternalStream``.
 

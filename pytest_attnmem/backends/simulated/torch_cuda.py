@@ -14,8 +14,9 @@ from .absent_calls import absent_calls
 from .generators import DefaultGenerator, SimulatedGenerator
 from .legacy_constructors import legacy_constructors
 from .memory_stats import MemoryStats
+from .program_errors import at
 from .stream_graphs import StreamGraphs
-from .streams import Event, Stream, StreamPools, stream_types
+from .streams import Event, EventOf, Stream, StreamPools, stream_types
 
 if TYPE_CHECKING:
     from .random_state import RandomState
@@ -59,6 +60,7 @@ class TorchCuda:
                 **{name: _no_op() for name in _NO_OPS},
                 **self._device_functions(),
                 **self._memory_functions(),
+                "set_device": self._set_device,
                 "current_stream": self.current_stream,
                 "set_stream": self.set_stream,
                 "default_stream": lambda device=None: self._default_stream,
@@ -82,6 +84,8 @@ class TorchCuda:
         """Returns the replacements in ``torch.cuda`` and ``torch.accelerator``, by owner."""
         found: dict[tuple[Any, str], Any] = {
             (torch, "Generator"): SimulatedGenerator,
+            (torch, "Stream"): self._stream_type,
+            (torch, "Event"): EventOf,
             (torch.backends.cuda, "is_built"): lambda: True,
             (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
             **legacy_constructors(),
@@ -111,6 +115,13 @@ class TorchCuda:
                 "device_index": _OneDevice,
             }
         )
+
+    def _set_device(self, device: Any) -> None:
+        index = device if isinstance(device, int) else torch.device(device).index
+        if index is not None and index > 0:
+            raise self._refused(
+                f"the simulated backend has one device, 'cuda', not {str(device)!r}{at()}"
+            )
 
     def _device_functions(self) -> dict[str, Any]:
         profile = self._device.profile
@@ -214,7 +225,6 @@ _NO_OPS = (
     "init",
     "_lazy_init",
     "synchronize",
-    "set_device",
     "ipc_collect",
     "seed",
     "seed_all",

@@ -2,12 +2,16 @@
 
 import layout_programs
 import mended_programs
+import one_element_programs
 import pytest
 import random_programs
 import recurrent_programs
 from recordings import read
 
-MODULES = (random_programs, layout_programs, mended_programs, recurrent_programs)
+MODULES = (
+    *(random_programs, layout_programs, mended_programs, recurrent_programs),
+    one_element_programs,
+)
 PROGRAMS = {name: program for module in MODULES for name, program in module.PROGRAMS.items()}
 #: The recordings, and how many of their programs are answered at least.
 RECORDINGS = {
@@ -15,6 +19,7 @@ RECORDINGS = {
     "layout_programs": 94,
     "mended_programs": 28,
     "recurrent_programs": 52,
+    "one_element_programs": 117,
 }
 
 

@@ -21,6 +21,36 @@ SHARED = "unsupported operation: more than one element of the written-to tensor 
 #: Recorded on the null device.
 ERRORS = [
     (lambda: ones(3, 0, 4).max(-2), IndexError, "max(): " + NEEDS.format(1)),
+    (
+        lambda: ones(3).multinomial(5),
+        RuntimeError,
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+    ),
+    (
+        lambda: ones(3).uniform_(1, 0),
+        RuntimeError,
+        "uniform_ expects to return a [from, to) range, but found from=1 > to=0",
+    ),
+    (
+        lambda: ones(3).bernoulli_(2.0),
+        RuntimeError,
+        "bernoulli_ expects p to be in [0, 1], but got p=2",
+    ),
+    (
+        lambda: torch.nn.functional.max_pool2d(ones(3, 3), 2),
+        RuntimeError,
+        "non-empty 3D or 4D (batch mode) tensor expected for input",
+    ),
+    (
+        lambda: torch.randperm(-1, **CUDA),
+        RuntimeError,
+        "Trying to create tensor with negative dimension -1: [-1]",
+    ),
+    (
+        lambda: torch.stack([ones(3), ones(4)]),
+        RuntimeError,
+        "stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1",
+    ),
     (lambda: ones(3, 0).min(1), IndexError, "min(): " + NEEDS.format(1)),
     (lambda: ones(3, 0).argmax(1), IndexError, "argmax(): " + NEEDS.format(1)),
     (lambda: ones(3, 0, 4).amax((0, -2)), IndexError, "amax(): " + NEEDS.format(-2)),

@@ -11,7 +11,8 @@ from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .plan_steps import temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_iterator import reduction, result_strides
+from .strides import Operand, result_strides
+from .tensor_iterator import reduction
 
 
 def all_of(
@@ -37,7 +38,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _compared(a: Any, b: Any, inner: AllocationPlan, profile: DeviceProfile) -> AllocationPlan:
     shape = tuple(a.shape)
-    strides = result_strides(shape, [a.stride(), b.stride()])
+    strides = result_strides(shape, [Operand(shape, a.stride()), Operand(shape, b.stride())])
     return temporary("equal", prod(shape), inner, all_of(shape, strides, profile))
 
 

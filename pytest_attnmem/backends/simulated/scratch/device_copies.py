@@ -16,7 +16,8 @@ import torch
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import dense_bytes, dense_without_overlap, kept_strides
+from .strides import dense_without_overlap, is_contiguous, kept_strides
+from .tensor_bytes import dense_bytes
 
 _CPU: Final = "cpu"
 
@@ -67,11 +68,11 @@ def _through(
             return (*plan, *temporary("contiguous", 0 if as_is else count * source.itemsize))
         cast = dense_bytes(source, dtype)
         ordered = as_is or (
-            source.shape == shape and _is_contiguous(shape, kept_strides(shape, source.stride()))
+            source.shape == shape and is_contiguous(shape, kept_strides(shape, source.stride()))
         )
         copy = temporary("contiguous", 0 if ordered else count * dtype.itemsize)
         return (*plan, *temporary("cast", cast, copy))
-    in_place = _is_contiguous(shape, strides)
+    in_place = is_contiguous(shape, strides)
     if on_device and not same:
         return (*plan, *temporary("contiguous", count * source.itemsize))
     return (*plan, *temporary("contiguous", 0 if in_place else count * dtype.itemsize))
@@ -92,15 +93,6 @@ def _host_strides(call: OpCall, source: torch.Tensor) -> tuple[int, ...]:
     if wanted in (None, torch.preserve_format):
         return kept_strides(source.shape, source.stride())
     return torch.empty(source.shape, device="meta", memory_format=wanted).stride()
-
-
-def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    step = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1 and stride != step:
-            return False
-        step *= size
-    return True
 
 
 TAKES_COMPLEX: Final = True

@@ -8,7 +8,8 @@ from typing import Final
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
 from .plan_steps import outputs_only, temporary
-from .tensor_bytes import accumulate_type, dense_without_overlap
+from .strides import dense_without_overlap
+from .tensor_bytes import accumulate_type
 
 _CHUNK: Final = 65_536  # elements of a tensor for one block
 _INT64: Final = 8

@@ -15,8 +15,8 @@ from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
 from .plan_steps import allocate_outputs, temporary
 from .reduction_ops import extrema_of_all
-from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap
-from .tensor_iterator import contiguous_strides
+from .strides import contiguous_strides, dense_without_overlap
+from .tensor_bytes import copy_bytes, dense_bytes
 
 _INDEX: Final = 8
 _SCALAR: Final = 8

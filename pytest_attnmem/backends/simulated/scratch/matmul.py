@@ -13,7 +13,8 @@ import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace
 from .plan_steps import CUBLAS, CUBLASLT, allocate_outputs
-from .tensor_bytes import HALVES, dense_bytes, dense_without_overlap
+from .strides import dense_without_overlap
+from .tensor_bytes import HALVES, dense_bytes
 
 
 def _matrix_copy(matrix: torch.Tensor) -> int:

@@ -10,8 +10,8 @@ import torch
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
 from .plan_steps import allocate_outputs, temporary
+from .strides import Operand, is_contiguous, result_strides
 from .tensor_bytes import copy_bytes, dense_bytes
-from .tensor_iterator import contiguous_strides, result_strides
 
 
 def _forward(call: OpCall) -> AllocationPlan:
@@ -45,8 +45,9 @@ def _backward(call: OpCall) -> AllocationPlan:
     """Plans ``grad * output``, and contiguous copies of it and of the output."""
     grad, output = call.args[:2]
     product = dense_bytes(output, torch.result_type(grad, output))
-    strides = result_strides(output.shape, (grad.stride(), output.stride()))
-    plain = strides == tuple(contiguous_strides(output.shape))
+    operands = [Operand(tensor.shape, tensor.stride()) for tensor in (grad, output)]
+    strides = result_strides(output.shape, operands)
+    plain = is_contiguous(output.shape, strides)
     copies = temporary("contiguous output", copy_bytes(output))
     product_copy = temporary("contiguous product", 0 if plain else product, copies)
     return (*allocate_outputs(call), *temporary("grad*output", product, product_copy))

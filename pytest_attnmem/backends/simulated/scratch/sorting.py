@@ -10,8 +10,9 @@ from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .cub import radix_sort_storage, segmented_sort_storage
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import copy_bytes, dense_bytes, dense_without_overlap, wrap_dim
-from .tensor_iterator import contiguous_strides, reduction
+from .strides import dense_without_overlap, is_contiguous
+from .tensor_bytes import copy_bytes, dense_bytes, wrap_dim
+from .tensor_iterator import reduction
 
 if TYPE_CHECKING:
     import torch
@@ -152,9 +153,9 @@ def _mode(call: OpCall) -> AllocationPlan | None:
     x: torch.Tensor = call.args[0]
     if not x.numel():
         return None
-    if x.dim() == 0:
-        return allocate_outputs(call)
     dim = wrap_dim(argument(call, "dim"), x.dim())
+    if x.dim() == 0 or x.shape[dim] == 1:
+        return allocate_outputs(call)
     if x.shape[dim] > _LONGEST_MODE:
         return None
     copy = 0 if _is_last(x, dim) else dense_bytes(x)
@@ -166,8 +167,7 @@ def _is_last(x: torch.Tensor, dim: int) -> bool:
     shape, strides = list(x.shape), list(x.stride())
     for values in (shape, strides):
         values[dim], values[-1] = values[-1], values[dim]
-    plain = contiguous_strides(shape)
-    return all(n == 1 or a == b for n, a, b in zip(shape, strides, plain, strict=True))
+    return is_contiguous(shape, strides)
 
 
 def _plain_results(call: OpCall) -> bool:

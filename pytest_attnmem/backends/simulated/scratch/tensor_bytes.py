@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
+
+from .strides import kept_strides
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -58,18 +59,6 @@ def accumulate_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in HALVES else dtype
 
 
-def dense_without_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Returns True if the elements fill a range of memory, each once (c10/core/TensorImpl.cpp)."""
-    expected = 1
-    for stride, size in sorted(
-        (stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1
-    ):
-        if stride != expected:
-            return prod(shape) == 0
-        expected *= size
-    return True
-
-
 def wrap_dim(dim: int, rank: int) -> int:
     """Returns the dimension, counted from the front."""
     return dim % rank if rank else 0
@@ -84,21 +73,6 @@ def layout(tensor: torch.Tensor, like: torch.dtype | None = None) -> Layout:
     if like is None:
         return shape, strides, int(tensor.storage_offset())
     return shape, kept_strides(shape, strides), 0
-
-
-def kept_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Returns the strides of a result that keeps the order of dimensions, without gaps.
-
-    ``empty_like`` with ``torch.preserve_format`` and pointwise operators make such results.
-    """
-    if dense_without_overlap(shape, strides):
-        return tuple(strides)
-    order = sorted(range(len(shape)), key=lambda dim: (strides[dim], -dim))
-    kept, step = [0] * len(shape), 1
-    for dim in order:
-        kept[dim] = step
-        step *= max(shape[dim], 1)
-    return tuple(kept)
 
 
 def row_stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:

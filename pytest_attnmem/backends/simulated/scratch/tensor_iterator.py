@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from .strides import contiguous_strides, reorder_dimensions
+
 _LARGEST: Final = 2**31 - 1
 _ALIGNED: Final = 4  # the most elements of one load
 _DEVICE_BYTES: Final = 2**40  # no device has more; a longer loop has too many parts to list
@@ -115,7 +117,7 @@ def reduction(
     of_out = [[stride * out_itemsize for stride in written] for out_itemsize in out_itemsizes]
     sizes = list(shape)
     operands = [*of_out, [stride * itemsize for stride in strides]]
-    order = _reorder_dimensions(sizes, operands, len(of_out))
+    order = reorder_dimensions(sizes, operands, len(of_out))
     sizes = [sizes[dim] for dim in order]
     operands = [[row[dim] for dim in order] for row in operands]
     _coalesce_dimensions(sizes, operands)
@@ -142,40 +144,6 @@ def _output_strides(
     ]
 
 
-def _reorder_dimensions(
-    sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
-) -> list[int]:
-    """Returns the order of dimensions by an insertion sort that allows ambiguous comparisons."""
-    order = list(range(len(sizes)))[::-1]
-    for right in range(1, len(order)):
-        at = right
-        for left in reversed(range(right)):
-            verdict = _compare(order[left], order[at], sizes, operands, outputs)
-            if verdict > 0:
-                order[left], order[at] = order[at], order[left]
-                at = left
-            elif verdict < 0:
-                break
-    return order
-
-
-def _compare(
-    a: int, b: int, sizes: Sequence[int], operands: Sequence[Sequence[int]], outputs: int
-) -> int:
-    """Returns 1 if dimension ``a`` goes behind ``b``, -1 if before it, 0 if that is ambiguous."""
-    for index, strides in enumerate(operands):
-        at_a, at_b = strides[a], strides[b]
-        if index < outputs and (at_a == 0) != (at_b == 0):
-            return 1 if at_b == 0 else -1
-        if at_a == 0 or at_b == 0:
-            continue
-        if at_a != at_b:
-            return -1 if at_a < at_b else 1
-        if sizes[a] > sizes[b]:
-            return 1
-    return 0
-
-
 def _coalesce_dimensions(sizes: list[int], operands: list[list[int]]) -> None:
     """Joins neighbouring dimensions that are contiguous in every operand."""
     if len(sizes) <= 1:
@@ -197,28 +165,3 @@ def _coalesce_dimensions(sizes: list[int], operands: list[list[int]]) -> None:
     del sizes[last + 1 :]
     for row in operands:
         del row[last + 1 :]
-
-
-def result_strides(shape: Sequence[int], inputs: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Returns the strides, in elements, of a pointwise result of inputs of one shape."""
-    order = _reorder_dimensions(shape, [list(strides) for strides in inputs], 0)
-    strides, step = [0] * len(shape), 1
-    for dim in order:
-        strides[dim] = step
-        step *= shape[dim]
-    return tuple(contiguous_strides(shape) if _is_contiguous(shape, strides) else strides)
-
-
-def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Returns True if the tensor is contiguous; dimensions of size 1 may have any stride."""
-    plain = contiguous_strides(shape)
-    return all(size == 1 or a == b for size, a, b in zip(shape, strides, plain, strict=True))
-
-
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Returns the strides of a contiguous tensor."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
