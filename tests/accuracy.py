@@ -157,7 +157,8 @@ def _counted() -> dict[str, str]:
         programs = [read(file, version)["devices"] for version in VERSIONS]
         number, on = len(set().union(*programs[0].values())), len(programs[0])
         counts = [sum(map(len, found.values())) for found in programs]
-        rows.append((file, f"peaks of {number} {what} on {on} device{'s' * (on > 1)}", counts, test))
+        devices = f"{on} device{'s' * (on > 1)}"
+        rows.append((file, f"peaks of {number} {what} on {devices}", counts, test))
     sets = ("operators", "operators-layers", "operators-norms", "operators-others")
     for name in (*sets, "operators-held-out"):
         calls, devices = read(name, VERSIONS[0])["calls"], read(name, VERSIONS[0])["devices"]

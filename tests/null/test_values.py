@@ -211,3 +211,15 @@ ROWS = [row for row in read("workloads")["peaks"] if row["device"] == "A100-80GB
 def test_noting_changes_no_byte(under, row):
     peaks = under(f"{NOTED}import workloads; answer(*workloads.peaks({row['workload']!r}))")
     assert peaks == (row["requested"], row["allocated"], row["reserved"])
+
+
+def test_a_target_without_elements_in_memory_that_others_share(under):
+    """It is resized into that memory; values read later are known too."""
+    script = f"""{NOTED}
+whole = torch.zeros(3, 5, device="cuda")
+torch.add(torch.ones(2, 3, device="cuda"), 1, out=whole[:0])
+target = torch.ones(2, 3, device="cuda")
+torch.add(target, target, out=target)
+answer(target.sum().item())
+"""
+    assert under(script) == (12.0,)

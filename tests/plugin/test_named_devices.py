@@ -166,6 +166,98 @@ def test_code_that_nobody_can_read():
     assert not names_cuda(Item(len))
 
 
+def test_code_that_cannot_be_read():
+    class Proxy:
+        @property
+        def __class__(self):
+            raise RuntimeError("outside of a request")
+
+    current = Proxy()
+    deep = "x" + ".abs()" * 700
+    scope = {}
+
+    def looks_at_it():
+        return current
+
+    def of_a_signature():
+        return None
+
+    of_a_signature.__signature__ = "none"
+    assert not names_cuda(Item(looks_at_it))
+    assert not names_cuda(Item(of_a_signature))
+    exec(f"def made(x): return {deep}", scope)
+    assert not names_cuda(Item(scope["made"]))
+
+
+def nested(f):
+    return (
+        f(
+            f(
+                f(
+                    f(
+                        f(
+                            f(
+                                f(
+                                    f(
+                                        f(
+                                            f(
+                                                f(
+                                                    f(
+                                                        f(
+                                                            f(
+                                                                f(f(f(f(f(1) == 1) == 1) == 1) == 1)
+                                                                == 1
+                                                            )
+                                                            == 1
+                                                        )
+                                                        == 1
+                                                    )
+                                                    == 1
+                                                )
+                                                == 1
+                                            )
+                                            == 1
+                                        )
+                                        == 1
+                                    )
+                                    == 1
+                                )
+                                == 1
+                            )
+                            == 1
+                        )
+                        == 1
+                    )
+                    == 1
+                )
+                == 1
+            )
+            == 1
+        )
+        == 1
+    )
+
+
+def test_each_comparison_is_read_once():
+    assert not names_cuda(Item(nested))
+
+
+class Siblings:
+    def test_host(self):
+        return self.made()
+
+    def made(self):
+        return 1
+
+    def test_device(self):
+        return "cuda"
+
+
+def test_another_test_of_the_class_does_not_count():
+    assert not names_cuda(Item(Siblings().test_host, Siblings))
+    assert names_cuda(Item(Siblings().test_device, Siblings))
+
+
 def calls_itself(n):
     return calls_the_other(n - 1)
 

@@ -390,3 +390,90 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
         "held": (4_000, 4_000),
         "let_go": (32, 0),
     }
+
+
+def test_what_a_program_puts_in_the_place_of_pytorch(suite):
+    """It stays while the program wants it, and is gone for the next tests."""
+    suite.write("""
+import pytest, torch
+
+CUDA = torch.cuda
+NAMES = [(CUDA, "is_available"), (CUDA, "synchronize"), (torch, "load"), (torch, "rand")]
+
+def mocked(*args, **kwargs):
+    return "mocked"
+
+@pytest.fixture
+def before(request, monkeypatch):
+    monkeypatch.setattr(*request.param, mocked)
+    return request.param
+
+@pytest.mark.parametrize("before", NAMES, indirect=True)
+@pytest.mark.memory_budget("1 MiB")
+def test_before(before):
+    assert getattr(*before)() == "mocked"
+    torch.ones(4, device="cuda")
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.memory_budget("1 MiB")
+def test_inside(name, monkeypatch):
+    monkeypatch.setattr(*name, mocked)
+    assert getattr(*name)() == "mocked"
+    torch.ones(4, device="cuda")
+
+def test_without_a_budget():
+    assert torch.cuda.is_available() and torch.rand(4, device="cuda").is_cuda
+
+@pytest.mark.memory_budget("1 MiB")
+def test_after():
+    torch.cuda.synchronize()
+    assert torch.cuda.is_available() and torch.rand(4, device="cuda").is_cuda
+""")
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 10}
+    assert {row["outcome"] for row in ran.rows} == {"within"}
+
+
+def test_what_a_test_without_a_device_leaves_in_a_cache(suite):
+    """The next tests find it on the host, with its values."""
+    suite.write("""
+import functools
+import pytest, torch
+
+@functools.lru_cache
+def table(n):
+    return torch.arange(n).float()
+
+@pytest.fixture(scope="module")
+def model():
+    return torch.nn.Linear(4, 4)
+
+@pytest.fixture(scope="module")
+def optimizer(model):
+    return torch.optim.Adam(model.parameters())
+
+def step(model, optimizer):
+    loss = model(torch.ones(2, 4)).sum()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+@pytest.mark.memory_budget("1 MiB")
+def test_on_the_device(model, optimizer):
+    assert table(64).sum() == 2016
+    step(model, optimizer)
+    model.head = torch.nn.Linear(4, 2)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_on_the_host(model, optimizer):
+    (torch.ones(64) * table(64)).to("cuda")
+    step(model, optimizer).to("cuda")
+
+def test_without_a_budget(model, optimizer):
+    assert type(table(64)) is torch.Tensor and table(64)[3] == 3
+    assert type(model.head.weight) is torch.nn.Parameter and model.head.weight.is_cpu
+    assert step(model, optimizer) != 0
+""")
+    ran = suite.run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 3}
+    assert ran.row("test_on_the_host")["peak_bytes"] == 256

@@ -41,8 +41,11 @@ class DeviceStorages:
         """Returns the slot of a tensor's storage; None if the tensor is on the host."""
         if not tensor.is_cuda:
             return None
-        address = tensor.data_ptr() - int(tensor.storage_offset()) * tensor.element_size()
-        if address <= 0:  # it has no elements
+        if tensor.numel():
+            address = tensor.data_ptr() - int(tensor.storage_offset()) * tensor.element_size()
+        else:  # an operator may resize it, within memory that it shares with others
+            address = tensor.untyped_storage().data_ptr()
+        if not address:
             return Slot(Buffer(0))
         slot = self._slots.get(address)
         if slot is None:

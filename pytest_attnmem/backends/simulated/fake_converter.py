@@ -14,6 +14,7 @@ from ...values.notes import leaves
 from ...values.op_traits import op_traits
 from .changed_tensors import MovedBuffers, settle
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
+from .left_on_host import leave_on_host
 from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
 from .refused_subclasses import PLAIN, refusal
@@ -57,6 +58,10 @@ class FakeConverter:
                 settle(real, fake, self._values)
         self._fakes.clear()
         self._storages.clear()
+
+    def leave_on_host(self) -> None:
+        """Makes what a program that named no device left alive tensors of the host."""
+        leave_on_host(self._fake_mode, self._values)
 
     def find(self, real: torch.Tensor) -> Any | None:
         """Returns the fake of ``real``, or None if it has none yet."""

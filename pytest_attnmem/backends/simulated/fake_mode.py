@@ -39,7 +39,7 @@ from .observer import DispatchedOp, Heard, Observer
 from .op_cache import OpCache
 from .op_facts import KnownOps, OpFacts
 from .own_fakes import as_fakes, is_from_data, lacks_device
-from .result_layouts import laid_out
+from .result_layouts import laid_out, settle_target
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values, is_of_array
 from .wrapped_tensors import WrapperCalls, is_wrapper
@@ -168,6 +168,8 @@ class SimulatedFakeMode(FakeTensorMode):
             self.values.forget_constants(args)  # PyTorch makes a new storage of a view of one
         silent = facts.view or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
+        target = kwargs.get("out")
+        shape = getattr(target, "shape", None)
         if kwargs.get("generator") is not None:  # rules of sizes draw nothing, and some refuse it
             kwargs = {**kwargs, "generator": None}
         try:
@@ -178,6 +180,8 @@ class SimulatedFakeMode(FakeTensorMode):
             raise own_error(error, func, args, kwargs, self.observer.mixed_devices_error) from None
         check_strided(func, args, out, self.observer.refused)
         out = laid_out(func, args, kwargs, out, self._maker)
+        if target is not None:
+            settle_target(func, args, target, shape)
         if key is not None:
             cached = self.op_cache.store(facts, key, args, out)
         if noted is not None:

@@ -45,6 +45,7 @@ _READS = (
     *("__dlpack_device__", "is_shared", "share_memory_", "__reduce_ex__"),
 )
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
+_NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
 _NEW_TENSOR = torch.Tensor.new_tensor
 
 
@@ -105,7 +106,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     if is_wrapper(args[0]):
                         return func(*args)
                     return self._attribute(func, args)
-                if func in (torch.Tensor.to, torch.Tensor.cuda):
+                if func in _NAME_DEVICES:
                     self.moves.name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)
                 if casts_apart(args):

@@ -24,7 +24,7 @@ from .autocast import Autocast
 from .fake_tensor import CUDA, SimulatedTensor
 from .move_in_place import apply_in_place, swapping
 from .moves import parse_to
-from .patched import Patches, patched
+from .patched import Patches, are_set, patched
 from .scripting import compiled_without_patches
 from .undescribed_ops import NO_DATA
 from .unsimulated import refusals
@@ -68,6 +68,7 @@ class Outside:
         self._kernels: Library | None = None
         self._autocast = Autocast()
         self._patches = ExitStack()
+        self._set: Patches = {}
         self._times_left = 0
 
     @property
@@ -97,6 +98,11 @@ class Outside:
         """Ends a test: tensors from outside become what its windows made of them."""
         for placement, converter in self.programs:
             converter.clear(settled=not placement.starts_again)
+            if placement.may_start_again:
+                converter.leave_on_host()
+        if self.entered and not (self._times_left or are_set(self._set)):
+            self._patches.close()  # a test replaced some of the patches, or put old ones back
+            self._patch()
 
     def note_values(self, values: Iterable[object]) -> None:
         """Notes that values of fixtures are on the device, where an earlier test moved them."""
@@ -143,9 +149,8 @@ class Outside:
             **self._autocast.patches(),
             (SimulatedTensor, "__torch_function__"): self._followed(),
         }
-        self._patches.enter_context(
-            patched(self._function_mode.pinned_memory.outside_windows(patches))
-        )
+        self._set = self._function_mode.pinned_memory.outside_windows(patches)
+        self._patches.enter_context(patched(self._set))
         self._patches.callback(self._autocast.restore)
         self._autocast.follow()
 
@@ -248,7 +253,7 @@ class Outside:
 def _is_on_device(value: object) -> bool:
     """Returns True for a tensor or a module that is on the device, or a list with one."""
     for part in value if isinstance(value, (list, tuple)) else (value,):
-        is_module = isinstance(part, torch.nn.Module)
+        is_module = issubclass(type(part), torch.nn.Module)  # its __class__ may raise
         for tensor in (*part.parameters(), *part.buffers()) if is_module else (part,):
             if type(tensor) is SimulatedTensor and tensor._fake_device is CUDA:
                 return True

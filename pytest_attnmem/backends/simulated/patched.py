@@ -1,37 +1,111 @@
-"""Attributes of PyTorch that have another value for a while."""
+"""Attributes of PyTorch that have another value for a while.
+
+A program may replace the same attributes, as ``monkeypatch`` does: before, inside or across the
+time. What it puts there stays, and what it puts back later is not taken for its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+#: An attribute: the owner and the name.
+Key = tuple[Any, str]
 #: Attributes to replace, by owner and name.
-Patches = Mapping[tuple[Any, str], Any]
+Patches = Mapping[Key, Any]
 
 #: The value of an attribute that the owner lacks, or inherits.
 _MISSING: Final = object()
+_OWN: Final = __name__.partition(".")[0]
+_MOCKS: Final = "unittest.mock"
+_INSTALLED: Final = ("site-packages", "dist-packages", sys.base_prefix)
 
 
 @contextmanager
 def patched(patches: Patches) -> Iterator[None]:
     """Sets the attributes for the body, and restores them."""
-    before = present(patches)
+    set_here = _VALUES.enter(patches)
     try:
-        _set(patches)
         yield
     finally:
-        _set(before)
+        _VALUES.leave(set_here)
 
 
 def present(patches: Patches) -> Patches:
     """Returns the values that the attributes of the patches have now, as patches."""
-    return {(owner, name): vars(owner).get(name, _MISSING) for owner, name in patches}
+    return {key: _value(key) for key in patches}
 
 
-def _set(patches: Patches) -> None:
-    for (owner, name), value in patches.items():
-        if value is not _MISSING:
-            setattr(owner, name, value)
-        elif name in vars(owner):
-            delattr(owner, name)
+def are_set(patches: Patches) -> bool:
+    """Returns True if no program has replaced one of the attributes since they were set."""
+    return not any(
+        value is not _value(key) and (_is_programs(_value(key)) or key in _VALUES.lost)
+        for key, value in patches.items()
+    )
+
+
+class _Values:
+    """The values that this process has had in the place of PyTorch's."""
+
+    def __init__(self) -> None:
+        self._installed: dict[Key, Any] = {}
+        """The value of each attribute before it was ever replaced."""
+        self.lost: defaultdict[Key, list[Any]] = defaultdict(list)
+        """Values that a program replaced meanwhile: it may put them back."""
+
+    def enter(self, patches: Patches) -> list[tuple[Key, Any, Any]]:
+        """Sets the values, but where a program has its own; returns them, with those before."""
+        set_here = []
+        for key, value in patches.items():
+            before = _value(key)
+            installed = self._installed.setdefault(key, before)
+            if _is_programs(before):
+                continue
+            if _has(self.lost.get(key, ()), before):
+                before = installed
+            set_here.append((key, value, before))
+            _set(key, value)
+        return set_here
+
+    def leave(self, set_here: list[tuple[Key, Any, Any]]) -> None:
+        """Restores the values, but where a program has its own."""
+        for key, value, before in set_here:
+            if _is_programs(_value(key)):
+                self.lost[key].append(value)
+            else:
+                _set(key, before)
+
+
+#: Of the process, as PyTorch's attributes are.
+_VALUES: Final = _Values()
+
+
+def _is_programs(value: Any) -> bool:
+    """Returns True for a mock, and for a function of a file that is not installed."""
+    name = getattr(value, "__module__", None)
+    if not callable(value) or not isinstance(name, str) or name.startswith(_OWN):
+        return False
+    if name.startswith(_MOCKS):
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is not None and not any(place in file for place in _INSTALLED)
+
+
+def _has(values: Iterable[Any], value: Any) -> bool:
+    return any(each is value for each in values)
+
+
+def _value(key: Key) -> Any:
+    owner, name = key
+    return vars(owner).get(name, _MISSING)
+
+
+def _set(key: Key, value: Any) -> None:
+    owner, name = key
+    if value is not _MISSING:
+        setattr(owner, name, value)
+    elif name in vars(owner):
+        delattr(owner, name)

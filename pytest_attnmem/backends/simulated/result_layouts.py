@@ -8,21 +8,23 @@ operator was found on the null device, over 15 layouts and all pairs of operands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import torch
 from torch._prims_common import suggest_memory_format
+from torch.utils._mode_utils import no_dispatch
 
+from ...values.notes import leaves
 from .fake_maker import FakeMaker
 from .fake_tensor import META, SimulatedTensor
 from .index_tensors import MASKS
+from .list_layouts import moved, of_lists, operand
 from .scratch.strides import (
     NUMBER,
     Operand,
     contiguous_strides,
-    dense_without_overlap,
     kept_strides,
     result_strides,
 )
@@ -34,16 +36,12 @@ _Rule = Callable[[Any, tuple[Any, ...], _Shape], _Shape | None]
 """Returns the strides of a result by operator, arguments and shape; None for those that it has."""
 
 
-def _operand(tensor: torch.Tensor) -> Operand:
-    return Operand(tensor.shape, tensor.stride())
-
-
 def _operands(func: Any, args: tuple[Any, ...]) -> list[Operand]:
     """Returns the operands; a number in the place of a tensor is one of them."""
     found = []
     for argument, value in zip(func._schema.arguments, args, strict=False):
         if isinstance(value, torch.Tensor):
-            found.append(_operand(value))
+            found.append(operand(value))
         elif isinstance(argument.type, torch.TensorType) and value is not None:
             found.append(NUMBER)
     return found
@@ -63,7 +61,7 @@ def _second_leads(func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
 
 
 def _of_first(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    return result_strides(shape, [_operand(args[0])])
+    return result_strides(shape, [operand(args[0])])
 
 
 def _like_second(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
@@ -71,9 +69,14 @@ def _like_second(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
 
 
 def _times_power(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    """Returns the strides of ``x * 2**other``; the power is contiguous."""
+    """Returns the strides of ``x * 2**other``; the power is contiguous.
+
+    One kernel does both if the exponent is an integer.
+    """
     power = args[1].shape
-    return result_strides(shape, [_operand(args[0]), Operand(power, contiguous_strides(power))])
+    if not args[1].dtype.is_floating_point and args[0].shape == shape:
+        return kept_strides(shape, args[0].stride())
+    return result_strides(shape, [operand(args[0]), Operand(power, contiguous_strides(power))])
 
 
 def _of_indexed(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | None:
@@ -113,7 +116,8 @@ def _suggested(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
 
 
 def _rotated(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    tensor, turns, (first, second) = (*args, 1, (0, 1)) if len(args) == 1 else args
+    tensor, turns = args[0], args[1] if len(args) > 1 else 1
+    first, second = args[2] if len(args) > 2 else (0, 1)
     if turns % 4 == 0:
         return contiguous_strides(shape)
     strides = [*kept_strides(tensor.shape, tensor.stride())]
@@ -147,7 +151,11 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
             _pointwise,
         ),
         **dict.fromkeys(
-            (_aten.threshold_backward.default, _aten.leaky_relu_backward.default), _second_leads
+            (
+                *(_aten.threshold_backward.default, _aten.leaky_relu_backward.default),
+                _aten.rsub.Tensor,
+            ),
+            _second_leads,
         ),
         _aten.soft_margin_loss.default: _of_first,
         _aten.ldexp.Tensor: _times_power,
@@ -189,6 +197,7 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
                 *(_aten.index_add.default, _aten.index_copy.default, _aten.renorm.default),
                 *(_aten.rrelu_with_noise.default, _aten.bernoulli.default, _aten.bernoulli.p),
                 *_overloads(_aten.masked_fill),
+                _aten.normal.Tensor_float,
             ),
             _contiguous,
         ),
@@ -196,82 +205,70 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
 )
 
 
+_BY_A_NUMBER: Final = frozenset({_aten.deg2rad.default, _aten.rad2deg.default})
+
+
 def _rule(func: Any) -> _Rule | None:
     found = _RULES.get(func)
-    if found is None and torch.Tag.pointwise in getattr(func, "tags", ()):
+    if found is None and torch.Tag.pointwise in func.tags:
         return _with_number if "scalar" in func._overloadname.lower() else _pointwise
     return found
+
+
+def settle_target(func: Any, args: tuple[Any, ...], target: Any, before: Any) -> None:
+    """Gives a target that an operator resized, of another shape ``before``, its strides."""
+    if type(target) is not SimulatedTensor or target.shape == before or _are_symbolic((target,)):
+        return
+    rule = _rule_of_target(func)
+    strides = rule and rule(func, args, tuple(target.shape))
+    if strides and strides != target.stride():
+        with no_dispatch():
+            target.as_strided_(target.shape, strides, target.storage_offset())
+
+
+def _rule_of_target(func: Any) -> _Rule | None:
+    """Returns the rule of ``name.Tensor_out`` from that of ``name.Tensor``.
+
+    Operators that fill a tensor like their first argument fill a target over all operands.
+    """
+    name = func._overloadname.removesuffix("out").removesuffix("_") or "default"
+    result = getattr(func.overloadpacket, name, None)
+    if result in _BY_A_NUMBER:
+        return _with_number
+    rule = _RULES.get(result) or _rule(func) or (result and _rule(result))
+    return _pointwise if rule is _like_first else rule
 
 
 def laid_out(
     func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, maker: FakeMaker
 ) -> Any:
     """Returns the results of an operator with the strides that CUDA's kernels give them."""
-    if func.is_view or func._schema.is_mutable or not _have_free_strides((out, *args)):
+    if func.is_view or func._schema.is_mutable:
+        return out
+    rule, tensors = _rule(func), (out, *args)
+    if _are_symbolic(tensors) or not (rule is _contiguous or _have_free_strides(tensors)):
         return out
     if func._schema.name.startswith("aten::_foreach_"):
-        return _of_lists(args, out, maker)
-    rule = _rule(func)
+        return of_lists(args, out, maker)
     if rule is None or kwargs.get("memory_format") not in (None, torch.preserve_format):
         return out
 
     def settled(one: Any) -> Any:
         if type(one) is not SimulatedTensor or not one.dim() or any(one is arg for arg in args):
             return one
-        return _moved(one, rule(func, args, tuple(one.shape)), maker)
+        return moved(one, rule(func, args, tuple(one.shape)), maker)
 
     return tuple(map(settled, out)) if isinstance(out, tuple) else settled(out)
 
 
-def _of_lists(args: tuple[Any, ...], out: Any, maker: FakeMaker) -> Any:
-    """Returns the results of an operator over lists of tensors.
-
-    Where the tensors of each place have one layout, one kernel makes all results, which are like
-    those of the first list; else each place has an operator of its own (ForeachUtils.h).
-    """
-    lists = [value for value in args if isinstance(value, (list, tuple))]
-    lists = [value for value in lists if value and isinstance(value[0], torch.Tensor)]
-    if not isinstance(out, list) or any(len(value) != len(out) for value in lists):
-        return out
-    places = [[_operand(tensor) for tensor in place] for place in zip(*lists, strict=True)]
-    if any(one.shape != operands[0].shape for one, operands in zip(out, places, strict=True)):
-        return out  # norms, say
-    alike = all(map(_are_alike, places))
-    return [
-        _moved(
-            one,
-            kept_strides(*operands[0]) if alike else result_strides(one.shape, operands),
-            maker,
-        )
-        for one, operands in zip(out, places, strict=True)
-    ]
-
-
-def _are_alike(operands: Sequence[Operand]) -> bool:
-    """Returns True for tensors without gaps whose strides differ at most where they are free."""
-    steps = [
-        [step for size, step in zip(*operand, strict=True) if size != 1] for operand in operands
-    ]
-    same = len({operand.shape for operand in operands}) == 1 and len({*map(tuple, steps)}) == 1
-    return same and all(dense_without_overlap(*operand) for operand in operands)
-
-
-def _moved(out: Any, strides: _Shape | None, maker: FakeMaker) -> Any:
-    """Returns a result with other strides."""
-    if strides is None or strides == out.stride():
-        return out
-    elem = torch.empty_strided(out.shape, strides, dtype=out.dtype, device=META)
-    return maker.make(elem, out._fake_device)
-
-
 def _have_free_strides(values: Sequence[Any]) -> bool:
-    """Returns True if a tensor has a dimension of one element or none, and all sizes are known."""
-    free = False
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            free |= _have_free_strides(value)
-        elif type(value) is SimulatedTensor:
-            if any(type(size) is not int for size in value.shape):
-                return False
-            free |= min(value.shape, default=2) < 2
-    return free
+    """Returns True if a tensor has a dimension of one element or none."""
+    return any(0 in tensor.shape or 1 in tensor.shape for tensor in _simulated(values))
+
+
+def _are_symbolic(values: Sequence[Any]) -> bool:
+    return any(type(size) is not int for tensor in _simulated(values) for size in tensor.shape)
+
+
+def _simulated(values: Sequence[Any]) -> Iterator[Any]:
+    return (value for value in leaves(values) if type(value) is SimulatedTensor)

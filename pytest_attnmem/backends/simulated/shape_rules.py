@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 from . import recurrent_shapes
 from .convolution import shapes as convolution
@@ -87,8 +88,11 @@ def _batch_norm_backward(
     layout = torch.contiguous_format
     if train and x.dim() in _CHANNELS_LAST:
         last = _CHANNELS_LAST[x.dim()]
-        layout = last if x.is_contiguous(memory_format=last) else layout
+        suggested = suggest_memory_format(x) is last  # one channel may be in either format
+        layout = last if suggested and x.is_contiguous(memory_format=last) else layout
     of_input = torch.empty_like(x, memory_format=layout) if wanted[0] else None
+    if of_input is not None and train and x.is_contiguous() and x.stride(1) == 1:
+        of_input = x.new_empty_strided(x.shape, x.stride())  # by the kernels for channels-last
     of_weights = (
         torch.empty_like(weight) if asked and weight is not None else None for asked in wanted[1:]
     )
@@ -135,6 +139,14 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.native_layer_norm_backward.default: _layer_norm_backward,
         _aten._fused_rms_norm_backward.default: _rms_norm_backward,
         _aten._log_softmax_backward_data.default: _log_softmax_backward,
+        **dict.fromkeys(
+            (
+                *(_aten.poisson.default, _aten.binomial.default, _aten._dirichlet_grad.default),
+                *(_aten._standard_gamma.default, _aten._standard_gamma_grad.default),
+                _aten._sample_dirichlet.default,
+            ),
+            lambda x, *_, **__: _contiguous(x),
+        ),
         _aten.mse_loss_backward.default: _like_second,
         _aten.smooth_l1_loss_backward.default: _like_second,
         _aten.huber_loss_backward.default: _like_second,

@@ -50,7 +50,12 @@ class WrittenViews:
                     self._renew(view)
 
     def renew(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> None:
-        """Gives the views among the arguments, whose base was written, their gradients."""
+        """Gives the views among the arguments, whose base was written, their gradients.
+
+        Formulas of a backward pass get views as they were; autograd holds the lock of their graph.
+        """
+        if torch._C._current_graph_task_id() != -1:
+            return
         with torch._C.DisableTorchFunction():
             for view in _tensors((*args, *(kwargs or {}).values())):
                 before = torch._C._autograd._get_sequence_nr()

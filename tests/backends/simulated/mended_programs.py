@@ -361,6 +361,33 @@ def log_sigmoid_of_a_transposed_input():
         torch.autograd.grad(F.logsigmoid(x), x, given)[0].contiguous()
 
 
+@program
+def samples_of_distributions_without_a_closed_form():
+    """The results are contiguous; the sums of Dirichlet's samples are temporary."""
+    for x in (
+        *(made(8, 100), made(100, 8).t(), made(8, 200)[:, ::2], made(1, 100).expand(8, 100)),
+        *(made(8, 100, dtype=torch.half), made(200_000), made(70_000, 3), made(0, 3)),
+    ):
+        torch.poisson(x).view(-1)
+        torch.binomial(x, x).view(-1)
+        torch._standard_gamma(x).view(-1)
+        torch.ops.aten._standard_gamma_grad(x, x).view(-1)
+        torch._sample_dirichlet(x).view(-1)
+    torch.distributions.Dirichlet(
+        made(70, 300, grad=True), validate_args=False
+    ).rsample().sum().backward()
+
+
+@program
+def outer_products_into_a_target():
+    """They use cuBLAS, which copies what it cannot read; without ``out=`` they do not."""
+    left, right = torch.empty_strided((2, 4, 1), (1, 2, 8), device="cuda"), made(2, 1, 4)
+    for target in (made(0), made(2, 4, 4)):
+        torch.bmm(left, right, out=target)
+        torch.matmul(left, right, out=target)
+    torch.bmm(left, right)
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

@@ -22,6 +22,7 @@ LAYOUTS = {
     "transposed, one column": ((2, 4, 1), (1, 2, 8)),
     "transposed images of one channel": ((2, 1, 4, 4), (16, 16, 1, 4)),
     "every second row": ((2, 1, 8, 8), (128, 64, 8, 1)),
+    "channels last": ((2, 4, 6, 8), (192, 1, 32, 4)),
 }
 
 
@@ -113,6 +114,10 @@ OTHERS = {
     "renormed": lambda x, _: x.renorm(2, 0, 1.0),
     "unsqueezed": lambda x, _: x.unsqueeze(1).relu(),
     "every_second": lambda x, _: x[..., ::2] * 2,
+    "reversed_difference": torch.rsub,
+    "normal": lambda x, _: torch.normal(x, 1.0),
+    "ldexp_of_integers": lambda x, y: torch.ldexp(x, y.long()),
+    "turned": lambda x, _: x.rot90(2),
     "layer_norm": lambda x, _: F.layer_norm(x, x.shape[-1:]),
     "rms_norm": lambda x, _: F.rms_norm(x, x.shape[-1:]),
     "group_norm": lambda x, _: F.group_norm(x, 1),
@@ -120,7 +125,20 @@ OTHERS = {
     "nearest": of_images(partial(F.interpolate, scale_factor=2)),
     "bilinear": of_images(partial(F.interpolate, scale_factor=2, mode="bilinear")),
     "bicubic": of_images(partial(F.interpolate, scale_factor=2, mode="bicubic")),
+    "unshuffled_by_two": lambda x, _: F.pixel_unshuffle(x, 2) if x.shape[-2:] == (8, 8) else x,
     "unshuffled": of_images(partial(F.pixel_unshuffle, downscale_factor=1)),
+}
+INTO_TARGETS = {
+    "into_a_target_" + name: lambda x, y, run=run: run(x, y, out=torch.empty(0, device="cuda"))
+    for name, run in {
+        "add": torch.add,
+        "exp": lambda x, _, out: torch.exp(x, out=out),
+        "times_a_number": lambda x, _, out: torch.mul(x, 2, out=out),
+        "power": lambda x, _, out: torch.pow(2, x, out=out),
+        "where": lambda x, y, out: torch.where(x > 0, x, y, out=out),
+        "deg2rad": lambda x, _, out: torch.deg2rad(x, out=out),
+        "gelu": lambda x, _, out: torch._C._nn.gelu(x, out=out),
+    }.items()
 }
 GRADIENTS = {
     "gradient_of_" + name: function
@@ -132,6 +150,9 @@ GRADIENTS = {
                 *(F.softplus, F.logsigmoid, F.hardtanh, F.mish, torch.sqrt, F.hardsigmoid),
             )
         },
+        "batch_norm": gradient(
+            lambda x: F.batch_norm(x, None, None, training=True) if x.shape[1] == 1 else x * 1
+        ),
         "dropout": gradient(F.dropout, of_sum=True),
         "norm": gradient(lambda x: x.norm(dim=1), of_sum=True),
         "rms_norm": gradient(lambda x: F.rms_norm(x, x.shape[-1:]), of_sum=True),
@@ -167,7 +188,7 @@ PROGRAMS = {
     name: partial(over_layouts, function, swapped)
     for swapped, functions in (
         (False, {**UNARY, **GRADIENTS}),
-        (True, {**OF_BOTH, **LOSSES, **LISTS, **OTHERS}),
+        (True, {**OF_BOTH, **LOSSES, **LISTS, **OTHERS, **INTO_TARGETS}),
     )
     for name, function in functions.items()
 }

@@ -99,6 +99,7 @@ def _renorm(call: OpCall) -> AllocationPlan:
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.ldexp.Tensor": _ldexp,
+        "aten.ldexp.out": lambda _: None,  # it keeps the power, which no rule plans
         "aten.mvlgamma.default": _mvlgamma,
         "aten.dist.default": _dist,
         "aten.count_nonzero": _count_nonzero,

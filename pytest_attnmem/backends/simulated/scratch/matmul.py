@@ -148,9 +148,10 @@ def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> Allocatio
 
 
 def _bmm(call: OpCall) -> AllocationPlan:
-    """Plans a batch of products; outer products do not use cuBLAS."""
+    """Plans a batch of products; outer products without ``out=`` do not use cuBLAS."""
     left, right = call.args[:2]
-    if left.shape[2] == 1 and _result(call).is_contiguous():
+    given = "out" in call.kwargs
+    if left.shape[2] == 1 and not given and _result(call).is_contiguous():
         return allocate_outputs(call)
     return _batches(call, left, right)
 

@@ -155,6 +155,7 @@ RULES: Final = MappingProxyType[str, Rule](
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.isinf.default": _is_infinite,
         "aten.pow.Scalar": _power_of_scalar,
+        "aten.pow.Scalar_out": _power_of_scalar,
         "aten.where.self": _where,
         **dict.fromkeys(_LIMITED, _clamp),
         "aten._local_scalar_dense.default": outputs_only,  # a read of the host
