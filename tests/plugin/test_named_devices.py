@@ -166,15 +166,22 @@ def test_code_that_nobody_can_read():
     assert not names_cuda(Item(len))
 
 
-def test_code_that_cannot_be_read():
+def written(folder, name, expression):
+    """Returns a function of a file, whose text can be read."""
+    file = folder / f"{name}.py"
+    file.write_text(f"def made(x):\n    return {expression}\n", "utf-8")
+    scope = {"__name__": name}
+    exec(compile(file.read_text("utf-8"), file, "exec"), scope)
+    return scope["made"]
+
+
+def test_objects_that_raise_when_they_are_looked_at():
     class Proxy:
         @property
         def __class__(self):
             raise RuntimeError("outside of a request")
 
     current = Proxy()
-    deep = "x" + ".abs()" * 700
-    scope = {}
 
     def looks_at_it():
         return current
@@ -185,61 +192,17 @@ def test_code_that_cannot_be_read():
     of_a_signature.__signature__ = "none"
     assert not names_cuda(Item(looks_at_it))
     assert not names_cuda(Item(of_a_signature))
-    exec(f"def made(x): return {deep}", scope)
-    assert not names_cuda(Item(scope["made"]))
 
 
-def nested(f):
-    return (
-        f(
-            f(
-                f(
-                    f(
-                        f(
-                            f(
-                                f(
-                                    f(
-                                        f(
-                                            f(
-                                                f(
-                                                    f(
-                                                        f(
-                                                            f(
-                                                                f(f(f(f(f(1) == 1) == 1) == 1) == 1)
-                                                                == 1
-                                                            )
-                                                            == 1
-                                                        )
-                                                        == 1
-                                                    )
-                                                    == 1
-                                                )
-                                                == 1
-                                            )
-                                            == 1
-                                        )
-                                        == 1
-                                    )
-                                    == 1
-                                )
-                                == 1
-                            )
-                            == 1
-                        )
-                        == 1
-                    )
-                    == 1
-                )
-                == 1
-            )
-            == 1
-        )
-        == 1
-    )
+def test_an_expression_of_hundreds_of_calls(tmp_path):
+    assert names_cuda(Item(written(tmp_path, "short", "x" + ".abs()" * 20 + ".cuda()")))
+    assert not names_cuda(Item(written(tmp_path, "deep", "x" + ".abs()" * 700)))
 
 
-def test_each_comparison_is_read_once():
-    assert not names_cuda(Item(nested))
+def test_each_comparison_is_read_once(tmp_path):
+    """Reading twice at each of 60 levels would never end."""
+    nested = "x(" * 60 + "1" + " == 1)" * 60
+    assert not names_cuda(Item(written(tmp_path, "nested", nested)))
 
 
 class Siblings:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from ...errors import UnknownValue
 from .fake_tensor import CUDA, SimulatedTensor
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def leave_on_host(mode: SimulatedFakeMode, values: Values) -> None:
     """Makes the tensors of that mode that nobody put on the device tensors of the host.
 
-    A tensor with a history, or whose values nobody knows, stays as it is.
+    A tensor stays as it is if it has a history, or if its values are unknown or take much work.
     """
     for tensor in [each for each in gc.get_objects() if type(each) is SimulatedTensor]:
         own = vars(tensor)
@@ -35,10 +34,10 @@ def leave_on_host(mode: SimulatedFakeMode, values: Values) -> None:
 
 def _become_real(tensor: Any, values: Values) -> None:
     with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
-        try:
-            real = values.value(tensor).clone()
-        except UnknownValue:
+        known = values.affordable(tensor)
+        if known is None:
             return
+        real = known.clone()
         real.requires_grad_(tensor.requires_grad)
         parameter, gradient = getattr(tensor, "_is_param", False), tensor.grad
         tensor.grad = None

@@ -2,7 +2,7 @@
 
 Such a dimension may have any stride, so a tensor may be contiguous and in another order at once.
 The kernels take it for contiguous; PyTorch's rules of sizes keep its strides. The rule of each
-operator was found on the null device, over 15 layouts and all pairs of operands
+operator was found on the null device; most are recorded
 (``tests/backends/simulated/one_element_programs.py``).
 """
 

@@ -124,8 +124,10 @@ class Values:
         It is None too if the program wrote nothing into it.
         """
         slot = self.storages.find(tensor)
-        if slot is None or slot.writer is None:
-            return None
+        return None if slot is None or slot.writer is None else self.affordable(tensor)
+
+    def affordable(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Returns the values of a tensor; None if nobody knows them, or they take much work."""
         try:
             return self.value(tensor, _WORK_OF_A_TEST)
         except (UnknownValue, CannotCompute):
