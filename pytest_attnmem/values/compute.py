@@ -104,14 +104,13 @@ def _pristine_dispatch() -> Iterator[None]:
 def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         return func(*args, **kwargs)
-    except (RuntimeError, NotImplementedError) as error:
-        refused = error
-    if not _narrow(args, kwargs):
-        raise refused
-    try:
-        return _widened(func, args, kwargs)
     except (RuntimeError, NotImplementedError):
-        raise refused from None  # it was not the dtype
+        # A variable for the error would keep the frames of the program alive, with their tensors.
+        if not _narrow(args, kwargs):
+            raise
+        with contextlib.suppress(RuntimeError, NotImplementedError):  # it was not the dtype
+            return _widened(func, args, kwargs)
+        raise
 
 
 def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:

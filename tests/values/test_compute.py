@@ -1,5 +1,9 @@
 """One operator on the CPU: dtypes, targets, modes, and what the CPU cannot compute."""
 
+import gc
+import math
+import weakref
+
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
@@ -162,3 +166,25 @@ def test_an_error_of_the_cpu_is_told_in_its_words(run):
     with pytest.raises(CannotCompute) as refused:
         run("mm", *halves)
     assert str(refused.value) == f"aten.mm.default: the CPU answers: {raised.value}"
+
+
+def test_an_error_of_the_host_keeps_no_frame_of_the_program_alive():
+    """Else the tensors in the frame would live on until garbage is collected."""
+    halves = torch.ones(2, dtype=torch.float16)
+
+    class Local:
+        pass
+
+    def program():
+        local = Local()
+        with pytest.raises(RuntimeError):
+            aten.clamp.default(halves, 1e9)
+        assert compute(aten.clamp.default, (halves, 1e9), {}).tolist() == [math.inf] * 2
+        return weakref.ref(local)
+
+    program()  # PyTorch may import its compiler at first, which keeps frames
+    gc.disable()
+    try:
+        assert program()() is None
+    finally:
+        gc.enable()

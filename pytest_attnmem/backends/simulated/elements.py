@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_map_only
 from .call_arguments import is_plain
 from .fake_tensor import CPU, IMPLICIT_CUDA, META, SimulatedTensor
 from .index_tensors import MASKS
+from .number_checks import overflow
 from .set_by_index import fill
 from .transforms import unwrapped
 
@@ -48,6 +49,8 @@ class Elements:
         if device is IMPLICIT_CUDA and isinstance(value, (Integral, float, complex)):
             if fill(tensor, index, value, self._flag):
                 return
+            if (error := overflow(value, tensor.dtype)) is not None:
+                raise error
             value = self._make(torch.tensor, (value,), {"dtype": tensor.dtype, "device": CPU})
         self._set(tensor, index, value)
 

@@ -24,6 +24,7 @@ from .moves import Moves
 from .program_errors import NOT_LINKED, at, refuse_data
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
+from .replaced_functions import OriginalFunctions
 from .simulated_device import DeviceName
 from .stand_ins import as_given
 from .tensors_as_sizes import reading_sizes
@@ -80,6 +81,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **rebinding(self.mark_unknown),
             **reading_sizes(self.mark_unknown),
         }
+        self._originals = OriginalFunctions()
         self._repeated_calls = RepeatedCalls(fake_mode, self._factories.union(self._special))
 
     def __torch_function__(
@@ -88,7 +90,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         views = self._written_views
         if views.others:
             views.renew(args, kwargs)
-        made = self._repeated_calls.run(func, args, kwargs, self._call)
+        made = self._repeated_calls.run(self._originals[func], args, kwargs, self._call)
         if views.pending:
             views.follow(args, kwargs)
         return as_given(made)
@@ -103,9 +105,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     with no_dispatch():
                         return func(*args, **(kwargs or {}))
                 if getattr(func, "__name__", "") in ("__get__", "__set__"):
-                    if is_wrapper(args[0]):
-                        return func(*args)
-                    return self._attribute(func, args)
+                    return func(*args) if is_wrapper(args[0]) else self._attribute(func, args)
                 if func in _NAME_DEVICES:
                     self.moves.name_target(func, args, kwargs or {})
                 args = self.to_fakes(args)

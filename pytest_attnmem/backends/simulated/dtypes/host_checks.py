@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -27,6 +28,8 @@ _SHARED: Final = frozenset(
         *("soft_margin_loss", "linspace", "full_like", "new_full", "randint_like"),
     }
 )
+#: Operators whose kernels on CUDA convert their numbers to float for a tensor of half precision.
+_BY_FLOAT: Final = frozenset({"clamp", "clamp_min", "clamp_max", "hardtanh"})
 _OF_TYPES: Final = re.compile(
     "dtype|type|complex|bool|integ|float|Long|long|overflow|out of bounds for", re.IGNORECASE
 )
@@ -40,10 +43,11 @@ def is_shared(func: Any) -> bool:
 
 def error_on_host(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception | None:
     """Returns PyTorch's error for the dtypes of a call, or None."""
-    arguments, length = func._schema.arguments, 2 if _name(func) in _DEVIATIONS else 1
+    arguments, name = func._schema.arguments, _name(func)
+    small = partial(_small, length=2 if name in _DEVIATIONS else 1, by_float=name in _BY_FLOAT)
     with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
-        given = [_small(value, arguments[at].name, length) for at, value in enumerate(args)]
-        named = {name: _small(value, name, length) for name, value in kwargs.items()}
+        given = [small(value, arguments[at].name) for at, value in enumerate(args)]
+        named = {name: small(value, name) for name, value in kwargs.items()}
         try:
             func(*given, **named)
         except (RuntimeError, TypeError, IndexError, ValueError) as error:
@@ -53,13 +57,14 @@ def error_on_host(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return None
 
 
-def _small(value: Any, name: str, length: int) -> Any:
+def _small(value: Any, name: str, length: int, by_float: bool) -> Any:
     if isinstance(value, torch.Tensor):
-        return torch.zeros((length,) * value.dim(), dtype=value.dtype)
+        dtype = torch.float if by_float and value.dtype is torch.half else value.dtype
+        return torch.zeros((length,) * value.dim(), dtype=dtype)
     if isinstance(value, (list, tuple)):
         if name == "size":
             return [length] * len(value)
-        return [_small(item, name, length) for item in value]
+        return [_small(item, name, length, by_float) for item in value]
     if isinstance(value, torch.device):
         return torch.device("cpu")
     return None if isinstance(value, torch.Generator) else value

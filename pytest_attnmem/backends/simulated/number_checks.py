@@ -1,0 +1,149 @@
+"""Checks that a number of a call fits the dtype that CUDA's kernel converts it to.
+
+Source: ``overflows`` of c10/util/TypeCast.h, and ``Scalar::to`` in the kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from .overlaps import Check
+
+_aten = torch.ops.aten
+#: The names of C++ types in PyTorch's errors.
+_CPP: Final = MappingProxyType(
+    {
+        torch.uint8: "uint8_t",
+        torch.int8: "int8_t",
+        torch.int16: "int16_t",
+        torch.int32: "int",
+        torch.int64: "int64_t",
+        torch.float16: "c10::Half",
+        torch.bfloat16: "c10::BFloat16",
+        torch.float32: "float",
+        torch.float64: "double",
+        torch.float8_e4m3fn: "c10::Float8_e4m3fn",
+        torch.float8_e5m2: "c10::Float8_e5m2",
+        torch.float8_e4m3fnuz: "c10::Float8_e4m3fnuz",
+        torch.float8_e5m2fnuz: "c10::Float8_e5m2fnuz",
+    }
+)
+_WITH_INFINITY: Final = frozenset(
+    {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e5m2}
+)
+
+
+def check_of_numbers(func: Any) -> Check | None:
+    """Returns the check of an operator's number, or None; it raises PyTorch's error."""
+    return _CHECKS.get(func)
+
+
+def overflow(number: Any, dtype: torch.dtype) -> RuntimeError | None:
+    """Returns PyTorch's error if it cannot convert a number to a dtype, or None."""
+    name = _CPP.get(dtype)
+    if name is None or not isinstance(number, (bool, int, float, complex)):
+        return None
+    if _overflows(number, dtype):
+        return RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return None
+
+
+def _overflows(number: complex, dtype: torch.dtype) -> bool:
+    if isinstance(number, complex):
+        return bool(number.imag) or _overflows(number.real, dtype)
+    if dtype.is_floating_point:
+        if math.isnan(number):
+            return False
+        limits = torch.finfo(dtype)
+        if isinstance(number, float) and math.isinf(number) and dtype in _WITH_INFINITY:
+            return False
+        return not limits.min <= number <= limits.max
+    ends = torch.iinfo(dtype)
+    if isinstance(number, int) and ends.min == 0 and number < 0:
+        return -number > ends.max  # a negative integer may stand for the bits of an unsigned one
+    return math.isnan(number) or not ends.min <= number <= ends.max
+
+
+def _raise(number: Any, dtype: torch.dtype) -> None:
+    error = overflow(number, dtype)
+    if error is not None:
+        raise error
+
+
+def _to_first(at: int, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    """Checks the argument at a place against the dtype of the first argument, a tensor."""
+    _raise(args[at] if len(args) > at else kwargs.get(name), args[0].dtype)
+
+
+def _full(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    if (dtype := kwargs.get("dtype")) is not None:
+        _raise(args[1], dtype)
+
+
+def _full_like(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    _raise(args[1], kwargs.get("dtype") or args[0].dtype)
+
+
+def _new_full(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    _raise(args[2], kwargs.get("dtype") or args[0].dtype)
+
+
+def _power(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    base, exponent = args[0], args[1]
+    common = torch.result_type(base, exponent)
+    if not (common.is_floating_point or common.is_complex) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if exponent not in (0, 1):  # these are filled and copied
+        _raise(exponent, common)
+
+
+def _list(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    """Checks the number of a ``_foreach_`` operator of integers, if one kernel runs for all."""
+    tensors, number = args[0], args[1]
+    dtype = tensors[0].dtype
+    if dtype.is_floating_point or dtype.is_complex or tensors[0].device.type == "cpu":
+        return
+    one_kernel = all(tensor.dtype == dtype for tensor in tensors)
+    if one_kernel and torch.result_type(tensors[0], number) == dtype:
+        _raise(number, dtype)
+
+
+def _where(at: int, args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    tensor, number = args[3 - at], args[at]
+    if tensor.device.type != "cpu":
+        _raise(number, torch.result_type(tensor, number))
+
+
+_CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
+    {
+        _aten.fill.Scalar: partial(_to_first, 1, "value"),
+        _aten.fill_.Scalar: partial(_to_first, 1, "value"),
+        _aten.fill_diagonal_.default: partial(_to_first, 1, "fill_value"),
+        _aten.full.default: _full,
+        _aten.full_like.default: _full_like,
+        _aten.new_full.default: _new_full,
+        _aten.masked_fill.Scalar: partial(_to_first, 2, "value"),
+        _aten.masked_fill_.Scalar: partial(_to_first, 2, "value"),
+        _aten.scatter.value: partial(_to_first, 3, "value"),
+        _aten.scatter_.value: partial(_to_first, 3, "value"),
+        _aten.constant_pad_nd.default: partial(_to_first, 2, "value"),
+        _aten.pow.Tensor_Scalar: _power,
+        _aten.pow_.Scalar: _power,
+        _aten.where.ScalarSelf: partial(_where, 1),
+        _aten.where.ScalarOther: partial(_where, 2),
+        **{
+            overload: _list
+            for name in ("add", "sub", "mul")
+            for overload in (
+                getattr(_aten, f"_foreach_{name}").Scalar,
+                getattr(_aten, f"_foreach_{name}_").Scalar,
+            )
+        },
+    }
+)
