@@ -21,7 +21,7 @@ from .call_arguments import is_plain
 from .fake_tensor import CPU, IMPLICIT_CUDA, META, SimulatedTensor
 from .index_tensors import MASKS
 from .number_checks import overflow
-from .set_by_index import fill
+from .set_by_index import FILLS, fill
 from .transforms import unwrapped
 
 #: A list of so many elements is never a tuple of indices.
@@ -49,7 +49,8 @@ class Elements:
         if device is IMPLICIT_CUDA and isinstance(value, (Integral, float, complex)):
             if fill(tensor, index, value, self._flag):
                 return
-            if (error := overflow(value, tensor.dtype)) is not None:
+            kept = FILLS or not tensor.dtype.is_floating_point  # a tensor rounds to infinity
+            if kept and (error := overflow(value, tensor.dtype)) is not None:
                 raise error
             value = self._make(torch.tensor, (value,), {"dtype": tensor.dtype, "device": CPU})
         self._set(tensor, index, value)

@@ -13,7 +13,8 @@ import torch
 
 from ...torch_releases import minor_version
 
-_FILLS: Final = minor_version(torch.__version__) >= (2, 15)
+#: True if PyTorch fills elements with a number, instead of copying a tensor of it.
+FILLS: Final = minor_version(torch.__version__) >= (2, 15)
 
 
 def fill(tensor: Any, index: Any, number: Any, tensor_of: Callable[[bool], torch.Tensor]) -> bool:
@@ -23,7 +24,7 @@ def fill(tensor: Any, index: Any, number: Any, tensor_of: Callable[[bool], torch
     that is one value adds a dimension and indexes it by ``tensor_of`` the value.
     """
     given = tuple(index) if type(index) in (tuple, list) else (index,)
-    if not _FILLS or isinstance(index, bool):
+    if not FILLS or isinstance(index, bool):
         return False
     places = [place for place, each in enumerate(given) if isinstance(each, (torch.Tensor, bool))]
     if len(places) != 1:
