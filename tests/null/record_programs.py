@@ -27,6 +27,7 @@ DEVICES = {
     "layout_programs": ("A100-80GB", "B200"),
     "mended_programs": ("A100-80GB", "B200"),
     "one_element_programs": ("A100-80GB",),
+    "empty_programs": ("A100-80GB",),
     "recurrent_programs": ("A100-80GB", "H100"),
     "forward_programs": ("A100-80GB", "B200"),
 }

@@ -22,6 +22,8 @@ _CUDNN_EVALUATES: Final = 65_535
 
 def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     """Runs ``aten.batch_norm``, whose arguments are all given."""
+    if not args[0].numel() and args[0].dim() > 1:
+        return _of_nothing(*args[:3])
     if not _cudnn_normalizes(*args):
         return in_cpp(_aten.batch_norm.default, *args)
     input, weight, bias, mean, variance, training, momentum, eps, _ = args
@@ -31,6 +33,23 @@ def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     input = input.contiguous(memory_format=suggest_memory_format(input))
     rest = [given.contiguous() for given in (weight, bias, mean, variance)]
     return _aten.cudnn_batch_norm.default(input, *rest, False, momentum, eps)[0]
+
+
+def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
+    """Returns an empty batch that depends on its parameters, as the C++ code does.
+
+    On the CPU that code makes its statistics, which nobody uses, in double precision.
+    """
+    narrow = input.dtype in (torch.float16, torch.bfloat16)
+    dtype = torch.float32 if narrow else input.dtype
+    statistics = [input.new_empty(input.shape[1], dtype=dtype) for _ in range(2)]
+    out = input.clone()
+    if weight is not None:
+        out = out * weight.select(0, 0)
+    if bias is not None:
+        out = out + bias.select(0, 0)
+    statistics.clear()
+    return out
 
 
 def _cudnn_normalizes(

@@ -229,7 +229,11 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
 
 
 def _one_hot(self: Any, num_classes: int = -1) -> Any:
-    if num_classes < -1 or num_classes == 0 or not self.numel() or self.dtype is not torch.int64:
+    if not self.numel() and self.dtype is torch.int64:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return self.new_empty(*self.shape, num_classes)
+    if num_classes < -1 or num_classes == 0 or self.dtype is not torch.int64:
         return in_cpp(_aten.one_hot.default, self, num_classes)
     if num_classes == -1:
         num_classes = int(self.max().item()) + 1

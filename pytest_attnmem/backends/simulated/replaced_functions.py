@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from types import (
     BuiltinFunctionType,
+    MappingProxyType,
     MethodDescriptorType,
     MethodWrapperType,
     WrapperDescriptorType,
@@ -16,20 +17,21 @@ from types import (
 from typing import Any, Final
 
 import torch
+from torch.nn import init
 
 _OF_C: Final = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 #: Where PyTorch's code looks its functions up, with what was there first.
-_ORIGINALS: Final = [
-    (owner, {**inherited, **vars(owner)})
-    for owner, inherited in (
-        (torch.Tensor, vars(torch._C.TensorBase)),
-        (torch.nn.functional, {}),
-        (torch.functional, {}),
-        (torch.nn.init, {}),
-    )
-]
+_ORIGINALS: Final = MappingProxyType(
+    {
+        torch.Tensor: MappingProxyType({**vars(torch._C.TensorBase), **vars(torch.Tensor)}),
+        **{
+            module: MappingProxyType({**vars(module)})
+            for module in (torch.nn.functional, torch.functional, init)
+        },
+    }
+)
 _ORIGINAL_IDS: Final = frozenset(
-    id(function) for _, functions in _ORIGINALS for function in functions.values()
+    id(function) for functions in _ORIGINALS.values() for function in functions.values()
 )
 
 
@@ -59,7 +61,7 @@ def _original(value: Any) -> Any:
     """Returns what had the name of the value in PyTorch first; the value itself if it has none."""
     if id(value) in _ORIGINAL_IDS:
         return value
-    for owner, functions in _ORIGINALS:
+    for owner, functions in _ORIGINALS.items():
         for name, present in vars(owner).items():
             if present is value:
                 return functions.get(name, value)

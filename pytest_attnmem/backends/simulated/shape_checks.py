@@ -5,7 +5,7 @@ Source: aten/src/ATen/native/ReduceOpsUtils.h, TensorShape.cpp and TensorAdvance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -143,6 +143,37 @@ def _max_pool(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         raise RuntimeError("non-empty 3D or 4D (batch mode) tensor expected for input")
 
 
+def _resized(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    """An empty batch can be resized, but nothing else that is empty (``UpSample.h``)."""
+    x, sizes, output = args[0], args[0].shape[2:], args[1]
+    if len(sizes) == len(output) and not (all(sizes) and all(size > 0 for size in output)):
+        joined = " and" if len(sizes) == 1 else ""
+        raise RuntimeError(
+            "Input and output sizes should be greater than 0, but got input"
+            f" ({_by_axis(sizes)}){joined} output ({_by_axis(output)})"
+        )
+    if 0 in x.shape[1:]:
+        raise RuntimeError(
+            f"Non-empty {x.dim()}D data tensor expected but got a tensor with sizes {[*x.shape]}"
+        )
+
+
+def _by_axis(sizes: Sequence[int]) -> str:
+    return ", ".join(f"{axis}: {n}" for axis, n in zip("DHW"[-len(sizes) :], sizes, strict=True))
+
+
+def _adaptive_pool(
+    name: str, first: int, args: tuple[Any, ...], _: Mapping[str, Any], __: Any
+) -> None:
+    shape = args[0].shape
+    for dim in range(len(shape) + first, len(shape)):
+        if not shape[dim]:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but"
+                f" input has sizes {[*shape]} with dimension {dim} being empty"
+            )
+
+
 def _permutation(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
     if args[0] < 0:
         raise RuntimeError(
@@ -178,6 +209,17 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.uniform_.default: _uniform,
         _aten.bernoulli_.float: _bernoulli,
         _aten.max_pool2d_with_indices.default: _max_pool,
+        **{
+            getattr(_aten, name).default: _resized
+            for name in (
+                *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"),
+                *("_upsample_nearest_exact1d", "_upsample_nearest_exact2d"),
+                *("_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d"),
+                *("upsample_bicubic2d", "upsample_trilinear3d"),
+            )
+        },
+        _aten._adaptive_avg_pool2d.default: partial(_adaptive_pool, "adaptive_avg_pool2d", -2),
+        _aten._adaptive_avg_pool3d.default: partial(_adaptive_pool, "adaptive_avg_pool3d_cuda", -4),
         _aten.randperm.default: _permutation,
         _aten.randperm.generator: _permutation,
     }

@@ -129,6 +129,15 @@ def _cross_entropy(x: Any, _target: Any, _weight: Any = None, reduction: int = 1
     return reduced_in_place(torch.empty_like(x), reduction)
 
 
+def _nearest(x: Any, output_size: list[int], *_: Any, **__: Any) -> Any:
+    """Returns what ``upsample_nearest`` does; PyTorch's rule fails for an empty batch.
+
+    x: [B, C, *sizes] -> [B, C, *output_size]
+    """
+    made = x.new_empty((*x.shape[:2], *output_size))
+    return made.contiguous(memory_format=suggest_memory_format(x))
+
+
 #: Operators whose results have another layout on CUDA than in PyTorch's rules of shapes.
 LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
@@ -139,6 +148,11 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.native_layer_norm_backward.default: _layer_norm_backward,
         _aten._fused_rms_norm_backward.default: _rms_norm_backward,
         _aten._log_softmax_backward_data.default: _log_softmax_backward,
+        **{
+            getattr(_aten, f"{kind}{rank}d").default: _nearest
+            for kind in ("upsample_nearest", "_upsample_nearest_exact")
+            for rank in (1, 2, 3)
+        },
         **dict.fromkeys(
             (
                 *(_aten.poisson.default, _aten.binomial.default, _aten._dirichlet_grad.default),

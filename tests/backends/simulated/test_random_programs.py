@@ -1,5 +1,6 @@
 """Programs that nobody chose have the peaks of PyTorch's allocator, to the byte."""
 
+import empty_programs
 import layout_programs
 import mended_programs
 import one_element_programs
@@ -10,7 +11,7 @@ from recordings import read
 
 MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
-    one_element_programs,
+    *(one_element_programs, empty_programs),
 )
 PROGRAMS = {name: program for module in MODULES for name, program in module.PROGRAMS.items()}
 #: The recordings, and how many of their programs are answered at least.
@@ -20,6 +21,7 @@ RECORDINGS = {
     "mended_programs": 28,
     "recurrent_programs": 52,
     "one_element_programs": 117,
+    "empty_programs": 124,
 }
 
 

@@ -51,6 +51,33 @@ ERRORS = [
         RuntimeError,
         "stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1",
     ),
+    (
+        lambda: torch.nn.functional.interpolate(ones(2, 0, 4, 4), scale_factor=2),
+        RuntimeError,
+        "Non-empty 4D data tensor expected but got a tensor with sizes [2, 0, 4, 4]",
+    ),
+    (
+        lambda: torch.nn.functional.interpolate(ones(2, 3, 0), scale_factor=2, mode="linear"),
+        RuntimeError,
+        "Input and output sizes should be greater than 0, but got input (W: 0) and output (W: 0)",
+    ),
+    (
+        lambda: torch.nn.functional.interpolate(ones(2, 3, 4, 4), size=0),
+        RuntimeError,
+        "Input and output sizes should be greater than 0, but got input (H: 4, W: 4) output"
+        " (H: 0, W: 0)",
+    ),
+    (
+        lambda: torch.nn.functional.adaptive_avg_pool2d(ones(2, 3, 0, 4), 2),
+        RuntimeError,
+        "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but"
+        " input has sizes [2, 3, 0, 4] with dimension 2 being empty",
+    ),
+    (
+        lambda: torch.nn.functional.one_hot(places(0)),
+        RuntimeError,
+        "Can not infer total number of classes from empty tensor.",
+    ),
     (lambda: ones(3, 0).min(1), IndexError, "min(): " + NEEDS.format(1)),
     (lambda: ones(3, 0).argmax(1), IndexError, "argmax(): " + NEEDS.format(1)),
     (lambda: ones(3, 0, 4).amax((0, -2)), IndexError, "amax(): " + NEEDS.format(-2)),

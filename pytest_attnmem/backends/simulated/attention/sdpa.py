@@ -47,11 +47,11 @@ def scaled_dot_product_attention(
             text is PyTorch's.
     """
     given = (query, key, value, attn_mask, dropout_p, is_causal)
-    if not _acceptable(query, key, value, attn_mask):
-        refusal: Tensor = _aten.scaled_dot_product_attention.default.decompose(
+    if not _acceptable(query, key, value, attn_mask) or _is_any_empty(query, key, value):
+        by_no_backend: Tensor = _aten.scaled_dot_product_attention.default.decompose(
             *given, scale=scale, enable_gqa=enable_gqa
         )
-        return refusal
+        return by_no_backend
     if _VERSION >= BATCHES_ADDED and query.dim() == key.dim() == value.dim() == 3:
         batched = attn_mask is not None and attn_mask.dim() == 3
         return scaled_dot_product_attention(
@@ -129,6 +129,11 @@ def _acceptable(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) 
         and min(query.dim(), key.dim(), value.dim()) >= 2
         and (mask is None or mask.dtype in (torch.bool, torch.float32, query.dtype))
     )
+
+
+def _is_any_empty(*tensors: Tensor) -> bool:
+    """Returns True if one has no elements: PyTorch returns zeros before it selects a backend."""
+    return any(not tensor.numel() for tensor in tensors)
 
 
 def _flash(
