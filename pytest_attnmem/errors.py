@@ -77,6 +77,15 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def again(error: BaseException) -> BaseException:
+    """Returns an equal error to raise, without a traceback.
+
+    A function that raises an error which it keeps in a variable makes a cycle of them and the
+    frames of its callers: a program's tensors would live on until garbage is collected.
+    """
+    return type(error)(*error.args)
+
+
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yields ``error``, then its causes and contexts, and the members of exception groups."""
     waiting, seen = [error], set[int]()

@@ -221,7 +221,30 @@ def _changed(name: str, tree: ast.Module) -> int:
     return 0
 
 
+def errors_in_variables(path: str, source: str) -> Iterator[str]:
+    """No function that a program calls keeps the error that it raises in a variable.
+
+    The error, its traceback and the frame with the variable make a cycle, which holds the frames of
+    the program, and its tensors.
+    """
+    if path.partition("/")[0] not in ("backends", "values"):
+        return
+    for function in ast.walk(parsed(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        stored = {
+            node.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        for node in ast.walk(function):
+            raised = node.exc if isinstance(node, ast.Raise) else None
+            if isinstance(raised, ast.Name) and raised.id in stored:
+                yield f"{path}:{node.lineno} raises the variable {raised.id}"
+
+
 CHECKS = (
+    errors_in_variables,
     wrong_imports,
     vague_names,
     long_files,
@@ -325,6 +348,15 @@ def test_a_module_without_a_docstring_is_found() -> None:
 )
 def test_a_forbidden_statement_is_found(source: str, found: str) -> None:
     assert list(forbidden_statements("api.py", source)) == [found]
+
+
+def test_an_error_in_a_variable_is_found() -> None:
+    source = "def f():\n  error = ValueError()\n  raise error"
+    assert list(errors_in_variables("values/x.py", source)) == [
+        "values/x.py:3 raises the variable error"
+    ]
+    assert list(errors_in_variables("plugin/x.py", source)) == []
+    assert list(errors_in_variables("values/x.py", "def f(error):\n  raise error")) == []
 
 
 def test_a_statement_that_only_looks_like_it_is_not() -> None:

@@ -160,12 +160,12 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
         try:
             return _open(candidate, openers)
         except BackendUnavailable as error:
-            refusal = error
+            refusal = str(error)
         except Exception as error:  # a fault, which must not make auto pass over a device
             raise BackendUnavailable(
                 f"backend {shown(candidate)} cannot be opened: {shown(error, 300)}"
             ) from error
-    raise refusal
+    raise BackendUnavailable(refusal)
 
 
 def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:

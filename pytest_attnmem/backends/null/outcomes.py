@@ -84,7 +84,7 @@ def _on_host(
         return computed(func, args, kwargs), None
     except CannotCompute as error:
         if isinstance(error.__cause__, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
-            return None, error.__cause__
+            return None, error.__cause__.with_traceback(None)
         raise UnknownValue(str(error)) from None
 
 

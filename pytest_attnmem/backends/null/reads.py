@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from ...errors import UnknownValue, first_line
+from ...errors import UnknownValue, again, first_line
 from ...nulldevice.contents import answered, unanswered_reads
 from ...values.compute import compute
 from ...values.notes import Slot
@@ -126,7 +126,7 @@ class Reads:
         with answered(found.answer):
             out = func(*args, **kwargs)
         if found.error is not None:
-            raise found.error.with_traceback(None) from None
+            raise again(found.error)
         if self._zeros.value != before:
             self._known(partial(_refuse, func))
         return out

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map_only
 from .call_arguments import is_plain
 from .fake_tensor import CPU, IMPLICIT_CUDA, META, SimulatedTensor
 from .index_tensors import MASKS
-from .number_checks import overflow
+from .number_checks import check_number
 from .set_by_index import FILLS, fill
 from .transforms import unwrapped
 
@@ -49,9 +49,8 @@ class Elements:
         if device is IMPLICIT_CUDA and isinstance(value, (Integral, float, complex)):
             if fill(tensor, index, value, self._flag):
                 return
-            kept = FILLS or not tensor.dtype.is_floating_point  # a tensor rounds to infinity
-            if kept and (error := overflow(value, tensor.dtype)) is not None:
-                raise error
+            if FILLS or not tensor.dtype.is_floating_point:  # a tensor rounds to infinity
+                check_number(value, tensor.dtype)
             value = self._make(torch.tensor, (value,), {"dtype": tensor.dtype, "device": CPU})
         self._set(tensor, index, value)
 

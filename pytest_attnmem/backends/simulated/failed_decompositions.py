@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from ...errors import CannotCompute, UnknownValue
+from ...errors import CannotCompute, UnknownValue, again
 from ...values.compute import compute
 
 if TYPE_CHECKING:
@@ -36,4 +36,4 @@ def raise_if_failed(values: Values, numbers: Any, name: str, **named: Any) -> No
         with no_dispatch():
             compute(_CHECK, (known, name), named)
     except CannotCompute as error:
-        raise (error.__cause__ or error) from None
+        raise again(error.__cause__ or error) from None

@@ -44,14 +44,17 @@ def check_of_numbers(func: Any) -> Check | None:
     return _CHECKS.get(func)
 
 
-def overflow(number: Any, dtype: torch.dtype) -> RuntimeError | None:
-    """Returns PyTorch's error if it cannot convert a number to a dtype, or None."""
+def check_number(number: Any, dtype: torch.dtype) -> None:
+    """Checks that PyTorch can convert a number to a dtype; other objects pass.
+
+    Raises:
+        RuntimeError: it cannot; the text is PyTorch's.
+    """
     name = _CPP.get(dtype)
     if name is None or not isinstance(number, (bool, int, float, complex)):
-        return None
+        return
     if _overflows(number, dtype):
-        return RuntimeError(f"value cannot be converted to type {name} without overflow")
-    return None
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 def _overflows(number: complex, dtype: torch.dtype) -> bool:
@@ -70,28 +73,22 @@ def _overflows(number: complex, dtype: torch.dtype) -> bool:
     return math.isnan(number) or not ends.min <= number <= ends.max
 
 
-def _raise(number: Any, dtype: torch.dtype) -> None:
-    error = overflow(number, dtype)
-    if error is not None:
-        raise error
-
-
 def _to_first(at: int, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
     """Checks the argument at a place against the dtype of the first argument, a tensor."""
-    _raise(args[at] if len(args) > at else kwargs.get(name), args[0].dtype)
+    check_number(args[at] if len(args) > at else kwargs.get(name), args[0].dtype)
 
 
 def _full(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
     if (dtype := kwargs.get("dtype")) is not None:
-        _raise(args[1], dtype)
+        check_number(args[1], dtype)
 
 
 def _full_like(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
-    _raise(args[1], kwargs.get("dtype") or args[0].dtype)
+    check_number(args[1], kwargs.get("dtype") or args[0].dtype)
 
 
 def _new_full(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
-    _raise(args[2], kwargs.get("dtype") or args[0].dtype)
+    check_number(args[2], kwargs.get("dtype") or args[0].dtype)
 
 
 def _power(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
@@ -100,7 +97,7 @@ def _power(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
     if not (common.is_floating_point or common.is_complex) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if exponent not in (0, 1):  # these are filled and copied
-        _raise(exponent, common)
+        check_number(exponent, common)
 
 
 def _list(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
@@ -111,13 +108,13 @@ def _list(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         return
     one_kernel = all(tensor.dtype == dtype for tensor in tensors)
     if one_kernel and torch.result_type(tensors[0], number) == dtype:
-        _raise(number, dtype)
+        check_number(number, dtype)
 
 
 def _where(at: int, args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
     tensor, number = args[3 - at], args[at]
     if tensor.device.type != "cpu":
-        _raise(number, torch.result_type(tensor, number))
+        check_number(number, torch.result_type(tensor, number))
 
 
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(

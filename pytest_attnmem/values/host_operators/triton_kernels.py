@@ -56,11 +56,7 @@ def triton_kernel(call: SimpleNamespace) -> None:
     try:
         run_kernel(launch.function, launch.grid, given, call.tensors, launch.left)
     except Exception as error:  # whatever a kernel's code raises
-        name = launch.function.fn.__name__
-        first = _first(error)
-        if isinstance(first, UnknownValue):
-            raise first from None
-        raise UnknownValue(f"Triton's interpreter cannot run {name}: {_reason(first)}") from error
+        raise _refusal(launch.function.fn.__name__, _first(error)) from error
 
 
 def _filled(arg: Any, tensors: list[torch.Tensor]) -> Any:
@@ -75,6 +71,12 @@ def _first(error: BaseException) -> BaseException:
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error
+
+
+def _refusal(name: str, error: BaseException) -> UnknownValue:
+    if isinstance(error, UnknownValue):
+        return UnknownValue(str(error))
+    return UnknownValue(f"Triton's interpreter cannot run {name}: {_reason(error)}")
 
 
 def _reason(error: BaseException) -> str:

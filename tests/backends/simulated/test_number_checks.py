@@ -1,13 +1,14 @@
 """Numbers that a kernel cannot convert to the dtype of its tensor; recorded on the null device."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from pytest_attnmem import measure
-from pytest_attnmem.backends.simulated.number_checks import overflow
+from pytest_attnmem.backends.simulated.number_checks import check_number
 from pytest_attnmem.torch_releases import minor_version
 
 HALF, INT8, UINT8 = torch.float16, torch.int8, torch.uint8
@@ -106,5 +107,6 @@ def test_negative_powers_of_integers():
         (True, INT8, True),
     ],
 )
-def test_overflow(number, dtype, fits):
-    assert (overflow(number, dtype) is None) == fits
+def test_conversion(number, dtype, fits):
+    with nullcontext() if fits else pytest.raises(RuntimeError, match=r"without overflow$"):
+        check_number(number, dtype)

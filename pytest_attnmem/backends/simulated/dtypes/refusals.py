@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 from torch._ops import OpOverload
 
-from ....errors import first_line
+from ....errors import again, first_line
 from ....torch_releases import minor_version
 from .device_checks import CHECKS
 from .host_checks import error_on_host, is_shared
@@ -92,10 +92,11 @@ class OpRefusals:
             if any(map(_is_empty, tensors)):
                 refused(f"{call} may fail on CUDA, though it has no elements; use another dtype")
                 return False
-            error = refused(f"{call} fails on CUDA; use another dtype")
-            if kernel := kernels[dtype]:
-                raise NotImplementedError(f"\"{kernel}\" not implemented for '{NAMES[dtype]}'")
-            raise error
+            fails = f"{call} fails on CUDA; use another dtype"
+            if not (kernel := kernels[dtype]):
+                raise refused(fails)
+            refused(fails)
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{NAMES[dtype]}'")
         return True
 
     def _check_before_kernels(
@@ -108,7 +109,7 @@ class OpRefusals:
             error = RuntimeError(text)
         if error is not None:
             refused(f"{self._name} fails on CUDA: {first_line(error)}")
-            raise error
+            raise again(error)
 
 
 class Refusals:
