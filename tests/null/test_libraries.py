@@ -119,6 +119,34 @@ def test_errors_are_the_host_s_and_what_nobody_can_know_is_refused(under):
     assert dependent.startswith("aten.linalg_lstsq.default: torch.linalg.lstsq: ")
 
 
+FRAMES = (
+    HOST
+    + """
+import gc, weakref
+class Local: pass
+def program(call, x):
+    local = Local()
+    try: call(x)
+    except (RuntimeError, NotImplementedError) as error: text = str(error)
+    return weakref.ref(local)
+calls = {
+    "decomposition": (L.cholesky, -positive), "convergence": (L.svdvals, a * float("nan")),
+    "unknown": (lambda x: L.eigvals(x).tolist(), a * float("inf")),
+    "half precision": (lambda x: str(x.half().clamp(1e9)), a), "sizes": (lambda x: x @ x[:5], a),
+}
+given = {name: (call, x.cuda()) for name, (call, x) in calls.items()}
+for call, x in given.values(): program(call, x)  # PyTorch may import its compiler at first
+gc.collect()
+gc.disable()
+answer([name for name, (call, x) in given.items() if program(call, x)() is not None])
+"""
+)
+
+
+def test_an_error_keeps_no_frame_of_the_program_alive(under):
+    assert under(FRAMES) == ([],)
+
+
 WINDOWS = (
     HOST
     + """
