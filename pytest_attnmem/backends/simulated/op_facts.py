@@ -112,6 +112,6 @@ def _is_cacheable(func: Any) -> bool:
         and func.namespace == "aten"
         and not _NOT_CACHED.intersection(func.tags)
         and func not in OF_STORAGES
-        and "out" not in func._overloadname.split("_")
+        and not any(argument.is_out for argument in func._schema.arguments)  # it may be resized
         and "lift" not in str(func)
     )

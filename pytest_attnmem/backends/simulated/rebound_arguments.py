@@ -26,7 +26,7 @@ def _unseen(function: Any) -> Callable[..., Any]:
 
 #: Those that copy an argument under its own name, as PyTorch has them, and as no mode sees them.
 _REBINDING: Final[Mapping[Any, Any]] = MappingProxyType(
-    {function: _unseen(function) for function in (F.gaussian_nll_loss,)}
+    {function: _unseen(function) for function in (F.gaussian_nll_loss, F.embedding_bag)}
 )
 
 

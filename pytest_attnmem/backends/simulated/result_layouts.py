@@ -130,6 +130,17 @@ def _contiguous(_func: Any, _args: tuple[Any, ...], shape: _Shape) -> _Shape:
     return contiguous_strides(shape)
 
 
+def _angle(func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
+    """Returns the strides of the real part of a complex result, which is copied."""
+    rule = _contiguous if args[0].is_complex() else _pointwise
+    return rule(func, args, shape)
+
+
+def _of_copy(func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | None:
+    """Returns the strides of a copy of the first argument, which is then written."""
+    return _like_first(func, args, shape)
+
+
 def _overloads(*packets: Any) -> list[Any]:
     return [getattr(packet, name) for packet in packets for name in packet.overloads()]
 
@@ -161,6 +172,8 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
         _aten.ldexp.Tensor: _times_power,
         _aten.binary_cross_entropy_with_logits.default: _like_second,
         _aten.rot90.default: _rotated,
+        _aten.angle.default: _angle,
+        **dict.fromkeys(_overloads(_aten.index_fill), _of_copy),
         **dict.fromkeys((_aten.index.Tensor, _aten._unsafe_index.Tensor), _of_indexed),
         **dict.fromkeys(
             (
@@ -205,6 +218,8 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
 )
 
 
+#: Rules for tensors without a dimension of one element too: PyTorch's own give other strides.
+_ALWAYS: Final = frozenset({_contiguous, _angle, _of_copy})
 _BY_A_NUMBER: Final = frozenset({_aten.deg2rad.default, _aten.rad2deg.default})
 
 
@@ -246,7 +261,7 @@ def laid_out(
     if func.is_view or func._schema.is_mutable:
         return out
     rule, tensors = _rule(func), (out, *args)
-    if _are_symbolic(tensors) or not (rule is _contiguous or _have_free_strides(tensors)):
+    if _are_symbolic(tensors) or not (rule in _ALWAYS or _have_free_strides(tensors)):
         return out
     if func._schema.name.startswith("aten::_foreach_"):
         return of_lists(args, out, maker)

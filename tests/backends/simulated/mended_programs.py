@@ -388,6 +388,55 @@ def outer_products_into_a_target():
     torch.bmm(left, right)
 
 
+@program
+def layouts_of_parts_of_complex_numbers():
+    """Each result is kept, with a tensor whose size tells its strides."""
+    kept = []
+    for x in (
+        made(2, 4, 6, 8, dtype=torch.complex64).to(memory_format=torch.channels_last),
+        made(8, 6, 4, 2, dtype=torch.complex64).permute(3, 2, 1, 0),
+        made(2, 4, 6, 16, dtype=torch.complex64)[..., :8],
+    ):
+        for function in (torch.angle, torch.isinf):
+            result = function(x)
+            strides = sum((dim + 1) * stride for dim, stride in enumerate(result.stride()))
+            kept += [result, made(strides)]
+
+
+@program
+def writes_into_copies_of_parts():
+    whole = made(4, 8, 6, 8).to(memory_format=torch.channels_last)
+    part, rows = whole[:, :4], made(8, 6)[::2]
+    filled = part.index_fill(0, indices(2), 1.0)
+    filled.view(-1) if filled.is_contiguous() else made(filled.stride(0))
+    for x in (rows, made(4, 12)[:, ::2], made(1, 6).expand(4, 6), made(6, 4).mT):
+        x.index_put((indices(2),), made(2, 6), accumulate=True)
+
+
+@program
+def powers_of_one_base():
+    for x in (made(8, 6)[::2], made(1, 6).expand(4, 6), made(4, 6), made(4, 6).int()):
+        torch._foreach_pow(2, [x, x])
+        torch._foreach_pow(1, [x])
+
+
+@program
+def bags_of_transposed_indices():
+    """``embedding_bag`` lets go of the indices that it copies."""
+    F.embedding_bag(indices(200, 3).mT, made(5, 6))
+    F.embedding_bag(indices(200, 3).mT.clone(memory_format=torch.contiguous_format), made(5, 6))
+
+
+@program
+def targets_without_elements_again():
+    """Each call resizes its targets, however often it was made."""
+    x, kept = made(4, 6), []
+    for _ in range(3):
+        for function in (torch.topk, torch.max, torch.median, torch.mode):
+            targets = made(0), indices(0)
+            kept += function(x, 1, out=targets)
+
+
 #: Programs with a step that the simulation does not answer, and the reason that it reports.
 REFUSED = {
     "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(

@@ -184,3 +184,26 @@ def test_a_negative_zero_is_another_number_than_zero(run):
         assert found == [torch.inf, torch.inf, -torch.inf]
 
     run(program)
+
+
+def test_targets_are_resized_at_each_call(run):
+    """Where an overload's name does not say so too: ``topk.values``, ``max.dim_max``."""
+
+    def sizes(function):
+        x = torch.rand(4, 6, device="cuda")
+        targets = [torch.empty(0, device="cuda"), torch.empty(0, dtype=torch.int64, device="cuda")]
+        function(x, 1, out=tuple(targets))
+        return [tuple(target.shape) for target in targets]
+
+    found = {}
+
+    def program():
+        for function in (torch.topk, torch.sort, torch.max, torch.median, torch.mode):
+            found[function.__name__] = [sizes(function) for _ in range(3)]
+
+    run(program)
+    one, all_of_them = [[(4,), (4,)]] * 3, [[(4, 6), (4, 6)]] * 3
+    assert found == {
+        **{"topk": [[(4, 1), (4, 1)]] * 3, "sort": all_of_them},
+        **{"max": one, "median": one, "mode": one},
+    }

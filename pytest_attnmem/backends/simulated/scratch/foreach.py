@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -70,6 +71,19 @@ def _results(call: OpCall, chunks: Sequence[int]) -> AllocationPlan:
     )
 
 
+def _power_of_scalar(call: OpCall) -> AllocationPlan:
+    """Plans the results; without one kernel for all, each has a tensor of the base (Pow.cpp).
+
+    Source: ForeachBinaryOpScalar.cu and ForeachUtils.h (``can_use_fast_route``).
+    """
+    base, given = call.args[:2]
+    floats = all(t.dtype.is_floating_point for t in given)
+    if base == 1 or (floats and all(dense_without_overlap(t.shape, t.stride()) for t in given)):
+        return outputs_only(call)
+    steps = [(Output(place), *temporary(f"base {place}", 8)) for place in range(len(given))]
+    return tuple(chain.from_iterable(steps))
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{
@@ -77,6 +91,7 @@ RULES: Final = MappingProxyType[str, Rule](
             for name in (*_UNARY, *_OTHER)
             for suffix in ("", "_")
         },
+        "aten._foreach_pow.ScalarAndTensor": _power_of_scalar,
         "aten._foreach_zero_": outputs_only,
         "aten._foreach_copy_": outputs_only,
         "aten._foreach_norm": _norm,

@@ -178,6 +178,8 @@ def _sorted_put(
 ) -> AllocationPlan | None:
     """Plans ``index_put_with_sort_kernel``; ``expanded`` makes the indices from a mask."""
     target, _, values = call.args[:3]
+    if call.outputs:  # a copy is written
+        target = call.outputs[0]
     apart = _are_apart(indices)
     count = prod(places[0].shape)
     if not count:  # nothing is sorted

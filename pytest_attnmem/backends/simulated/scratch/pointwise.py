@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 
 from ..op_arguments import overload
-from ..op_plan import AllocationPlan, OpCall, Rule
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import dense_bytes
 
@@ -115,8 +115,19 @@ def _clamp(call: OpCall) -> AllocationPlan:
 
 
 def _is_infinite(call: OpCall) -> AllocationPlan:
-    """Plans the magnitudes of floats (``isinf`` in native/TensorCompare.cpp)."""
+    """Plans the magnitudes of floats (``isinf`` in native/TensorCompare.cpp).
+
+    Of complex numbers the imaginary parts are asked after the real ones.
+    """
     x: torch.Tensor = call.args[0]
+    if x.dtype.is_complex and x.numel():
+        parts = dense_bytes(x) // 2
+        infinite = Temporary("infinite imaginary parts", x.numel())
+        return (
+            *temporary("real magnitudes", parts, allocate_outputs(call)),
+            *temporary("imaginary magnitudes", parts, (infinite,)),
+            Free(infinite.name),
+        )
     return temporary(
         "magnitudes", dense_bytes(x) * x.dtype.is_floating_point, allocate_outputs(call)
     )
