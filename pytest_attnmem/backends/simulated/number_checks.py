@@ -6,13 +6,14 @@ Source: ``overflows`` of c10/util/TypeCast.h, and ``Scalar::to`` in the kernels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import torch
 
+from ...errors import first_line
 from .overlaps import Check
 
 _aten = torch.ops.aten
@@ -40,8 +41,26 @@ _WITH_INFINITY: Final = frozenset(
 
 
 def check_of_numbers(func: Any) -> Check | None:
-    """Returns the check of an operator's number, or None; it raises PyTorch's error."""
-    return _CHECKS.get(func)
+    """Returns the check of an operator's number, or None; it raises PyTorch's error.
+
+    A kernel that makes its result allocated it before it fails, so the memory is unknown then.
+    """
+    check = _CHECKS.get(func)
+    return check if check is None or func._schema.is_mutable else partial(_told, str(func), check)
+
+
+def _told(
+    name: str,
+    check: Check,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    refused: Callable[[str], Exception],
+) -> None:
+    try:
+        check(args, kwargs, refused)
+    except RuntimeError as error:
+        refused(f"{name} fails on CUDA: {first_line(error)}")
+        raise
 
 
 def check_number(number: Any, dtype: torch.dtype) -> None:

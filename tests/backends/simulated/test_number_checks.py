@@ -85,6 +85,25 @@ def test_a_number_that_fits_is_taken(name):
     measure(TAKEN[name], backend="simulated:A100-80GB")
 
 
+def test_what_a_call_allocates_before_it_fails_is_not_known(run):
+    def caught():
+        with pytest.raises(RuntimeError, match=r"without overflow$"):
+            ones(HALF).masked_fill(mask(), -1e9)
+
+    assert run(caught).unmeasured == (
+        "aten.masked_fill.Scalar fails on CUDA: " + MESSAGE.format("c10::Half")
+    )
+
+
+def test_a_write_allocates_nothing(run):
+    def caught():
+        x = ones(HALF)
+        with pytest.raises(RuntimeError, match=r"without overflow$"):
+            x.fill_(1e9)
+
+    assert run(caught).unmeasured is None
+
+
 def test_negative_powers_of_integers():
     with pytest.raises(RuntimeError, match="Integers to negative integer powers"):
         measure(lambda: ones(INT8) ** -1, backend="simulated:A100-80GB")

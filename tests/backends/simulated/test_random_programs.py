@@ -13,7 +13,7 @@ MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
     *(one_element_programs, empty_programs),
 )
-PROGRAMS = {name: program for module in MODULES for name, program in module.PROGRAMS.items()}
+PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 #: The recordings, and how many of their programs are answered at least.
 RECORDINGS = {
     "random_programs": 80,
@@ -33,7 +33,7 @@ RECORDINGS = {
 def test_each_has_the_recorded_peaks(run, recording, device):
     recorded, found = read(recording)["devices"][device], {}
     for name in recorded:
-        seen = run(PROGRAMS[name], device, primed=False)
+        seen = run(PROGRAMS[recording][name], device, primed=False)
         if not seen.unmeasured:
             found[name] = [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes]
     assert found == {name: recorded[name] for name in found}
