@@ -130,12 +130,6 @@ def _list(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         check_number(number, dtype)
 
 
-def _where(at: int, args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
-    tensor, number = args[3 - at], args[at]
-    if tensor.device.type != "cpu":
-        check_number(number, torch.result_type(tensor, number))
-
-
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
     {
         _aten.fill.Scalar: partial(_to_first, 1, "value"),
@@ -151,8 +145,6 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.constant_pad_nd.default: partial(_to_first, 2, "value"),
         _aten.pow.Tensor_Scalar: _power,
         _aten.pow_.Scalar: _power,
-        _aten.where.ScalarSelf: partial(_where, 1),
-        _aten.where.ScalarOther: partial(_where, 2),
         **{
             overload: _list
             for name in ("add", "sub", "mul")

@@ -18,7 +18,7 @@ PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 RECORDINGS = {
     "random_programs": 80,
     "layout_programs": 94,
-    "mended_programs": 28,
+    "mended_programs": 41,
     "recurrent_programs": 52,
     "one_element_programs": 117,
     "empty_programs": 124,
