@@ -152,6 +152,7 @@ def _counted() -> dict[str, str]:
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
+        ("factorization_programs", "factorizations", "test_random_programs.py"),
         ("recurrent_programs", "recurrent networks", "test_random_programs.py"),
         ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):

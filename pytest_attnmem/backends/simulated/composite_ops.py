@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._prims_common import suggest_memory_format
+from torch.autograd import forward_ad
 from torch.library import Library
 
 from ...profiles import DeviceProfile
@@ -24,7 +25,7 @@ from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .batch_norm import batch_norm
 from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
-from .forward_formulas import ForwardFormulas
+from .forward_formulas import ForwardFormulas, of_duals
 from .grids import grid_backward, sampled
 from .losses import cross_entropy, ctc_loss
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
@@ -79,6 +80,13 @@ _ENCODERS: tuple[tuple[Any, Callable[..., Any], Callable[..., Any]], ...] = (
 )
 
 
+#: Operators whose gradients work in another dtype, or free their steps elsewhere, on CUDA than on
+#: fakes.
+_UNKNOWN_GRADIENTS: tuple[Any, ...] = (
+    *(_aten.renorm.default, _aten.linalg_cholesky_ex.default, _aten.linalg_lu_factor_ex.default),
+)
+
+
 class CompositeOps:
     """The composite operators of one fake mode, replaced while ``install`` is in force."""
 
@@ -129,7 +137,8 @@ class CompositeOps:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are overridden on purpose
-            put("renorm", self._renorm, "AutogradCUDA")
+            for op in _UNKNOWN_GRADIENTS:
+                put(op.name(), self._without_gradients(op), "AutogradCUDA")
             for op, replacement in {**self.replacements(), **WITH_FORMULAS}.items():
                 put(op.name(), replacement, "AutogradCUDA")
             for op, replacement in for_wrappers(self.replacements()).items():
@@ -179,11 +188,16 @@ class CompositeOps:
     def _check_errors(self, *args: Any, **kwargs: Any) -> None:
         raise_if_failed(self.fake_mode.values, *args, **kwargs)
 
-    def _renorm(self, input: Any, *args: Any) -> Any:
-        """Runs ``renorm``, whose gradient sums in another dtype on CUDA than on fakes."""
-        if torch.is_grad_enabled() and input.requires_grad:
-            self._mark_unknown("the backward of aten.renorm.default")
-        return in_autograd(_aten.renorm.default, input, *args)
+    def _without_gradients(self, op: Any) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            tensors = (arg for arg in args if isinstance(arg, torch.Tensor) and arg.numel())
+            if forward_ad._current_level >= 0:
+                self._mark_unknown(of_duals(op))
+            elif torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+                self._mark_unknown(f"the backward of {op}")
+            return in_autograd(op, *args, **kwargs)
+
+        return run
 
     def _attention(
         self,

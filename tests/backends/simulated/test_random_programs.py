@@ -1,17 +1,20 @@
 """Programs that nobody chose have the peaks of PyTorch's allocator, to the byte."""
 
 import empty_programs
+import factorization_programs
 import layout_programs
 import mended_programs
 import one_element_programs
 import pytest
 import random_programs
 import recurrent_programs
+import torch
 from recordings import read
+from torch.autograd import forward_ad
 
 MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
-    *(one_element_programs, empty_programs),
+    *(one_element_programs, empty_programs, factorization_programs),
 )
 PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 #: The recordings, and how many of their programs are answered at least.
@@ -22,6 +25,7 @@ RECORDINGS = {
     "recurrent_programs": 52,
     "one_element_programs": 117,
     "empty_programs": 124,
+    "factorization_programs": 245,
 }
 
 
@@ -44,4 +48,45 @@ def test_each_has_the_recorded_peaks(run, recording, device):
 def test_an_operator_that_was_answered_wrongly_is_refused(run, op):
     assert run(mended_programs.REFUSED[op]).unmeasured == (
         f"no model of {op}; use backend='null' or 'cuda'"
+    )
+
+
+@pytest.mark.parametrize("op", factorization_programs.REFUSED)
+def test_a_gradient_with_another_order_of_frees_is_refused(run, op):
+    function = factorization_programs.REFUSED[op]
+    assert run(lambda: factorization_programs.gradients(function)).unmeasured == (
+        f"no model of the backward of aten.{op}.default; use backend='null' or 'cuda'"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+@pytest.mark.parametrize("function", [torch.linalg.inv, torch.linalg.lu_factor])
+def test_forward_mode_of_a_factorization_is_refused(run, function):
+    def program():
+        matrix = torch.eye(3, device="cuda").repeat(4, 1, 1)
+        with forward_ad.dual_level():
+            function(forward_ad.make_dual(matrix, matrix))
+
+    assert "no model of the forward-mode gradient of aten.linalg_" in run(program).unmeasured
+
+
+@pytest.mark.parametrize(
+    ("program", "library"),
+    [
+        (lambda matrix: torch.linalg.inv(matrix), "cuSOLVER's getrf"),
+        (lambda matrix: torch.linalg.cholesky(matrix), "cuSOLVER's potrf"),
+        (lambda matrix: torch.linalg.svd(matrix), "cuSOLVER"),
+        (lambda matrix: torch.linalg.qr(matrix), "cuSOLVER"),
+        (lambda matrix: torch.fft.fft2(matrix), "cuFFT"),
+    ],
+)
+def test_the_library_is_named_whose_scratch_is_known_on_a_gpu_alone(run, program, library):
+    assert run(lambda: program(torch.eye(3, device="cuda"))).unmeasured == (
+        f"{library} takes scratch that is known on a GPU alone; keep it out of the window"
+    )
+
+
+def test_larger_matrices_of_a_batch_have_no_model(run):
+    assert run(lambda: torch.linalg.det(torch.ones(2, 9, 9, device="cuda"))).unmeasured == (
+        "no model of aten._linalg_det.default; use backend='null' or 'cuda'"
     )

@@ -1,6 +1,6 @@
 """Rules for linear algebra that needs no cuSOLVER (BatchLinearAlgebra.cpp and cuda/linalg of ATen).
 
-Decompositions, whose workspaces only cuSOLVER and MAGMA know, have a plan for empty matrices.
+Solvers with a workspace of cuSOLVER or MAGMA have a plan for empty matrices.
 """
 
 from __future__ import annotations
@@ -20,16 +20,12 @@ _POINTER: Final = 8
 _INDEX: Final = 8
 #: Larger matrices in fewer batches are solved one by one.
 _FEW, _LARGE = 8, 64
-_EMPTY: Final = (
-    *("cholesky", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_ldl_factor_ex"),
-    *("linalg_ldl_solve", "linalg_lu_factor_ex", "linalg_lu_solve"),
-    *("_linalg_eigh", "_linalg_solve_ex", "_linalg_svd"),
-)
+_EMPTY: Final = ("cholesky", "linalg_ldl_solve")
 #: Bytes of the number that tells whether a matrix had a wrong argument.
 _NUMBER: Final = 4
 
 
-def _only_empty(call: OpCall) -> AllocationPlan | None:
+def only_empty(call: OpCall) -> AllocationPlan | None:
     """Plans a call whose first matrix has no elements; from 2.15 on, some take a workspace."""
     first: torch.Tensor = call.args[0]
     takes_workspace = call.version >= (2, 15) and "cholesky" in call.op
@@ -38,7 +34,7 @@ def _only_empty(call: OpCall) -> AllocationPlan | None:
 
 def _only_empty_factors(call: OpCall) -> AllocationPlan | None:
     """Plans ``cholesky_solve`` or ``cholesky_inverse`` of matrices of no rows."""
-    plan = _only_empty(call)
+    plan = only_empty(call)
     solves = argument(call, "input2")
     factors: torch.Tensor = call.args[0] if solves is None else solves
     if plan is None or factors.numel():
@@ -51,7 +47,7 @@ def _only_empty_reflections(call: OpCall) -> AllocationPlan | None:
     """Plans a product of reflections of no rows; cuSOLVER is asked about no batch of some rows."""
     factors, scales = call.args[:2]
     asks = scales.shape[-1] and prod(factors.shape[-2:])
-    return None if asks else _only_empty(call)
+    return None if asks else only_empty(call)
 
 
 def _unpack(call: OpCall) -> AllocationPlan | None:
@@ -109,7 +105,7 @@ def _is_readable(matrix: Any) -> bool:
 
 RULES: Final = MappingProxyType[str, Rule](
     {
-        **{f"aten.{name}.default": _only_empty for name in _EMPTY},
+        **{f"aten.{name}.default": only_empty for name in _EMPTY},
         "aten.cholesky_inverse.default": _only_empty_factors,
         "aten.cholesky_solve.default": _only_empty_factors,
         "aten.linalg_householder_product.default": _only_empty_reflections,
