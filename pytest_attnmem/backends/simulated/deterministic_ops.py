@@ -3,7 +3,8 @@
 Some run another algorithm then, and PyTorch fills new memory, which takes a number besides. On the
 null device with PyTorch 2.13, the samples of ``op_db`` ran with the flag: each sample whose peak
 was another one than the rules give has one of these operators. Eleven of them are relatives of
-those, as ``scatter_add`` is of ``scatter_add_``.
+those, as ``scatter_add`` is of ``scatter_add_``. Factorizations, which got rules later, are refused
+without a comparison.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final = """
+    _linalg_det.default _linalg_slogdet.default _linalg_solve_ex.default
+    linalg_cholesky_ex.default linalg_inv_ex.default linalg_lu_solve.default
     _adaptive_avg_pool2d.default _adaptive_avg_pool3d.default _flash_attention_backward.default
     _flash_attention_forward.default _index_put_impl_.default _pdist_backward.default
     _pdist_forward.default _prelu_kernel.default addbmm.default allclose.default arange.default

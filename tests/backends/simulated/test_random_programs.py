@@ -86,6 +86,19 @@ def test_the_library_is_named_whose_scratch_is_known_on_a_gpu_alone(run, program
     )
 
 
+def test_a_factorization_under_deterministic_algorithms_is_refused(run):
+    matrices = torch.eye(3).repeat(4, 1, 1)
+
+    def program():
+        torch.use_deterministic_algorithms(True)
+        try:
+            torch.linalg.inv(matrices.to("cuda"))
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+    assert run(program).unmeasured.startswith("no model of aten.linalg_inv_ex.default")
+
+
 def test_larger_matrices_of_a_batch_have_no_model(run):
     assert run(lambda: torch.linalg.det(torch.ones(2, 9, 9, device="cuda"))).unmeasured == (
         "no model of aten._linalg_det.default; use backend='null' or 'cuda'"

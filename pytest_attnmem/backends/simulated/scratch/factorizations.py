@@ -29,11 +29,11 @@ _INT: Final = 4
 _GPU: Final = "takes scratch that is known on a GPU alone; keep it out of the window"
 
 
-def _of_small(steps: Rule, call: OpCall, *, by: str) -> AllocationPlan | None:
+def _of_batch(steps: Rule, call: OpCall, *, by: str) -> AllocationPlan | None:
     """Plans a call for a batch of small matrices by ``steps``; ``by`` factorizes one matrix."""
     matrix: torch.Tensor = call.args[0]
     if not matrix.numel():
-        return None if steps in (_det, _slogdet) else only_empty(call)
+        return None
     if prod(matrix.shape[:-2]) == 1:
         return (*allocate_outputs(call), Unplanned(f"cuSOLVER's {by} {_GPU}"))
     return steps(call) if max(matrix.shape[-2:]) <= _ROWS else None
@@ -132,35 +132,36 @@ def _cholesky_ex(call: OpCall) -> AllocationPlan | None:
     return (*allocate_outputs(call), *_places(call, "places of matrices"))
 
 
+def _or_empty(rule: Rule, call: OpCall) -> AllocationPlan | None:
+    """Plans a call by a rule, or the outputs alone if the matrices have no elements."""
+    return rule(call) if call.args[0].numel() else only_empty(call)
+
+
 def _by_library(name: str, call: OpCall) -> AllocationPlan:
     """Plans a call that the library of that name takes unknown scratch for."""
     return (*allocate_outputs(call), Unplanned(f"{name} {_GPU}"))
 
 
-def _by_solver(call: OpCall) -> AllocationPlan | None:
-    """Plans a decomposition that only cuSOLVER has."""
-    return _by_library("cuSOLVER", call) if call.args[0].numel() else only_empty(call)
-
-
 def _small(steps: Rule, by: str = "getrf") -> Rule:
-    return partial(_of_small, steps, by=by)
+    return partial(_or_empty, partial(_of_batch, steps, by=by))
 
 
+_by_solver: Final = partial(_by_library, "cuSOLVER")
 _SOLVER: Final = ("_linalg_eigh", "_linalg_svd", "linalg_eig", "linalg_ldl_factor_ex")
 _REFLECTIONS: Final = ("linalg_qr", "geqrf")  # cuSOLVER is asked about empty batches too
 _TRANSFORMS: Final = ("_fft_c2c", "_fft_c2r", "_fft_r2c")
 
 RULES: Final = MappingProxyType[str, Rule](
     {
-        "aten._linalg_det.default": _small(_det),
-        "aten._linalg_slogdet.default": _small(_slogdet),
+        "aten._linalg_det.default": partial(_of_batch, _det, by="getrf"),
+        "aten._linalg_slogdet.default": partial(_of_batch, _slogdet, by="getrf"),
         "aten._linalg_solve_ex.default": _small(_solve_ex),
         "aten.linalg_cholesky_ex.default": _small(_cholesky_ex, "potrf"),
         "aten.linalg_inv_ex.default": _small(_inv_ex),
         "aten.linalg_lu_factor_ex.default": _small(_lu_factor_ex),
         "aten.linalg_lu_solve.default": _small(_lu_solve),
-        **{f"aten.{name}.default": _by_solver for name in _SOLVER},
-        **{f"aten.{name}.default": partial(_by_library, "cuSOLVER") for name in _REFLECTIONS},
+        **{f"aten.{name}.default": partial(_or_empty, _by_solver) for name in _SOLVER},
+        **{f"aten.{name}.default": _by_solver for name in _REFLECTIONS},
         **{f"aten.{name}.default": partial(_by_library, "cuFFT") for name in _TRANSFORMS},
     }
 )
