@@ -22,7 +22,8 @@ of the results in `tests/data/suites`.
 - *measured*: tests with a peak, of those that allocate on the device and do not fail bare.
 - *red*: tests that pass bare and fail with the plugin. Without a GPU no test of a Triton library
   passes bare; each of its tests that fails is red.
-- *seconds*: on two cores that did other work too.
+- *seconds*: wall-clock time on two cores that did other work too, so no measure of the backends;
+  [performance](../performance.md) compares their speed.
 
 | project | backend | tests that pass bare | measured | not enforced | red | seconds (bare) |
 |---|---|---|---|---|---|---|
