@@ -153,6 +153,7 @@ def _counted() -> dict[str, str]:
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
         ("factorization_programs", "factorizations", "test_random_programs.py"),
+        ("deterministic_programs", "flagged programs", "test_random_programs.py"),
         ("recurrent_programs", "recurrent networks", "test_random_programs.py"),
         ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):
@@ -217,16 +218,21 @@ def _convolutions() -> list[tuple[str, str, list[int], str]]:
 def _op_db() -> dict[str, str]:
     """Returns the outcomes of the samples of ``op_db``, which ``tests/opinfo.py`` writes."""
     of_all = {version: read("opinfo-outcomes", version) for version in VERSIONS}
-    kinds = [*of_all[VERSIONS[0]]["counts"]]
-    lines = [_row("torch", "samples", *kinds), _row(*["---"] * (2 + len(kinds)))]
-    for version, found in of_all.items():
-        counts = found["counts"].values()
-        lines.append(_row(version, sum(counts), *counts))
+
+    def table(key: str) -> str:
+        kinds = [*of_all[VERSIONS[0]][key]]
+        lines = [_row("torch", "samples", *kinds), _row(*["---"] * (2 + len(kinds)))]
+        for version, found in of_all.items():
+            counts = found[key].values()
+            lines.append(_row(version, sum(counts), *counts))
+        return "\n".join(lines)
+
     missing = of_all[VERSIONS[0]]["operators"]
     refused = {name: kinds["refused"] for name, kinds in missing.items() if "refused" in kinds}
     wrong = {name: kinds["wrong"] for name, kinds in missing.items() if "wrong" in kinds}
     return {
-        "op_db": "\n".join(lines),
+        "op_db": table("counts"),
+        "op_db_deterministic": table("deterministic counts"),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(refused),
     }

@@ -1,4 +1,7 @@
-"""The samples of ``op_db`` on the simulated device, against their recordings."""
+"""The samples of ``op_db`` on the simulated device, against their recordings.
+
+They run as usual, or under ``torch.use_deterministic_algorithms``, where some raise on any device.
+"""
 
 import json
 import random
@@ -16,7 +19,7 @@ from pytest_attnmem.errors import AttnMemError, CannotSimulate
 
 ON = "A100-80GB"
 #: What can become of a sample, in the order of the table.
-OUTCOMES = ("answered", "refused", "needs values", "wrong", "crashed")
+OUTCOMES = ("answered", "raises", "refused", "needs values", "wrong", "crashed")
 
 
 class Outcome(NamedTuple):
@@ -27,19 +30,29 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    names: Iterable[str] | None = None, each: Callable[[str], bool] = bool
+    names: Iterable[str] | None = None,
+    each: Callable[[str], bool] = bool,
+    *,
+    deterministic: bool = False,
 ) -> dict[str, Outcome]:
     """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
     recorded, found = read("opinfo")["peaks"], {}
+    flagged = read("opinfo-deterministic")["peaks"] if deterministic else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, op in operators().items():
             if name not in recorded or (names is not None and name not in names):
                 continue
             for sample in samples(name, op):
-                row = recorded[name].get(sample.name.removeprefix(f"{name} "))
+                key = sample.name.removeprefix(f"{name} ")
+                row = recorded[name].get(key)
                 if row is not None and each(sample.name):
-                    found[sample.name] = outcome(sample, row)
+                    torch.use_deterministic_algorithms(deterministic)
+                    try:
+                        row = flagged.get(name, {}).get(key, row)
+                        found[sample.name] = outcome(sample, row)
+                    finally:
+                        torch.use_deterministic_algorithms(False)
     return found
 
 
@@ -56,6 +69,8 @@ def outcome(sample: Sample, recorded: Any) -> Outcome:
     except AttnMemError as error:
         return Outcome("refused", str(error))
     except Exception as error:
+        if isinstance(recorded, str) and str(error).startswith(recorded):
+            return Outcome("raises", recorded)
         return Outcome("crashed", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         random.setstate(state)
@@ -102,7 +117,7 @@ def told(found: dict[str, Outcome]) -> dict[str, Any]:
     """Returns the counts of all outcomes, and those of operators not answered as a whole."""
     total = Counter(outcome.kind for outcome in found.values())
     return {
-        "counts": {kind: total[kind] for kind in OUTCOMES},
+        "counts": {kind: total[kind] for kind in OUTCOMES if total[kind] or kind != "raises"},
         "operators": {
             name: {kind: counts[kind] for kind in OUTCOMES if counts[kind]}
             for name, counts in by_operator(found).items()
@@ -119,10 +134,12 @@ def told(found: dict[str, Outcome]) -> dict[str, Any]:
 def main() -> None:
     """Writes the outcomes on the installed version, for the page of accuracy and the tests."""
     made = told(outcomes())
+    flagged = told(outcomes(deterministic=True))
+    made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    print(made["counts"])
+    print(made["counts"], flagged["counts"])
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -5,6 +5,10 @@ workspaces there before. A row of ``tests/data/cuda/<version>/opinfo.json`` has 
 that, ``[requested, allocated]`` of the forward pass, then of forward and backward together. A
 sample that reads values gets those that the null device computes on the host; if nobody can know
 one, the row is ``"reads"``. A sample that the null runtime cannot run, or that fails, has no row.
+
+The same samples run under ``torch.use_deterministic_algorithms(True)``. Rows that are other ones
+then are in ``opinfo-deterministic.json``. A sample that fails then alone has its error's first line
+there, without advice.
 """
 
 import json
@@ -22,42 +26,59 @@ from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
-FILE = recordings.folder() / "opinfo.json"
 DEVICE = "A100-80GB"
 PARTS = 8
-CODE = "import record_opinfo, sys; record_opinfo.record(int(sys.argv[1]), sys.argv[2:])"
+CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
 
 def main():
-    """Runs the samples in processes of their own: some operators end the process."""
+    """Writes both files; the first has no row of a sample that fails."""
+    usual = {name: row for name, row in rows("usual").items() if not is_error(row)}
+    write("opinfo", "peaks in bytes of samples of torch's op_db", usual)
+    flagged = rows("deterministic").items()
+    other = {name: row for name, row in flagged if usual.get(name, row) != row}
+    write("opinfo-deterministic", "rows of opinfo.json under deterministic algorithms", other)
+
+
+def is_error(row):
+    return isinstance(row, str) and row != "reads"
+
+
+def rows(algorithms):
+    """Returns the rows of all samples; processes of their own run them, because some end it."""
     found, started = {}, set()
     for part in range(PARTS):
         while True:
-            rows, last = part_of(part, sorted(started))
-            found.update(rows)
+            made, last = part_of(algorithms, part, sorted(started))
+            found.update(made)
             if last is None:
                 break
             started.add(last)
             print("ended the process:", last, file=sys.stderr)
+    return found
+
+
+def write(file, what, found):
     by_op = {}
     for name, row in found.items():
         op, dtype, number = name.split()
         by_op.setdefault(op, {})[f"{dtype} {number}"] = row
     head = {
-        "what": f"peaks in bytes of samples of torch's op_db on the null device {DEVICE}",
+        "what": f"{what} on the null device {DEVICE}",
         "torch": version("torch"),
         "device": DEVICE,
     }
     lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(by_op[op])}" for op in sorted(by_op))
     start = json.dumps(head, indent=1).removesuffix("\n}")
-    FILE.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
-    print(FILE, len(found))
+    path = recordings.folder() / f"{file}.json"
+    path.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
+    print(path, len(found))
 
 
-def part_of(part, without):
+def part_of(algorithms, part, without):
     """Returns the rows of a part, and the sample in which the process ended, or None."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CODE, str(part), *without],
+        [sys.executable, "-W", "ignore", "-c", CODE, algorithms, str(part), *without],
         env={
             **os.environ,
             **environment(find_profile(DEVICE)),
@@ -68,17 +89,17 @@ def part_of(part, without):
         stdout=subprocess.PIPE,
         text=True,
     )
-    rows, last = {}, None
+    made, last = {}, None
     for line in done.stdout.splitlines():
         said = json.loads(line)
         if isinstance(said, str):
             last = said or None
         else:
-            rows.update(said)
-    return rows, last
+            made.update(said)
+    return made, last
 
 
-def record(part, without):
+def record(algorithms, part, *without):
     """Prints the name of each sample before it runs, then its row; an empty name at the end."""
     import opinfo_samples
     import torch
@@ -89,8 +110,9 @@ def record(part, without):
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
     warm()
+    torch.use_deterministic_algorithms(algorithms == "deterministic")
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
-        if index % PARTS != part:
+        if index % PARTS != int(part):
             continue
         for sample in opinfo_samples.samples(name, op):
             if sample.name in without:
@@ -101,11 +123,9 @@ def record(part, without):
             except UnknownValue:
                 row = "reads"
             except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError) as error:
-                print(sample.name, str(error).partition("\n")[0][:90], file=sys.stderr)
-                row = None
+                row = str(error).partition("\n")[0].partition(", but you set")[0]
             torch.cuda.empty_cache()
-            if row is not None:
-                print(json.dumps({sample.name: row}), flush=True)
+            print(json.dumps({sample.name: row}), flush=True)
     print('""', flush=True)
     os._exit(0)
 

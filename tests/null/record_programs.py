@@ -31,6 +31,7 @@ DEVICES = {
     "recurrent_programs": ("A100-80GB", "H100"),
     "factorization_programs": ("A100-80GB", "B200"),
     "forward_programs": ("A100-80GB", "B200"),
+    "deterministic_programs": ("A100-80GB",),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings
@@ -42,6 +43,7 @@ from pytest_attnmem.nulldevice import counts
 
 torch.cuda.init()
 settle_each_pass()
+gc.freeze()
 found = {}
 for name, program in PROGRAMS.items():
     for _ in range(100):  # autograd's thread may still free the last step

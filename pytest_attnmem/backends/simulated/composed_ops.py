@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 
 from .data_sized_outputs import INTO_TARGETS
+from .deterministic_ops import algorithms
 from .grids import GRIDS
 from .grouped_products import grouped_mm
 from .in_place_gradients import is_gradient_of_index
@@ -28,8 +29,10 @@ from .index_tensors import (
     on_device,
     tells_count,
 )
+from .membership import is_in
 from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
+from .sorted_scatter import SCATTERS
 from .trilinear import trilinear
 from .windows import WINDOWS
 from .zero_tensors import ASKING
@@ -100,43 +103,6 @@ def _normal_around_number(mean: float, std: Any, generator: Any = None) -> Any:
     return made
 
 
-def _is_in(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
-    out = torch.empty(elements.shape, dtype=torch.bool, device=elements.device)
-    if not elements.numel():
-        return out
-    if test_elements.numel() >= int(10.0 * elements.numel() ** 0.145):
-        return _is_in_sorted(out, elements, test_elements, assume_unique, invert)
-    out.fill_(invert)
-    row = test_elements.view([1] * elements.dim() + [test_elements.numel()])
-    compared = elements.unsqueeze(-1).ne(row) if invert else elements.unsqueeze(-1).eq(row)
-    found = compared.all(-1) if invert else compared.any(-1)
-    return out.copy_(found)
-
-
-def _is_in_sorted(out: Any, elements: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
-    order = None
-    if assume_unique:
-        flat, other = elements.ravel(), tests.ravel()
-    else:
-        flat, order = _aten._unique(elements, False, True)
-        other, unused = _aten._unique(tests, False)
-        del unused
-    every = torch.cat([flat, other])
-    del flat, other
-    in_order, places = every.sort(stable=True, dim=0)
-    twice = torch.empty_like(in_order, dtype=torch.bool)
-    behind, before = in_order[1:], in_order[:-1]
-    twice[:-1].copy_(behind.ne(before) if invert else behind.eq(before))
-    twice[-1:].fill_(invert)
-    mask = torch.empty_like(twice)
-    mask.index_copy_(0, places, twice)
-    if order is not None:
-        return out.copy_(_aten.index(mask, [order]))
-    return out.copy_(mask[: elements.numel()].view_as(elements))
-
-
 def _clamped(x: Any, indices: Any) -> list[Any]:
     """Returns the indices, each within the bounds of its dimension."""
     found = list(indices)
@@ -191,7 +157,7 @@ def _unsafe_index(self: Any, indices: Any) -> Any:
 
 def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Writes elements by tensors of the host, or by masks whose elements the values do not tell."""
-    sorts = accumulate or torch.are_deterministic_algorithms_enabled()
+    sorts = accumulate or bool(algorithms() and values.numel() > 1)
     if any_on_host(self, indices):
         if sorts and are_numbers(indices):
             return NotImplemented
@@ -277,7 +243,7 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.multinomial.default: _multinomial,
         _aten.normal.Tensor_Tensor: _normal,
         _aten.normal.float_Tensor: _normal_around_number,
-        _aten.isin.Tensor_Tensor: _is_in,
+        _aten.isin.Tensor_Tensor: is_in,
         _aten.allclose.default: _all_close,
         _aten.index.Tensor: _index,
         _aten._unsafe_index.Tensor: _unsafe_index,
@@ -296,5 +262,6 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         **ASKING,
         **GRIDS,
         **INTO_TARGETS,
+        **SCATTERS,
     }
 )

@@ -1,43 +1,118 @@
-"""Operators that take other memory under ``torch.use_deterministic_algorithms``: it is unknown.
+"""What operators allocate besides under ``torch.use_deterministic_algorithms``.
 
-Some run another algorithm then, and PyTorch fills new memory, which takes a number besides. On the
-null device with PyTorch 2.13, the samples of ``op_db`` ran with the flag: each sample whose peak
-was another one than the rules give has one of these operators. Eleven of them are relatives of
-those, as ``scatter_add`` is of ``scatter_add_``. Factorizations, which got rules later, are refused
-without a comparison.
+PyTorch fills new memory then, unless ``torch.utils.deterministic.fill_uninitialized_memory`` is
+False. ``resize_`` makes a tensor of one element to see the new memory through
+(``fill_resize_deterministic_`` in aten/src/ATen/native/Resize.h), and operators resize an empty
+result or scratch. Recordings tell which: ``opinfo-deterministic.json``, ``deterministic_programs``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
-_NAMES: Final = """
-    _linalg_det.default _linalg_slogdet.default _linalg_solve_ex.default
-    linalg_cholesky_ex.default linalg_inv_ex.default linalg_lu_solve.default
-    _adaptive_avg_pool2d.default _adaptive_avg_pool3d.default _flash_attention_backward.default
-    _flash_attention_forward.default _index_put_impl_.default _pdist_backward.default
-    _pdist_forward.default _prelu_kernel.default addbmm.default allclose.default arange.default
-    arange.start arange.start_step bucketize.Tensor ceil_.default clamp.Tensor clamp.default
-    clamp_max.Tensor clamp_min.Tensor complex.default cummax.default cummin.default cumsum.default
-    embedding.default embedding_dense_backward.default eq.Tensor eye.default eye.m
-    fractional_max_pool3d.default fractional_max_pool3d_backward.default gather.default
-    glu.default index.Tensor index_add.default index_add_.default index_copy.default
-    index_copy_.default index_put.default index_put_.default index_reduce.default
-    index_select_backward.default kthvalue.default lerp_.Tensor linalg_lu_factor_ex.default
-    logical_and.default logical_and_.default logical_not.default logical_or.default
-    logical_xor.default logsumexp.default lu_unpack.default max.dim max_unpool2d.default
-    max_unpool3d.default median.default median.dim min.dim mish.default mode.default
-    multi_margin_loss.default multi_margin_loss_backward.default
-    multilabel_margin_loss_backward.default multilabel_margin_loss_forward.default
-    multinomial.default nanmedian.dim native_group_norm.default native_group_norm_backward.default
-    nextafter.default nll_loss2d_backward.default nll_loss2d_forward.default polar.default
-    pow.Tensor_Tensor reflection_pad2d.default reflection_pad2d_backward.default remainder.Scalar
-    repeat_interleave.Tensor resize_.default scatter.src scatter.value scatter_.src
-    scatter_add.default scatter_add_.default scatter_reduce.two scatter_reduce_.two
-    searchsorted.Tensor sgn.default soft_margin_loss.default sort.default sort.stable
-    std.correction std_mean.correction topk.default trace.default triangular_solve.default
-    triu.default unfold_backward.default upsample_bilinear2d_backward.default var.correction
-    var_mean.correction where.self
+import torch
+
+from .op_plan import AllocationPlan, Free, OpCall, Output, Step, Temporary
+from .scratch.nonzero import PLACES
+from .scratch.tensor_bytes import accumulate_type
+
+_is_deterministic = torch._C._get_deterministic_algorithms
+_fills = torch._C._get_deterministic_fill_uninitialized_memory
+#: New memory is filled.
+FILLING: Final = 2
+_INDEX: Final = 8
+_ELEMENT: Final = "element to fill through"
+_RESULTS: Final = """
+    abs complex polar logical_and logical_or logical_xor logical_not where.self
+    arange eye embedding index_select bucketize.Tensor searchsorted.Tensor masked_select
+    _adaptive_avg_pool2d _adaptive_avg_pool3d reflection_pad2d addbmm _pdist_forward
+    glu_backward mish_backward _prelu_kernel_backward soft_margin_loss_backward
+    logsumexp kthvalue mode std.correction var.correction std_mean.correction var_mean.correction
+    multi_margin_loss multi_margin_loss_backward nll_loss2d_forward
 """
-#: The names of the operators and their overloads.
-UNLIKE: Final = frozenset(f"aten.{name}" for name in _NAMES.split())
+#: Operators, or overloads, whose results are resized.
+_RESIZED: Final = frozenset(f"aten.{name}" for name in _RESULTS.split())
+_UNKNOWN: Final = """
+    _linalg_det _linalg_slogdet _linalg_solve_ex linalg_cholesky_ex linalg_inv_ex linalg_lu_solve
+    linalg_lu_factor_ex cholesky_inverse cholesky_solve geqrf linalg_eig linalg_householder_product
+    linalg_lstsq linalg_lu linalg_matrix_exp linalg_pinv linalg_qr linalg_solve_triangular ormqr
+    lu_unpack triangular_solve
+    median nanmedian soft_margin_loss multilabel_margin_loss_forward
+    im2col mvlgamma unique_consecutive unique_dim _unique2
+    multinomial isin fractional_max_pool3d
+"""
+#: Operators whose memory under deterministic algorithms is unknown.
+_UNLIKE: Final = frozenset(f"aten.{name}" for name in _UNKNOWN.split())
+
+
+def algorithms() -> int:
+    """Returns 0; 1 if algorithms are deterministic; ``FILLING`` if they fill new memory too."""
+    return 0 if not _is_deterministic() else FILLING if _fills() else 1
+
+
+def _size_of(at: int) -> Callable[[OpCall], int]:
+    return lambda call: int(call.args[at].dtype.itemsize)
+
+
+def _index(_: OpCall) -> int:
+    return _INDEX
+
+
+def _accumulated(call: OpCall) -> int:
+    return accumulate_type(call.args[1].dtype).itemsize
+
+
+_SORTED_PUT: Final = MappingProxyType({"indices": _index, PLACES: _index})
+#: Operator → the scratch that is resized, and the bytes of one element.
+_RESIZED_SCRATCH: Final[Mapping[str, Mapping[str, Callable[[OpCall], int]]]] = MappingProxyType(
+    {
+        "aten.sort": {"numbers": _index},
+        "aten.abs": {"complex result": _size_of(0)},
+        "aten.allclose": {"magnitude": _size_of(0), "error": _size_of(0)},
+        "aten.isinf": {"magnitudes": _size_of(0)},
+        "aten.masked_select": {PLACES: _index},
+        "aten.index": {PLACES: _index},
+        "aten.unfold_backward": {"places": _index},
+        "aten.native_group_norm_backward": {"c1": _accumulated},
+        "aten.logsumexp": {"magnitudes": _size_of(0)},
+        "aten.embedding_dense_backward": {"places": _size_of(1)},
+        "aten._embedding_bag_backward": {"places": _size_of(1)},
+        **{
+            f"aten.{name}": _SORTED_PUT
+            for name in ("index_put", "index_put_", "_unsafe_index_put", "_index_put_impl_")
+        },
+    }
+)
+
+
+def deterministic_plan(call: OpCall, plan: AllocationPlan) -> AllocationPlan | None:
+    """Returns the plan of a call under deterministic algorithms; None if it is unknown."""
+    packet = call.op.rpartition(".")[0]
+    if _UNLIKE & {packet, call.op}:
+        return None
+    if not call.fills:
+        return plan
+    results = bool(_RESIZED & {packet, call.op})
+    if packet == "aten.abs" and call.args[0].is_complex():  # its complex result is resized
+        results = False
+    return tuple(_filled(call, plan, results, _RESIZED_SCRATCH.get(packet, {})))
+
+
+def _filled(
+    call: OpCall,
+    plan: AllocationPlan,
+    results: bool,
+    scratch: Mapping[str, Callable[[OpCall], int]],
+) -> Iterator[Step]:
+    for step in plan:
+        yield step
+        nbytes = 0
+        if type(step) is Output and results and call.outputs[step.index].numel():
+            nbytes = call.outputs[step.index].dtype.itemsize
+        elif type(step) is Temporary and step.name in scratch and step.nbytes:
+            nbytes = scratch[step.name](call)
+        if nbytes:
+            yield Temporary(_ELEMENT, nbytes)
+            yield Free(_ELEMENT)

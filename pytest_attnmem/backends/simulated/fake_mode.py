@@ -86,17 +86,17 @@ class SimulatedFakeMode(FakeTensorMode):
         self.op_cache = OpCache(maker, known)
         self.values = Values(maker.make, observer, known.profile)
         self.autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
-        self._is_observed = True
+        self.is_observed = True
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:
         """Runs operators of the body without memory and values: the program does not run them."""
-        before, self._is_observed = self._is_observed, False
+        before, self.is_observed = self.is_observed, False
         try:
             with torch._C.DisableTorchFunction(), self:
                 yield
         finally:
-            self._is_observed = before
+            self.is_observed = before
 
     @property
     def avoid_device_init(self) -> bool:
@@ -155,13 +155,13 @@ class SimulatedFakeMode(FakeTensorMode):
                 args, kwargs = as_fakes(self, args, kwargs)
             facts, args = self._prepared(facts, args, kwargs)
             func, key = facts.func, self.op_cache.key(facts, args, kwargs)
-        for check in facts.checks if self._is_observed else ():
+        for check in facts.checks if self.is_observed else ():
             check(args, kwargs, self.observer.refused)
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
             return self.run_again(facts, args, kwargs, cached)
         facts.check_devices(args, kwargs, self.observer)
-        refusals, observed = facts.refusals, self._is_observed
+        refusals, observed = facts.refusals, self.is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too
         if facts.view:
@@ -194,7 +194,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any], cached: CachedOp
     ) -> Any:
         """Runs an operator whose call is cached."""
-        if facts.view or not self._is_observed:
+        if facts.view or not self.is_observed:
             out = self.op_cache.replay(cached, args)
             if not self.observer.traced and torch._C._current_graph_task_id() == -1:
                 return out  # a view allocates nothing, and no listener counts it
@@ -215,7 +215,7 @@ class SimulatedFakeMode(FakeTensorMode):
         """Reports an operator that ran; returns its outputs."""
         if out is None and args and type(args[0]) in (list, tuple):
             count_write(func, args[0])
-        if not self._is_observed:
+        if not self.is_observed:
             return out
         if torch._C._current_graph_task_id() != -1:
             self.autograd_calls.note(out)
@@ -279,6 +279,10 @@ class SimulatedFakeMode(FakeTensorMode):
                 return made
             to_copy = self.known_ops.of(_TO_COPY)
             return self._run(to_copy, types, (made,), {"device": IMPLICIT_CUDA})
+
+    def avoids(self, op: Any) -> bool:
+        """Returns True if C++ code calls the operator to avoid one in place."""
+        return op in self._avoided_ops
 
     @contextmanager
     def in_place_of(self, ops: Container[Any]) -> Iterator[None]:

@@ -70,6 +70,12 @@ def is_gradient_of_index() -> bool:
     return node is not None and (node.name(), INDEX_PUT) in IF_UNSHARED
 
 
+def is_in_place(op: Any) -> bool:
+    """Returns True if autograd now computes a formula that calls the operator in place."""
+    node = torch._C._current_autograd_node()
+    return node is not None and (node.name(), op) in ON_FRESH
+
+
 def reference_counts(args: tuple[Any, ...]) -> tuple[int, int, int]:
     """Returns the reference counts of the first tensor in Python and C++, and that of its storage.
 

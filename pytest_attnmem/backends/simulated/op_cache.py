@@ -13,6 +13,7 @@ import torch
 
 from .cached_op import CachedOp, CachedOutput
 from .convolution.settings import cudnn_settings
+from .deterministic_ops import algorithms
 from .fake_maker import FakeMaker
 from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .known_calls import KnownCalls, keep
@@ -20,7 +21,6 @@ from .op_facts import OpFacts
 
 _default_dtype = torch.get_default_dtype
 _in_inference_mode = torch.is_inference_mode_enabled
-_is_deterministic = torch._C._get_deterministic_algorithms
 
 _PLAIN = frozenset(
     {int, float, bool, str, type(None), torch.dtype, torch.layout} | {torch.memory_format}
@@ -46,7 +46,7 @@ class OpCache:
         if not facts.cacheable or (self.has_zeros and _has_zeros(args)):
             return None
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
-        parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), _is_deterministic()]
+        parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms()]
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, mode):
             return None

@@ -10,6 +10,7 @@ import torch
 
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
+from .nondeterministic_calls import check_of_algorithms
 from .number_checks import check_of_numbers
 from .op_kinds import in_cpp, is_composite, is_factory, is_in_python, on_cuda
 from .overlaps import check_of_writes
@@ -72,7 +73,10 @@ class OpFacts:
         """True if a cached call may be repeated without further questions."""
         self.refusals = known.refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
-        checks = check_of_writes(func), check_of_shapes(func), check_of_numbers(func)
+        checks = (
+            *(check_of_writes(func), check_of_shapes(func), check_of_numbers(func)),
+            check_of_algorithms(func),
+        )
         self.checks = [check for check in checks if check is not None]
         """What CUDA checks before it runs a call and ``meta`` does not."""
         self._hosts = known.hosts.of(func)

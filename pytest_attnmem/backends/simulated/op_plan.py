@@ -26,6 +26,7 @@ class OpCall:
     version: Version  # of PyTorch, whose rules hold
     #: Returns the bytes of the workspace that cuDNN plans for a question, or why they are unknown.
     cudnn_workspace: CudnnWorkspace | None = None
+    fills: bool = False  # such algorithms fill new memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import torch
 
 from . import attention, convolution, scratch
+from .deterministic_ops import deterministic_plan
 from .op_plan import AllocationPlan, OpCall, Output, Rule
 from .scratch.pointwise import rule_by_kind
 
@@ -32,7 +33,8 @@ class FoundRule(NamedTuple):
 def plan(call: OpCall) -> AllocationPlan | None:
     """Returns what a call allocates and frees on CUDA; None if no rule knows."""
     rule = _rule_of(call)
-    return None if rule is None else rule(call)
+    found = None if rule is None else rule(call)
+    return found if found is None or not call.deterministic else deterministic_plan(call, found)
 
 
 def program_only(call: OpCall) -> AllocationPlan | None:

@@ -17,6 +17,7 @@ from torch.autograd import forward_ad
 
 from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOp, CachedOutput
+from .deterministic_ops import algorithms
 from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
 from .known_calls import keep
 from .op_kinds import is_factory
@@ -44,7 +45,6 @@ _is_autocast = torch._C._is_any_autocast_enabled
 _transforms = torch._C._functorch.peek_interpreter_stack
 _in_inference_mode = torch.is_inference_mode_enabled
 _default_dtype = torch.get_default_dtype
-_is_deterministic = torch._C._get_deterministic_algorithms
 _graph_task = torch._C._current_graph_task_id
 _DisableTorchDispatch = torch._C._DisableTorchDispatch
 _DisableTorchFunctionSubclass = torch._C.DisableTorchFunctionSubclass
@@ -129,7 +129,7 @@ class RepeatedCalls:
         ):
             return None
         mode = self._fake_mode
-        parts: list[Any] = [func, _default_dtype(), _is_deterministic()]
+        parts: list[Any] = [func, _default_dtype(), algorithms()]
         if kwargs:
             parts += kwargs
             args = (*args, *kwargs.values())

@@ -49,6 +49,11 @@ def _reduce(
             raise IndexError(f"{call}: {_NEEDS.format(f'{shown} ')}")
 
 
+def _slice(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    if not args[0].dim():
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+
+
 def _index(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
     if _reads_nothing(args[0], args[1]):
         raise IndexError("index is out of bounds for dimension with size 0")
@@ -204,6 +209,7 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.index_copy_.default: partial(_along, 2),
         _aten.index_fill_.int_Scalar: partial(_along, 2),
         _aten.put_.default: _put,
+        _aten.slice_scatter.default: _slice,
         _aten.cat.default: _cat,
         _aten.stack.default: _stack,
         _aten.uniform_.default: _uniform,

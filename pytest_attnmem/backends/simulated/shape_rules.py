@@ -69,6 +69,14 @@ def _factored(x: Any) -> tuple[Any, Any]:
     return factors, x.new_empty((*x.shape[:-2], min(rows, columns)))
 
 
+def _most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    """Returns the values and places of ``mode``; PyTorch's rule calls it nondeterministic."""
+    shape = list(x.shape)
+    if shape:
+        shape[dim : dim % len(shape) + 1] = [1] * keepdim
+    return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
+
+
 def _batch_norm_backward(
     _grad: Any,
     x: Any,
@@ -172,6 +180,7 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.geqrf.default: _factored,
+        _aten.mode.default: _most_frequent,
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,

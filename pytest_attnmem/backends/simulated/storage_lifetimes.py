@@ -13,7 +13,7 @@ from ...allocator import AllocationError
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, is_gradient, is_parameter
 from .allocation_lines import LineFinder, tensor_held
 from .cached_op import CachedOutput
-from .deterministic_ops import UNLIKE
+from .deterministic_ops import FILLING, algorithms
 from .device_memory import Memory
 from .followed_storage import FollowedStorage, on_device
 from .observer import DispatchedOp
@@ -187,13 +187,12 @@ class StorageLifetimes:
         plan: AllocationPlan | None = ()
         out = op.kwargs.get("out")
         if outputs or any(map(on_device, (*op.args, out))):  # else all is on the host
-            deterministic = torch.are_deterministic_algorithms_enabled()
-            memory = self.memory
+            memory, kind = self.memory, algorithms()
             call = OpCall(
                 str(op.func), op.args, op.kwargs, outputs,
-                memory.profile, deterministic, memory.version, self._cudnn,
+                memory.profile, kind > 0, memory.version, self._cudnn, kind == FILLING,
             )  # fmt: skip
-            plan = None if deterministic and call.op in UNLIKE else self._plan(call)
+            plan = self._plan(call)
         if cached is not None:
             cached.plan = plan
         return plan
@@ -258,8 +257,13 @@ class StorageLifetimes:
     def _resize(self, func: Any, tensor: Any, found: FollowedStorage, nbytes: int) -> None:
         line = self.lines.caller()
         describe = partial(tensor_held, nbytes, tensor.shape, tensor.dtype, func, line, found)
+        grows = nbytes > found.nbytes
         try:
             self._reallocate(found, nbytes, describe)
+            if grows and algorithms() == FILLING:
+                element = self.memory.allocate(tensor.dtype.itemsize, describe)
+                if element is not None:
+                    self.memory.free(element)
         except AllocationError as error:
             raise out_of_memory(error) from None
 

@@ -1,5 +1,6 @@
 """Programs that nobody chose have the peaks of PyTorch's allocator, to the byte."""
 
+import deterministic_programs
 import empty_programs
 import factorization_programs
 import layout_programs
@@ -14,7 +15,7 @@ from torch.autograd import forward_ad
 
 MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
-    *(one_element_programs, empty_programs, factorization_programs),
+    *(one_element_programs, empty_programs, factorization_programs, deterministic_programs),
 )
 PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 #: The recordings, and how many of their programs are answered at least.
@@ -26,6 +27,7 @@ RECORDINGS = {
     "one_element_programs": 117,
     "empty_programs": 124,
     "factorization_programs": 245,
+    "deterministic_programs": 290,
 }
 
 

@@ -170,26 +170,3 @@ def test_a_lazy_module_ends_in_one_line(run, make):
 
     assert run(program).unmeasured == said
     assert torch.nn.LazyLinear(2)(torch.ones(1, 3)).shape == (1, 2)  # as before, outside
-
-
-@pytest.fixture
-def deterministic():
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
-@pytest.mark.usefixtures("deterministic")
-def test_deterministic_algorithms_take_other_memory(run):
-    def added():
-        rows = torch.zeros(2, dtype=torch.int64, device="cuda")
-        torch.zeros(4, device="cuda").index_add_(0, rows, torch.ones(2, device="cuda"))
-
-    def multiplied():
-        x = torch.ones(4, 4, device="cuda", requires_grad=True)
-        torch.nn.functional.gelu(x @ x).sum().backward()
-
-    assert run(added).unmeasured == (
-        "no model of aten.index_add_.default; use backend='null' or 'cuda'"
-    )
-    assert run(multiplied).unmeasured is None

@@ -87,14 +87,15 @@ def _sums(
 ) -> AllocationPlan:
     """Plans a partial sum for each segment, unless a few indices have many rows.
 
-    Then the rows are added atomically, into a float tensor if the gradient has half precision.
+    Then the rows are added atomically, into a float tensor if the gradient has half precision;
+    no deterministic algorithm does that.
     """
     columns = grad.shape[-1]
     lanes = -(-columns // 32) * 32
     blocks = -(-segments * lanes // min(lanes, 1024))
     sums = partial * columns * (4 if grad.dtype in HALVES else grad.dtype.itemsize)
     few = blocks < 4 * call.profile.multiprocessors
-    if not (few and partial > 4 * blocks):
+    if call.deterministic or not (few and partial > 4 * blocks):
         return temporary("sums", sums)
     halves = grad.dtype in HALVES
     inner = temporary("float gradient", weights * columns * 4 if halves else 0)

@@ -26,6 +26,7 @@ _ROWS: Final = 8
 _POINTER: Final = 8
 _INDEX: Final = 8
 _INT: Final = 4
+_MATRIX: Final = 2  # dimensions
 _GPU: Final = "takes scratch that is known on a GPU alone; keep it out of the window"
 
 
@@ -33,7 +34,7 @@ def _of_batch(steps: Rule, call: OpCall, *, by: str) -> AllocationPlan | None:
     """Plans a call for a batch of small matrices by ``steps``; ``by`` factorizes one matrix."""
     matrix: torch.Tensor = call.args[0]
     if not matrix.numel():
-        return None
+        return steps(call)
     if prod(matrix.shape[:-2]) == 1:
         return (*allocate_outputs(call), Unplanned(f"cuSOLVER's {by} {_GPU}"))
     return steps(call) if max(matrix.shape[-2:]) <= _ROWS else None
@@ -45,7 +46,9 @@ def _places(call: OpCall, name: str, *inner: AllocationPlan) -> AllocationPlan:
 
 
 def _factorize(call: OpCall) -> AllocationPlan:
-    """Plans the factorization of a copy by cuBLAS."""
+    """Plans the factorization of a copy by cuBLAS, unless it has no elements."""
+    if not call.args[0].numel():
+        return ()
     return _places(call, "places of matrices", (CUBLAS,))
 
 
@@ -137,6 +140,24 @@ def _or_empty(rule: Rule, call: OpCall) -> AllocationPlan | None:
     return rule(call) if call.args[0].numel() else only_empty(call)
 
 
+def _eigenvalues(call: OpCall) -> AllocationPlan | None:
+    """Plans checks of matrices without elements, and of the numbers of their errors."""
+    matrix: torch.Tensor = call.args[0]
+    if matrix.numel():
+        return _by_library("cuSOLVER", call)
+    if not prod(matrix.shape[:-2]):
+        return None
+    checked = temporary("any error", 1)
+    if matrix.dim() == _MATRIX:
+        checked = temporary("error", 1, checked)
+    errors = prod(matrix.shape[:-2]) * _INT
+    return (
+        *temporary("finite", 1),
+        *allocate_outputs(call),
+        *temporary("numbers of errors", errors, temporary("no error", 1), checked),
+    )
+
+
 def _by_library(name: str, call: OpCall) -> AllocationPlan:
     """Plans a call that the library of that name takes unknown scratch for."""
     return (*allocate_outputs(call), Unplanned(f"{name} {_GPU}"))
@@ -147,7 +168,7 @@ def _small(steps: Rule, by: str = "getrf") -> Rule:
 
 
 _by_solver: Final = partial(_by_library, "cuSOLVER")
-_SOLVER: Final = ("_linalg_eigh", "_linalg_svd", "linalg_eig", "linalg_ldl_factor_ex")
+_SOLVER: Final = ("_linalg_eigh", "_linalg_svd", "linalg_ldl_factor_ex")
 _REFLECTIONS: Final = ("linalg_qr", "geqrf")  # cuSOLVER is asked about empty batches too
 _TRANSFORMS: Final = ("_fft_c2c", "_fft_c2r", "_fft_r2c")
 
@@ -156,6 +177,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._linalg_det.default": partial(_of_batch, _det, by="getrf"),
         "aten._linalg_slogdet.default": partial(_of_batch, _slogdet, by="getrf"),
         "aten._linalg_solve_ex.default": _small(_solve_ex),
+        "aten.linalg_eig.default": _eigenvalues,
         "aten.linalg_cholesky_ex.default": _small(_cholesky_ex, "potrf"),
         "aten.linalg_inv_ex.default": _small(_inv_ex),
         "aten.linalg_lu_factor_ex.default": _small(_lu_factor_ex),

@@ -130,6 +130,11 @@ def _with_copies(indices: Sequence[IndexTensor], inner: AllocationPlan) -> Alloc
     return inner
 
 
+def _is_sorted(call: OpCall) -> bool:
+    """Returns True if indices are sorted so that the same one of several values is last."""
+    return call.deterministic and call.args[2].numel() > 1
+
+
 def _put(call: OpCall) -> AllocationPlan | None:
     """Plans a write; the indices are sorted first if values are added or order matters."""
     indices = _index_tensors(call.args[1])
@@ -139,7 +144,7 @@ def _put(call: OpCall) -> AllocationPlan | None:
         return _put_by_mask(call, accumulate)
     moved = call.args[2].device != call.args[0].device
     number = call.args[2].dtype.itemsize if moved else 0
-    if accumulate or call.deterministic:
+    if accumulate or _is_sorted(call):
         added = None if moved else _sorted_put(call, indices, call.args[1])
         return None if added is None else (*allocate_outputs(call), *added)
     held = [step for step in _with_copies(indices, ()) if isinstance(step, Temporary)]
@@ -164,7 +169,7 @@ def _put_by_mask(call: OpCall, accumulate: bool) -> AllocationPlan | None:
     if places is None:
         return None
     inner: AllocationPlan | None = (*places, Free(PLACES))
-    if accumulate or call.deterministic:
+    if accumulate or _is_sorted(call):
         rows = [IndexTensor((count,), (1,), False)] * mask.dim()
         inner = _sorted_put(call, rows, [None] * dim + [mask] * mask.dim(), places)
     return None if inner is None else (*allocate_outputs(call), *inner)

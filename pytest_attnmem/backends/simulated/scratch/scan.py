@@ -15,6 +15,9 @@ from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, w
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int32, torch.int64)
 
+#: Elements of a block in a deterministic scan; of those with more bytes than a float.
+_BLOCK, _WIDE_BLOCK, _FLOAT = 8192, 4096, 4
+
 
 def _scan(call: OpCall) -> AllocationPlan | None:
     """Plans a cast and a contiguous copy of the input; CUB scans a single row."""
@@ -28,11 +31,12 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     shape, strides, _ = layout(x, dtype if cast else None)
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
     single = x.numel() == x.shape[wrap_dim(call.args[1], x.dim())]
-    ordered = call.deterministic and dtype.is_floating_point and "cumsum" in call.op
-    if single and (ordered or call.profile.kernels is None):
-        return None
     scans: AllocationPlan = ()
-    if single:
+    if single and call.deterministic and dtype.is_floating_point and "cumsum" in call.op:
+        scans = _sums_of_blocks(call, x.numel(), dtype.itemsize)
+    elif single and call.profile.kernels is None:
+        return None
+    elif single:
         kinds = scan_storages(x.numel(), dtype.itemsize, whole=dtype not in HALVES)
         for index, nbytes in enumerate(kinds):
             storage = temporary("scan", nbytes)
@@ -41,6 +45,15 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     gaps = 0 if target is None or target.is_contiguous() else dense_bytes(target)
     copies = temporary("without gaps", gaps, temporary("contiguous", copy, scans))
     return (*allocate_outputs(call), *temporary("cast", cast, copies))
+
+
+def _sums_of_blocks(call: OpCall, count: int, size: int) -> AllocationPlan:
+    """Plans the sum of each block (``inclusive_deterministic_scan`` in aten/src/ATen/cuda/cub.cuh).
+
+    A block of threads has 8 or 16 elements a thread, or more if the device has too few processors.
+    """
+    blocks = -(-count // (_WIDE_BLOCK if size > _FLOAT else _BLOCK))
+    return temporary("sums of blocks", min(blocks, call.profile.multiprocessors) * size)
 
 
 def _dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:

@@ -17,7 +17,7 @@ from .tensor_bytes import dense_bytes
 
 def _scatter_reduce(call: OpCall) -> AllocationPlan | None:
     x, _dim, index, source = call.args[:4]
-    if call.deterministic or not (x.numel() and index.numel()):
+    if not (x.numel() and index.numel()):
         return None
     if argument(call, "reduce") != "mean":
         return allocate_outputs(call)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import torch
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
+from .comparing import all_of
 from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
-
-if TYPE_CHECKING:
-    import torch
+from .reduction_launch import ReductionKernel, blocks_plan
+from .tensor_iterator import reduction
 
 _INDEX: Final = 8
 _SMALLEST_STORAGE: Final = 1
@@ -22,9 +24,26 @@ def _forward(call: OpCall) -> AllocationPlan | None:
     """Plans the places of the segments; CUB reduces data of one dimension."""
     x: torch.Tensor = call.args[0]
     cub = _SMALLEST_STORAGE if x.dim() == 1 else 0
-    if argument(call, "offsets") is None and not argument(call, "unsafe"):
-        return None  # the lengths are read and checked first
-    return _segments(call, x, temporary("storage", cub))
+    steps = _segments(call, x, temporary("storage", cub))
+    if steps is None or argument(call, "offsets") is not None or argument(call, "unsafe"):
+        return steps
+    lengths: torch.Tensor = argument(call, "lengths")
+    return (*_checks(call, lengths), *steps) if lengths.dtype is torch.int64 else None
+
+
+def _checks(call: OpCall, lengths: torch.Tensor) -> AllocationPlan:
+    """Plans what the host asks of lengths: if the smallest is negative, and what they add up to."""
+    rows = prod(lengths.shape[:-1])
+    layout = tuple(lengths.shape), tuple(lengths.stride()), _INDEX, [_INDEX]
+    everywhere, last = tuple(range(lengths.dim())), (lengths.dim() - 1,)
+    kernel = ReductionKernel(_INDEX)
+    smallest = blocks_plan(reduction(*layout, everywhere, False), kernel, call.profile)
+    sums = blocks_plan(reduction(*layout, last, False), kernel, call.profile)
+    equal = temporary("equal", rows, all_of((rows,), (1,), call.profile))
+    return (
+        *temporary("smallest", _INDEX, smallest),
+        *temporary("sums of rows", rows * _INDEX, sums, equal),
+    )
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:

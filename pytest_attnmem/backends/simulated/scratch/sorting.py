@@ -22,7 +22,7 @@ _SMALL: Final = 4096  # one block sorts a row of up to so many elements
 _SEGMENTED: Final = 128  # from so many rows on, a segmented sort is used
 #: The most rows, and the length from which blocks share a row (``mbtopk::should_use``).
 _SHARED: Final = (
-    *((20, 20_000), (40, 10_000), (80, 8000), (200, 5000), (800, 3000), (4000, 800)),
+    *((20, 20_000), (40, 10_000), (80, 8000), (199, 5000), (799, 3000), (4000, 800)),
     (2**63, 400),
 )
 _LARGEST: Final = 2**31 - 1
