@@ -25,8 +25,8 @@ FILLING: Final = 2
 _INDEX: Final = 8
 _ELEMENT: Final = "element to fill through"
 _RESULTS: Final = """
-    abs complex polar logical_and logical_or logical_xor logical_not where.self
-    arange eye embedding index_select bucketize.Tensor searchsorted.Tensor masked_select
+    abs angle complex polar logical_and logical_or logical_xor logical_not where.self
+    arange range eye embedding index_select bucketize.Tensor searchsorted.Tensor masked_select
     _adaptive_avg_pool2d _adaptive_avg_pool3d reflection_pad2d addbmm _pdist_forward
     glu_backward mish_backward _prelu_kernel_backward soft_margin_loss_backward
     logsumexp kthvalue mode std.correction var.correction std_mean.correction var_mean.correction
@@ -34,6 +34,8 @@ _RESULTS: Final = """
 """
 #: Operators, or overloads, whose results are resized.
 _RESIZED: Final = frozenset(f"aten.{name}" for name in _RESULTS.split())
+#: Operators whose results are resized for complex numbers alone, or for all but these.
+_OF_COMPLEX: Final[Mapping[str, bool]] = MappingProxyType({"aten.abs": False, "aten.angle": True})
 _UNKNOWN: Final = """
     _linalg_det _linalg_slogdet _linalg_solve_ex linalg_cholesky_ex linalg_inv_ex linalg_lu_solve
     linalg_lu_factor_ex cholesky_inverse cholesky_solve geqrf linalg_eig linalg_householder_product
@@ -41,7 +43,7 @@ _UNKNOWN: Final = """
     lu_unpack triangular_solve
     median nanmedian soft_margin_loss multilabel_margin_loss_forward
     im2col mvlgamma unique_consecutive unique_dim _unique2
-    multinomial isin fractional_max_pool3d
+    multinomial fractional_max_pool3d
 """
 #: Operators whose memory under deterministic algorithms is unknown.
 _UNLIKE: Final = frozenset(f"aten.{name}" for name in _UNKNOWN.split())
@@ -70,6 +72,7 @@ _RESIZED_SCRATCH: Final[Mapping[str, Mapping[str, Callable[[OpCall], int]]]] = M
     {
         "aten.sort": {"numbers": _index},
         "aten.abs": {"complex result": _size_of(0)},
+        "aten.angle": {"complex result": _size_of(0)},
         "aten.allclose": {"magnitude": _size_of(0), "error": _size_of(0)},
         "aten.isinf": {"magnitudes": _size_of(0)},
         "aten.masked_select": {PLACES: _index},
@@ -95,8 +98,8 @@ def deterministic_plan(call: OpCall, plan: AllocationPlan) -> AllocationPlan | N
     if not call.fills:
         return plan
     results = bool(_RESIZED & {packet, call.op})
-    if packet == "aten.abs" and call.args[0].is_complex():  # its complex result is resized
-        results = False
+    if packet in _OF_COMPLEX:
+        results = call.args[0].is_complex() is _OF_COMPLEX[packet]
     return tuple(_filled(call, plan, results, _RESIZED_SCRATCH.get(packet, {})))
 
 

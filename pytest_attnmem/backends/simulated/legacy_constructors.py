@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 
+from .deterministic_ops import algorithms
 from .fake_tensor import CUDA
 from .moves import TYPES
 
@@ -74,9 +75,14 @@ def legacy_constructors() -> dict[tuple[Any, str], Any]:
 
 
 def _ranged(start: Any, end: Any, step: Any = 1, **kwargs: Any) -> Any:
-    """Runs ``torch.range``."""
+    """Runs ``torch.range``, which resizes a tensor, as deterministic algorithms notice."""
     device = kwargs.get("device")
     if device is None or torch.device(device).type != "cuda":
         return _range(start, end, step, **kwargs)
     count = int((end - start) / step) + 1
-    return torch.linspace(start, start + (count - 1) * step, count, **kwargs)
+    last = start + (count - 1) * step
+    if not algorithms() or "out" in kwargs:
+        return torch.linspace(start, last, count, **kwargs)
+    differentiable = kwargs.pop("requires_grad", False)
+    made = torch.empty(0, **kwargs).resize_(count)
+    return torch.linspace(start, last, count, out=made).requires_grad_(differentiable)

@@ -51,6 +51,11 @@ def scans():
     for size, dtype in itertools.product(SIZES, DTYPES):
         add(f"cumsum {size} {dtype}", lambda n=size, t=dtype: made(n, dtype=t).cumsum(0))
         add(f"cumsum_ {size} {dtype}", lambda n=size, t=dtype: made(n, dtype=t).cumsum_(0))
+    add("logcumsumexp", lambda: made(9000).logcumsumexp(0))
+    add("cumprod", lambda: made(9000).cumprod(0))
+    add("range", lambda: torch.range(1, 700, device="cuda"))
+    add("window", lambda: torch.hann_window(700, device="cuda"))
+    add("angle", lambda: (made(90, dtype=torch.complex64).angle(), made(90).angle()))
     add("cumsum of rows", lambda: made(30, 500).cumsum(1))
     add(
         "cumsum of halves in floats",

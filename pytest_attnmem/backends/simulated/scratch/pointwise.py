@@ -134,9 +134,14 @@ def _is_infinite(call: OpCall) -> AllocationPlan:
 
 
 def _real_of_complex(call: OpCall) -> AllocationPlan:
-    """Plans the complex result, of which the real part is copied (native/UnaryOps.cpp)."""
+    """Plans the complex result, of which the real part is copied (native/UnaryOps.cpp).
+
+    ``angle`` makes it before its own result.
+    """
     x: torch.Tensor = call.args[0]
     result = dense_bytes(x) * x.dtype.is_complex
+    if call.op.startswith("aten.angle"):
+        return temporary("complex result", result, allocate_outputs(call))
     return (*allocate_outputs(call), *temporary("complex result", result))
 
 

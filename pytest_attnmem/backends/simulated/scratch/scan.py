@@ -32,7 +32,8 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
     single = x.numel() == x.shape[wrap_dim(call.args[1], x.dim())]
     scans: AllocationPlan = ()
-    if single and call.deterministic and dtype.is_floating_point and "cumsum" in call.op:
+    sums = call.op.startswith(("aten.cumsum.", "aten.cumsum_."))
+    if single and sums and call.deterministic and dtype.is_floating_point:
         scans = _sums_of_blocks(call, x.numel(), dtype.itemsize)
     elif single and call.profile.kernels is None:
         return None
