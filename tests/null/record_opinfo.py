@@ -8,7 +8,9 @@ one, the row is ``"reads"``. A sample that the null runtime cannot run, or that 
 
 The same samples run under ``torch.use_deterministic_algorithms(True)``. Rows that are other ones
 then are in ``opinfo-deterministic.json``. A sample that fails then alone has its error's first line
-there, without advice.
+there, without advice; its row with ``warn_only=True`` is in ``opinfo-warned.json``.
+
+Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``.
 """
 
 import json
@@ -28,16 +30,31 @@ from pytest_attnmem.profiles import find_profile
 TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
+ALGORITHMS = ("usual", "deterministic", "warned")
 CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
 
 def main():
-    """Writes both files; the first has no row of a sample that fails."""
-    usual = {name: row for name, row in rows("usual").items() if not is_error(row)}
-    write("opinfo", "peaks in bytes of samples of torch's op_db", usual)
-    flagged = rows("deterministic").items()
-    other = {name: row for name, row in flagged if usual.get(name, row) != row}
-    write("opinfo-deterministic", "rows of opinfo.json under deterministic algorithms", other)
+    for algorithms in sys.argv[1:] or ALGORITHMS:
+        found = rows(algorithms)
+        if algorithms == "usual":
+            found = {name: row for name, row in found.items() if not is_error(row)}
+            write("opinfo", "peaks in bytes of samples of torch's op_db", found)
+        elif algorithms == "deterministic":
+            usual = recorded("opinfo")
+            found = {name: row for name, row in found.items() if usual.get(name, row) != row}
+            write(
+                "opinfo-deterministic", "rows of opinfo.json under deterministic algorithms", found
+            )
+        else:
+            write("opinfo-warned", "rows of samples that raise, with warn_only=True,", found)
+
+
+def recorded(file):
+    """Returns the rows of a file by the name of the sample."""
+    recordings.read.cache_clear()
+    peaks = recordings.read(file)["peaks"]
+    return {f"{op} {key}": row for op, found in peaks.items() for key, row in found.items()}
 
 
 def is_error(row):
@@ -110,12 +127,14 @@ def record(algorithms, part, *without):
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
     warm()
-    torch.use_deterministic_algorithms(algorithms == "deterministic")
+    warned = algorithms == "warned"
+    torch.use_deterministic_algorithms(algorithms != "usual", warn_only=warned)
+    raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
         if index % PARTS != int(part):
             continue
         for sample in opinfo_samples.samples(name, op):
-            if sample.name in without:
+            if sample.name in without or (warned and not is_error(raising.get(sample.name))):
                 continue
             print(json.dumps(sample.name), flush=True)
             try:

@@ -30,7 +30,7 @@ _RESULTS: Final = """
     _adaptive_avg_pool2d _adaptive_avg_pool3d reflection_pad2d addbmm _pdist_forward
     glu_backward mish_backward _prelu_kernel_backward soft_margin_loss_backward
     logsumexp kthvalue mode std.correction var.correction std_mean.correction var_mean.correction
-    multi_margin_loss multi_margin_loss_backward nll_loss2d_forward
+    multi_margin_loss multi_margin_loss_backward nll_loss2d_forward max_unpool2d max_unpool3d
 """
 #: Operators, or overloads, whose results are resized.
 _RESIZED: Final = frozenset(f"aten.{name}" for name in _RESULTS.split())

@@ -10,7 +10,7 @@ import torch
 
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
 from .layout_rules import OF_STORAGES
-from .nondeterministic_calls import check_of_algorithms
+from .nondeterministic_calls import CHECKED_BY_META, check_of_algorithms
 from .number_checks import check_of_numbers
 from .op_kinds import in_cpp, is_composite, is_factory, is_in_python, on_cuda
 from .overlaps import check_of_writes
@@ -116,6 +116,7 @@ def _is_cacheable(func: Any) -> bool:
         and func.namespace == "aten"
         and not _NOT_CACHED.intersection(func.tags)
         and func not in OF_STORAGES
+        and func not in CHECKED_BY_META
         and not any(argument.is_out for argument in func._schema.arguments)  # it may be resized
         and "lift" not in str(func)
     )
