@@ -32,8 +32,6 @@ def _index_reduce(call: OpCall) -> AllocationPlan | None:
         return None
     if argument(call, "reduce") != "mean":
         return allocate_outputs(call)
-    if call.deterministic:  # it warns, and sorts the places of the counts
-        return None
     ones = temporary("ones", dense_bytes(source))
     empty = temporary("elements without a value", x.numel())
     return (*allocate_outputs(call), *temporary("count", dense_bytes(x), ones, empty))
