@@ -58,6 +58,8 @@ class PrimedBackend:
 
     def warm_up(self, call: Callable[[], Any], times: int) -> None:
         """Makes calls that are not measured."""
+        if not times:
+            return
         with simulation_context(self.backend):
             for _ in range(times):
                 self._complete(call)

@@ -9,6 +9,7 @@ import torch
 from .fake_tensor import DEVICE, SimulatedTensor
 from .formula_sums import FormulaSums
 from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH, is_dense, reference_counts
+from .known_calls import KnownCalls
 
 _ADD, _ADD_ = torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor
 
@@ -16,9 +17,14 @@ _ADD, _ADD_ = torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor
 class AutogradCalls:
     """Translates the calls of backward passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownCalls) -> None:
         self._formula_sums = FormulaSums()
-        self._unshared_counts: Any = None
+        self._known = known
+
+    @property
+    def are_known(self) -> bool:
+        """Returns True once a program has warmed up this process."""
+        return bool(self._known.unshared_counts)
 
     def warm_up(self) -> None:
         """Runs a small program once, so that later programs find imports and caches ready.
@@ -26,7 +32,7 @@ class AutogradCalls:
         It adds two gradients that only autograd holds. Their reference counts, in Python and in
         C++, become the counts of an unshared tensor.
         """
-        self._unshared_counts = None
+        self._known.unshared_counts = ()
         with torch.inference_mode(False), torch.enable_grad():
             leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
@@ -63,13 +69,13 @@ class AutogradCalls:
         """
         plain = len(args) == 2 and type(args[1]) is SimulatedTensor
         if plain and args[0].shape == args[1].shape:
-            if self._unshared_counts is None:
-                self._unshared_counts = reference_counts(args)
+            if not self._known.unshared_counts:
+                self._known.unshared_counts = reference_counts(args)
             elif self._is_unshared(args) and is_dense(args[0]):
                 return _ADD_, args
         return _ADD, args
 
     def _is_unshared(self, args: tuple[Any, ...]) -> bool:
         """Returns True if only autograd holds the first tensor and its storage."""
-        limits = zip(reference_counts(args), self._unshared_counts, strict=True)
+        limits = zip(reference_counts(args), self._known.unshared_counts, strict=True)
         return all(count <= limit for count, limit in limits)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -66,17 +66,12 @@ class Collectives:
         if not dist.is_available():
             return {}
         _let_go_at_wait()
-        table: dict[Any, Callable[..., Any]] = {}
-        for name in torch._C._dispatch_get_all_op_names():
-            namespace, _, op_name = name.partition("::")
-            packet, _, overload = op_name.partition(".")
-            if namespace == "c10d":
-                op = getattr(getattr(torch.ops.c10d, packet), overload or "default")
-                table[op] = partial(self._run, op)
-            elif namespace == "_c10d_functional" and _has_cpp_code(name):
-                op = getattr(getattr(torch.ops._c10d_functional, packet), overload or "default")
-                table[op] = self._waited if packet == "wait_tensor" else partial(_in_cpp, op)
-        return table
+        collectives, functional = _operators()
+        return {
+            **{op: partial(self._run, op) for op in collectives},
+            **{op: partial(_in_cpp, op) for op in functional},
+            torch.ops._c10d_functional.wait_tensor.default: self._waited,
+        }
 
     def restart(self) -> None:
         """Begins another program, which may be another rank."""
@@ -142,6 +137,21 @@ class Collectives:
         if outputs is not None:
             outputs.inputs.clear()
         return _in_cpp(torch.ops._c10d_functional.wait_tensor.default, tensor)
+
+
+@cache
+def _operators() -> tuple[list[Any], list[Any]]:
+    """Returns the operators of C++ code: the collectives, and those that call collectives."""
+    collectives, functional = [], []
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, op_name = name.partition("::")
+        packet, _, overload = op_name.partition(".")
+        if namespace == "c10d":
+            collectives.append(getattr(getattr(torch.ops.c10d, packet), overload or "default"))
+        elif namespace == "_c10d_functional" and _has_cpp_code(name):
+            found = getattr(torch.ops._c10d_functional, packet)
+            functional.append(getattr(found, overload or "default"))
+    return collectives, functional
 
 
 def _let_go_at_wait() -> None:

@@ -85,7 +85,7 @@ class SimulatedFakeMode(FakeTensorMode):
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
         self.values = Values(maker.make, observer, known.profile)
-        self.autograd_calls, self.wrapper_calls = AutogradCalls(), WrapperCalls()
+        self.autograd_calls, self.wrapper_calls = AutogradCalls(known), WrapperCalls()
         self.is_observed = True
 
     @contextmanager

@@ -38,6 +38,8 @@ class KnownCalls:
         """The dtypes that its kernels refuse."""
         self.hosts = Hosts()
         """The tensors of the host that its operators refuse."""
+        self.unshared_counts: tuple[int, ...] = ()
+        """The reference counts of a gradient that only autograd holds; empty at first."""
 
 
 class _Devices:
@@ -50,9 +52,12 @@ class _Devices:
     def of(self, profile: DeviceProfile, *others: object) -> KnownCalls:
         facts = profile, *others
         with self._lock:
-            if facts not in self._known and len(self._known) >= _MOST_DEVICES:
-                self._known.clear()
-            return self._known.setdefault(facts, KnownCalls(profile))
+            found = self._known.get(facts)
+            if found is None:
+                if len(self._known) >= _MOST_DEVICES:
+                    self._known.clear()
+                found = self._known[facts] = KnownCalls(profile)
+            return found
 
 
 _DEVICES: Final = _Devices()

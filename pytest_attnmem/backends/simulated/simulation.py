@@ -88,10 +88,11 @@ class Simulation:
         self._unsimulated = Unsimulated(self._errors, self.placement)
         self._threads = ProgramThreads(self._fake_mode, self._function_mode, self.placement)
         self._storages.planned.in_other_thread = self._threads.is_own
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of PyTorch's own imports
-            with self.active():
-                self._fake_mode.autograd_calls.warm_up()
+        if not self._fake_mode.autograd_calls.are_known:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of PyTorch's own imports
+                with self.active():
+                    self._fake_mode.autograd_calls.warm_up()
         torch_distributed.follow()
         triton_driver.follow()
         show_devices()
