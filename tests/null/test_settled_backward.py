@@ -19,6 +19,32 @@ answer(*peaks)
     assert under(script) == (4000 + 400_000,)
 
 
+def test_tensors_of_a_failed_pass_are_freed(under):
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("no gradient")
+weight, peaks = torch.ones(100_000, device="cuda", requires_grad=True), set()
+for _ in range(100):
+    try:
+        Fails.apply(weight.sin()).exp().sum().backward()
+    except RuntimeError:
+        pass
+    torch.cuda.reset_peak_memory_stats()
+    torch.ones(1000, device="cuda")
+    peaks.add(torch.cuda.memory_stats()["requested_bytes.all.peak"])
+answer(*peaks)
+"""
+    assert under(script) == (400_000 + 4000,)
+
+
 def test_a_backward_pass_inside_another_one(under):
     script = """
 import torch

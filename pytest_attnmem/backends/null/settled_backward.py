@@ -20,19 +20,23 @@ def settle_each_pass() -> None:
     module: Any = torch.autograd
     run, engines = module._engine_run_backward, dict[int, Engine]()
 
+    def settle() -> None:
+        device = torch.cuda.current_device()
+        module._engine_run_backward = run  # for the pass that waits
+        try:
+            with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
+                if device not in engines:
+                    engines[device] = Engine(f"cuda:{device}")
+                engines[device].settle()
+        finally:
+            module._engine_run_backward = settled
+
     @wraps(run)
     def settled(*args: Any, **kwargs: Any) -> Any:
-        made = run(*args, **kwargs)
-        if torch.cuda.is_initialized() and torch._C._current_graph_task_id() == -1:
-            device = torch.cuda.current_device()
-            module._engine_run_backward = run  # for the pass that waits
-            try:
-                with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
-                    if device not in engines:
-                        engines[device] = Engine(f"cuda:{device}")
-                    engines[device].settle()
-            finally:
-                module._engine_run_backward = settled
-        return made
+        try:
+            return run(*args, **kwargs)
+        finally:  # a failed pass too: its last step has tensors
+            if torch.cuda.is_initialized() and torch._C._current_graph_task_id() == -1:
+                settle()
 
     module._engine_run_backward = settled
