@@ -43,7 +43,7 @@ _UNKNOWN: Final = """
     lu_unpack triangular_solve
     median nanmedian soft_margin_loss multilabel_margin_loss_forward
     im2col mvlgamma unique_consecutive unique_dim _unique2
-    multinomial fractional_max_pool3d index_reduce index_reduce_
+    multinomial fractional_max_pool3d
 """
 #: Operators whose memory under deterministic algorithms is unknown.
 _UNLIKE: Final = frozenset(f"aten.{name}" for name in _UNKNOWN.split())

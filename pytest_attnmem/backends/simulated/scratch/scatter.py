@@ -32,6 +32,8 @@ def _index_reduce(call: OpCall) -> AllocationPlan | None:
         return None
     if argument(call, "reduce") != "mean":
         return allocate_outputs(call)
+    if call.deterministic:
+        return None  # the count sorts its places
     ones = temporary("ones", dense_bytes(source))
     empty = temporary("elements without a value", x.numel())
     return (*allocate_outputs(call), *temporary("count", dense_bytes(x), ones, empty))
