@@ -7,6 +7,7 @@ from torch.autograd import forward_ad
 
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated import known_calls
+from pytest_attnmem.backends.simulated.autograd_calls import AutogradCalls
 from pytest_attnmem.backends.simulated.direct_ops import DirectOps
 from pytest_attnmem.backends.simulated.op_rules import plan
 from pytest_attnmem.backends.simulated.recorded_events import recorded
@@ -64,6 +65,14 @@ def test_a_later_simulation_computes_no_call_again(computed):
     assert "aten.bmm.default" not in computed
     events(attention, "H100")  # kernels of another device have other scratch
     assert "aten.bmm.default" in computed
+
+
+def test_a_process_is_warmed_up_once_for_a_device(monkeypatch):
+    warmed, warm_up = [], AutogradCalls.warm_up
+    monkeypatch.setattr(AutogradCalls, "warm_up", lambda self: warmed.append(warm_up(self)))
+    for device in ("A100-80GB", "A100-80GB", "H100"):
+        open_backend(f"simulated:{device}")
+    assert len(warmed) == 2
 
 
 def test_cudnn_is_asked_again_for_its_environment_may_have_changed(computed):
