@@ -31,6 +31,9 @@ LLAMA = SimpleNamespace(
     layers=16, hidden=2048, heads=32, kv_heads=8, inner=8192, vocabulary=128_256, tokens=8192
 )
 
+#: Heads of the loop of tiles: few, and Llama's.
+HEADS = (8, 32)
+
 
 def llama_step() -> None:
     """A training step in bfloat16 with flash attention and AdamW; the model is made inside."""
@@ -156,8 +159,10 @@ def timed(python: str, backend: str, name: str, rounds: int) -> list[float]:
     return [*map(min, zip(*found, strict=True))]
 
 
-def tile_loop(rounds: int) -> dict[str, float]:
+def tile_loop(rounds: int, heads: int) -> dict[str, float]:
     """Returns the least seconds of the loop of tiles, by where it ran, one thread each.
+
+    A simulated call takes as long at any size, and a computed one does not.
 
     A measurement collects garbage first. Sessions of pytest freeze what torch's import made, so
     that their collections take no time.
@@ -169,10 +174,10 @@ def tile_loop(rounds: int) -> dict[str, float]:
 
     def on_cpu() -> None:
         with torch.no_grad():
-            tiles("cpu")
+            tiles("cpu", heads=heads)
 
     def simulated() -> None:
-        measure(tiles, "cuda", backend="simulated:H100")
+        measure(tiles, "cuda", heads=heads, backend="simulated:H100")
 
     def in_session() -> float:
         with garbage_frozen():
@@ -213,11 +218,13 @@ def main() -> None:
     small = [*zip(*[row[1:] for row in rows[1:]], strict=True)]
     rows = [rows[0], (f"median of {len(rows) - 1} small programs", *map(statistics.median, small))]
     rows = [(*row, row[1] / row[3], row[2] / row[4]) for row in rows]
-    took = tile_loop(options.rounds)
+    loops = {heads: tile_loop(options.rounds, heads) for heads in HEADS}
     headers = ("program", "process s", "again s", "null process s", "null again s")
     print(tabulate(rows, (*headers, "of null", "again"), floatfmt=".3f"))
-    for where, spent in took.items():
-        print(f"1024 tiles {where}: {spent:.3f} s, {spent / took['on the CPU']:.2f} of the CPU")
+    for heads, took in loops.items():
+        for where, spent in took.items():
+            of_cpu = spent / took["on the CPU"]
+            print(f"1024 tiles of {heads} heads {where}: {spent:.3f} s, {of_cpu:.2f} of the CPU")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ serves NCCL: it has no flat tensor, and keeps the tensor of its first barrier.
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -38,6 +39,7 @@ _STAGES: Final = (
 )
 _EXPLICIT: Final = torch._C.DispatchKey.CompositeExplicitAutograd
 _KEPT: Final = "_attnmem_wait"
+_NAMESPACES: Final = re.compile("_?c10d").match
 
 
 class _Outputs(list[torch.Tensor]):
@@ -66,12 +68,18 @@ class Collectives:
         if not dist.is_available():
             return {}
         _let_go_at_wait()
-        collectives, functional = _operators()
-        return {
-            **{op: partial(self._run, op) for op in collectives},
-            **{op: partial(_in_cpp, op) for op in functional},
-            torch.ops._c10d_functional.wait_tensor.default: self._waited,
-        }
+        table: dict[Any, Callable[..., Any]] = {}
+        # Modules of PyTorch that are imported later define more of them.
+        for name in filter(_NAMESPACES, torch._C._dispatch_get_all_op_names()):
+            namespace, _, op_name = name.partition("::")
+            packet, _, overload = op_name.partition(".")
+            if namespace == "c10d":
+                op = getattr(getattr(torch.ops.c10d, packet), overload or "default")
+                table[op] = partial(self._run, op)
+            elif namespace == "_c10d_functional" and _has_cpp_code(name):
+                op = getattr(getattr(torch.ops._c10d_functional, packet), overload or "default")
+                table[op] = self._waited if packet == "wait_tensor" else partial(_in_cpp, op)
+        return table
 
     def restart(self) -> None:
         """Begins another program, which may be another rank."""
@@ -137,21 +145,6 @@ class Collectives:
         if outputs is not None:
             outputs.inputs.clear()
         return _in_cpp(torch.ops._c10d_functional.wait_tensor.default, tensor)
-
-
-@cache
-def _operators() -> tuple[list[Any], list[Any]]:
-    """Returns the operators of C++ code: the collectives, and those that call collectives."""
-    collectives, functional = [], []
-    for name in torch._C._dispatch_get_all_op_names():
-        namespace, _, op_name = name.partition("::")
-        packet, _, overload = op_name.partition(".")
-        if namespace == "c10d":
-            collectives.append(getattr(getattr(torch.ops.c10d, packet), overload or "default"))
-        elif namespace == "_c10d_functional" and _has_cpp_code(name):
-            found = getattr(torch.ops._c10d_functional, packet)
-            functional.append(getattr(found, overload or "default"))
-    return collectives, functional
 
 
 def _let_go_at_wait() -> None:

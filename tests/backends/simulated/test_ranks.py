@@ -3,10 +3,12 @@
 import pytest
 import rank_programs
 import recordings
+import torch
 import torch.distributed as dist
 
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.backends.ranks.lone_rank import be_alone, leave_groups
+from pytest_attnmem.backends.simulated.collectives import Collectives
 
 VARIABLES = {"RANK": str(rank_programs.RANK), "WORLD_SIZE": str(rank_programs.W)}
 PEAKS = recordings.read("ranks")["peaks"]
@@ -33,3 +35,13 @@ def test_a_rank_needs_what_it_needs_over_pytorchs_own_group(rank, name):
     measurement, _ = rank.run(rank_programs.PROGRAMS[name])
     assert measurement.peak_bytes == PEAKS[name]
     assert measurement.unmeasured == (OBJECTS if name == "objects" else None)
+
+
+def test_a_collective_that_pytorch_defines_later_is_followed():
+    assert Collectives(print).replacements()
+    library = torch.library.Library("c10d", "FRAGMENT")
+    try:
+        library.define("attnmem_later(Tensor x) -> Tensor")
+        assert torch.ops.c10d.attnmem_later.default in Collectives(print).replacements()
+    finally:
+        library._destroy()
