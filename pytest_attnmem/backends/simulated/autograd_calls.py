@@ -22,8 +22,8 @@ class AutogradCalls:
         self._known = known
 
     @property
-    def are_known(self) -> bool:
-        """Returns True once a program has warmed up this process."""
+    def is_warm(self) -> bool:
+        """Returns True once a program has warmed this process up for the device."""
         return bool(self._known.unshared_counts)
 
     def warm_up(self) -> None:

@@ -39,7 +39,7 @@ _STAGES: Final = (
 )
 _EXPLICIT: Final = torch._C.DispatchKey.CompositeExplicitAutograd
 _KEPT: Final = "_attnmem_wait"
-_NAMESPACES: Final = re.compile("_?c10d").match
+_is_of_c10d: Final = re.compile("_?c10d").match
 
 
 class _Outputs(list[torch.Tensor]):
@@ -70,7 +70,7 @@ class Collectives:
         _let_go_at_wait()
         table: dict[Any, Callable[..., Any]] = {}
         # Modules of PyTorch that are imported later define more of them.
-        for name in filter(_NAMESPACES, torch._C._dispatch_get_all_op_names()):
+        for name in filter(_is_of_c10d, torch._C._dispatch_get_all_op_names()):
             namespace, _, op_name = name.partition("::")
             packet, _, overload = op_name.partition(".")
             if namespace == "c10d":

@@ -88,7 +88,7 @@ class Simulation:
         self._unsimulated = Unsimulated(self._errors, self.placement)
         self._threads = ProgramThreads(self._fake_mode, self._function_mode, self.placement)
         self._storages.planned.in_other_thread = self._threads.is_own
-        if not self._fake_mode.autograd_calls.are_known:
+        if not self._fake_mode.autograd_calls.is_warm:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of PyTorch's own imports
                 with self.active():

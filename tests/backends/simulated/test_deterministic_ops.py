@@ -118,6 +118,26 @@ def test_such_calls_have_one_where_there_is_nothing_to_order(run):
     assert run(program).unmeasured is None
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce:UserWarning")
+@pytest.mark.parametrize(
+    ("reduce", "unmeasured"),
+    [
+        ("amin", None),
+        ("mean", "no model of aten.index_reduce.default; use backend='null' or 'cuda'"),
+    ],
+)
+def test_rows_that_are_reduced_with_a_warning_are_measured_apart_from_means(
+    run, reduce, unmeasured
+):
+    def program():
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        made(5, 5).index_reduce(1, places(10), made(5, 10), reduce)
+
+    found = run(program)
+    assert found.unmeasured == unmeasured
+    assert unmeasured or found.peak_bytes == 4 * (25 + 50 + 25) + 8 * 10
+
+
 def test_the_program_goes_on_unmeasured_after_a_caught_error(run):
     def program():
         with pytest.raises(RuntimeError):
