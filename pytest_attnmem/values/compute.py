@@ -55,21 +55,26 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
         CannotCompute: the CPU has no kernel for it, or refuses the arguments.
         UnknownValue: it stands for a kernel whose result nobody can know.
     """
+    with pristine_dispatch():
+        return compute_there(func, args, kwargs)
+
+
+def compute_there(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Does what ``compute`` does, inside ``pristine_dispatch``, which many operators may share."""
     args = _on_the_host(args)
     named = {name: _on_the_host(value) for name, value in kwargs.items()}
     named.pop("pin_memory", None)
-    with _pristine_dispatch():
-        instead = equivalent(func)
-        try:
-            if instead is not None:
-                return instead(args, named)
-            return _by_the_kernel(func, args, named)
-        except UnknownValue:
-            raise
-        except CannotCompute as error:
-            raise CannotCompute(f"{func}: {error}") from error
-        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
-            raise CannotCompute(f"{func}: {_reason(error)}") from error
+    instead = equivalent(func)
+    try:
+        if instead is not None:
+            return instead(args, named)
+        return _by_the_kernel(func, args, named)
+    except UnknownValue:
+        raise
+    except CannotCompute as error:
+        raise CannotCompute(f"{func}: {error}") from error
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+        raise CannotCompute(f"{func}: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
@@ -90,7 +95,7 @@ def _on_the_host(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _pristine_dispatch() -> Iterator[None]:
+def pristine_dispatch() -> Iterator[None]:
     """Dispatches as a program without modes, autocast, inference mode or functorch does."""
     with (
         torch._C.DisableTorchFunction(),  # first: a mode of functions sees the next ones enter

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ..errors import CannotCompute, UnknownValue
-from .compute import compute
+from .compute import compute_there, pristine_dispatch
 from .host_memory import require_memory
 from .host_tensor import HostTensor
 from .notes import Draws, Layout, Note, Ref, leaves
-from .op_traits import op_traits
-from .work import work
+from .op_traits import OpTraits, op_traits
+from .work import Work, work, work_of
 from .work_left import WorkLeft
 
 
@@ -20,6 +20,7 @@ class Replay:
     """Runs notes; the work of one read has a limit in floating-point operations."""
 
     def __init__(self, limit: int) -> None:
+        self._ops: dict[int, _HostOp] = {}  # by id: the hash of an operator is slow
         self.limit = limit
         self.left = WorkLeft()
         self.notes_run = 0
@@ -35,11 +36,17 @@ class Replay:
         waiting = self._needed(last)
         for note in waiting:
             note.prepare()
-        self._allow(sum([_work(note) for note in waiting]))
+        self._allow(sum([self._op(note.func).work_of(note) for note in waiting]))
         self.left.begin(self.limit)
-        with torch.inference_mode(False):  # the program may be in it, and writes in place later
+        with pristine_dispatch():
             for note in waiting:
-                self._run(note)
+                self._run(note, self._op(note.func))
+
+    def _op(self, func: Any) -> _HostOp:
+        found = self._ops.get(id(func))
+        if found is None:
+            found = self._ops[id(func)] = _HostOp(func, op_traits(func), work_of(func))
+        return found
 
     def afford(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises UnknownValue if an operator, computed at once, needs more work than the limit.
@@ -67,7 +74,7 @@ class Replay:
                     waiting.append(other)
         return [found[number] for number in sorted(found)]
 
-    def _run(self, note: Note) -> None:
+    def _run(self, note: Note, op: _HostOp) -> None:
         self.notes_run += 1
         try:
             made = [ref for _, ref in note.outputs]
@@ -76,10 +83,10 @@ class Replay:
                 if buffer.shared and buffer.contents is not None:
                     buffer.contents, buffer.shared = buffer.contents.clone(), False
             args, kwargs = _filled(note.args), {k: _filled(v) for k, v in note.kwargs.items()}
-            outputs = [*leaves(_with_random(note, args, kwargs))]
+            outputs = [*leaves(_with_random(note, op, args, kwargs))]
             for position, ref in note.outputs:
                 _store(ref, outputs[position] if position < len(outputs) else None)
-            if op_traits(note.func).empty:
+            if op.traits.empty:
                 for _, ref in note.outputs:
                     _mark_empty(view(ref))
         except (CannotCompute, UnknownValue) as error:
@@ -90,8 +97,16 @@ class Replay:
             note.finish()
 
 
-def _work(note: Note) -> int:
-    return work(note.func, note.args, note.kwargs, [ref for _, ref in note.outputs])
+class _HostOp(NamedTuple):
+    """What is known of an operator before it runs."""
+
+    func: Any
+    traits: OpTraits
+    work: Work
+
+    def work_of(self, note: Note) -> int:
+        """Returns the floating-point operations of a note of it."""
+        return self.work(note.args, note.kwargs, [ref for _, ref in note.outputs])
 
 
 def view(ref: Ref) -> torch.Tensor:
@@ -127,20 +142,20 @@ def _filled(arg: Any) -> Any:
     return arg
 
 
-def _with_random(note: Note, args: Any, kwargs: Any) -> Any:
+def _with_random(note: Note, op: _HostOp, args: Any, kwargs: Any) -> Any:
     """Runs the operator; its random numbers depend on the state of its generator."""
     if note.random is None:
-        return compute(note.func, args, kwargs)
+        return compute_there(note.func, args, kwargs)
     if isinstance(note.random, Draws):
-        if note.outputs and op_traits(note.func).typed:  # the default dtype may be another now
+        if note.outputs and op.traits.typed:  # the default dtype may be another now
             kwargs = {**kwargs, "dtype": note.outputs[0][1].layout.dtype}
         with note.random.current():
-            return compute(note.func, args, kwargs)
+            return compute_there(note.func, args, kwargs)
     generator = torch._C.default_generator
     before = generator.get_state()
     generator.manual_seed((note.random.seed * 1_000_003 + note.random.offset) % 2**63)
     try:
-        return compute(note.func, args, kwargs)
+        return compute_there(note.func, args, kwargs)
     finally:
         generator.set_state(before)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ DECOMPOSITIONS = MappingProxyType(
     }
 )  # fmt: skip
 INPUTS = ("query", "key", "value")
+#: Takes the arguments of a call, those by name, and what it returned.
+Work = Callable[[tuple[Any, ...], Mapping[str, Any], Any], int]
+_NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
@@ -55,24 +59,40 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
         kwargs: the same by name.
         outputs: what it returned, in the same way.
     """
+    return work_of(func)(args, kwargs, outputs)
+
+
+def work_of(func: OpOverload) -> Work:
+    """Returns what counts the floating-point operations of an operator's calls."""
     name = func._schema.name.removeprefix("aten::")
     if name == "attnmem::triton_kernel":
-        return int(prod(args[1].grid) * TRITON_LEAST * TRITON_OPERATION)
+        return lambda args, *_: int(prod(args[1].grid) * TRITON_LEAST * TRITON_OPERATION)
     if name == "attnmem::compiled_graph":
-        return int(args[2].flops(args[0], args[1]))
+        return lambda args, *_: int(args[2].flops(args[0], args[1]))
+    count: Work
     if _is_attention(name):
-        found = _attention(func, args, kwargs, backward=name.endswith("backward"))
+        count = partial(_attention, func, name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):
-        found = _cudnn_convolution(func, args, kwargs, outputs)
+        count = partial(_cudnn_convolution, func)
     elif name.startswith("_cudnn_rnn") and name != "_cudnn_rnn_flatten_weight":
-        found = _recurrent(func, args, kwargs, backward=name.endswith("backward"))
+        count = partial(_recurrent, func, name.endswith("backward"))
     elif name in DECOMPOSITIONS:
-        found = DECOMPOSITIONS[name] * _square(args)
+        count = partial(_decomposition, DECOMPOSITIONS[name])
+    elif (of_shapes := _formula(func)) is not None:
+        count = partial(_registered, of_shapes)
     else:
-        found = _registered(func, args, kwargs, outputs)
-    elements: int = sum(prod(leaf.shape) for leaf in tree_flatten((args, dict(kwargs), outputs))[0]
-                   if hasattr(leaf, "shape"))  # fmt: skip
-    return int(max(found, elements))
+        return lambda *call: elements(call)
+    return lambda *call: int(max(count(*call), elements(call)))
+
+
+def elements(tree: Any) -> int:
+    """Returns the elements of all tensors in a tree of tuples, lists and dicts."""
+    shape = getattr(tree, "shape", None)
+    if shape is not None:
+        return prod(shape)
+    if isinstance(tree, (tuple, list)):
+        return sum([elements(one) for one in tree if type(one) not in _NUMBERS])
+    return elements([*tree.values()]) if isinstance(tree, Mapping) else 0
 
 
 def scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
@@ -90,7 +110,7 @@ def _is_attention(name: str) -> bool:
 
 
 def _attention(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backward: bool
+    func: OpOverload, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
 ) -> int:
     """Returns the products of queries, keys and values."""
     count, width = _scores(func, args, kwargs)
@@ -122,7 +142,7 @@ def _cudnn_convolution(
 
 
 def _recurrent(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backward: bool
+    func: OpOverload, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
 ) -> int:
     call = arguments(func, args, kwargs)
     steps = prod(call.input.shape[:-1])
@@ -130,22 +150,24 @@ def _recurrent(
     return int(2 * steps * weights * (3 if backward else 1))
 
 
-def _square(args: tuple[Any, ...]) -> int:
-    """Returns the operations of a product of the largest matrix [..., m, n] with its transpose."""
+def _decomposition(products: int, args: tuple[Any, ...], *_: Any) -> int:
+    """Returns so many products of the largest matrix [..., m, n] with its transpose."""
     shapes = [arg.shape for arg in args if len(getattr(arg, "shape", ())) > 1]
-    return max((int(2 * prod(shape) * min(shape[-2:])) for shape in shapes), default=0)
+    square = max((int(2 * prod(shape) * min(shape[-2:])) for shape in shapes), default=0)
+    return products * square
+
+
+def _formula(func: OpOverload) -> Callable[..., Any] | None:
+    """Returns PyTorch's formula, which takes shapes."""
+    from torch.utils.flop_counter import flop_registry
+
+    return getattr(flop_registry.get(func._overloadpacket), "__wrapped__", None)
 
 
 def _registered(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
+    of_shapes: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
 ) -> int:
-    """Returns what PyTorch's formula says, 0 without one."""
-    from torch.utils.flop_counter import flop_registry
-
-    formula = flop_registry.get(func._overloadpacket)
-    of_shapes: Callable[..., Any] | None = getattr(formula, "__wrapped__", None)
-    if of_shapes is None:
-        return 0
+    """Returns what PyTorch's formula says."""
     shaped = tree_map(lambda leaf: getattr(leaf, "shape", leaf), (args, dict(kwargs), outputs))
     try:
         return int(of_shapes(*shaped[0], **shaped[1], out_shape=shaped[2]))

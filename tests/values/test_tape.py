@@ -360,7 +360,7 @@ def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted, m
             raise CannotCompute(f"{func}: no")
         return compute(func, args, kwargs)
 
-    monkeypatch.setattr(replay, "compute", refuse_products)
+    monkeypatch.setattr(replay, "compute_there", refuse_products)
     (product, total, later), tape = noted(
         lambda make: [(one := make(2.0)) * 2, one * 2 + 1, one + 3]
     )
