@@ -103,6 +103,17 @@ class Layout:
         self.end = 0 if 0 in shape else (self.offset + last + 1) * self.dtype.itemsize
         """The end of the last element, in bytes from the start of the storage."""
 
+    def moved(self, by: int) -> Layout:
+        """Returns the layout of a tensor whose first element is so many elements further on."""
+        if not by:
+            return self
+        made = Layout.__new__(Layout)
+        made.dtype, made.shape, made.stride = self.dtype, self.shape, self.stride
+        made.conjugate, made.negative = self.conjugate, self.negative
+        made.offset = self.offset + by
+        made.end = self.end + by * self.dtype.itemsize if self.end else 0
+        return made
+
     def fills(self, nbytes: int) -> bool:
         """Returns True if each of the first so many bytes belongs to an element."""
         if self.offset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .host_tensor import HostTensor
@@ -33,6 +34,11 @@ class RepeatedNote:
         """The layouts of the tensors."""
         self.output = output
         """The layout of the result, which begins with its storage."""
+
+    def moved(self, by: Sequence[int]) -> RepeatedNote:
+        """Returns the note of a call whose tensors begin so many elements further on."""
+        inputs = tuple([layout.moved(one) for layout, one in zip(self.inputs, by, strict=True)])
+        return RepeatedNote(self.func, self.args, self.places, self.kwargs, inputs, self.output)
 
 
 class RepeatedRun(Note):

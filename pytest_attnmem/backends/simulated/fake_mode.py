@@ -17,9 +17,8 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ...errors import CannotSimulate
-from ...values.notes import Layouts
 from .autograd_calls import AutogradCalls
-from .cached_op import CachedOp
+from .cached_op import UNKNOWN, CachedOp
 from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
 from .error_texts import ERRORS, own_error
@@ -149,17 +148,17 @@ class SimulatedFakeMode(FakeTensorMode):
         self, facts: OpFacts, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         func = facts.func
-        key = self.op_cache.key(facts, args, kwargs) if facts.plain else None
+        key, offsets = self.op_cache.key(facts, args, kwargs) if facts.plain else (None, ())
         if key is None:
             if not facts.lift:
                 args, kwargs = as_fakes(self, args, kwargs)
             facts, args = self._prepared(facts, args, kwargs)
-            func, key = facts.func, self.op_cache.key(facts, args, kwargs)
+            func, (key, offsets) = facts.func, self.op_cache.key(facts, args, kwargs)
         for check in facts.checks if self.is_observed else ():
             check(args, kwargs, self.observer.refused)
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
-            return self.run_again(facts, args, kwargs, cached)
+            return self._run_again(facts, args, kwargs, cached, offsets)
         facts.check_devices(args, kwargs, self.observer)
         refusals, observed = facts.refusals, self.is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
@@ -187,31 +186,29 @@ class SimulatedFakeMode(FakeTensorMode):
         if noted is not None:
             self.values.end(noted, out)
             if cached is not None:
-                cached.layouts = Layouts(tuple(noted.inputs), tuple(noted.outputs))
+                cached.learn_layouts(offsets, noted.inputs, noted.outputs)
         return self._ran(func, args, kwargs, out, cached)
 
-    def run_again(
-        self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any], cached: CachedOp
+    def _run_again(
+        self, facts: OpFacts, args: Any, kwargs: Any, cached: CachedOp, offsets: tuple[int, ...]
     ) -> Any:
         """Runs an operator whose call is cached."""
         if facts.view or not self.is_observed:
             out = self.op_cache.replay(cached, args)
-            if not self.observer.traced and torch._C._current_graph_task_id() == -1:
+            if self.heard is None and not self.observer.traced:
+                if self.is_observed and torch._C._current_graph_task_id() != -1:
+                    self.autograd_calls.note(out)
                 return out  # a view allocates nothing, and no listener counts it
         else:
-            noted = self.values.tape.begin(facts.func, args, kwargs, cached.layouts)
+            known = cached.layouts(offsets)
+            noted = self.values.tape.begin(facts.func, args, kwargs, known)
             out = self.op_cache.replay(cached, args)
             self.values.end(noted, out)
+            if known is UNKNOWN:
+                cached.learn_layouts(offsets, noted.inputs, noted.outputs)
         return self._ran(facts.func, args, kwargs, out, cached)
 
-    def _ran(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-        cached: CachedOp | None,
-    ) -> Any:
+    def _ran(self, func: Any, args: Any, kwargs: Any, out: Any, cached: CachedOp | None) -> Any:
         """Reports an operator that ran; returns its outputs."""
         if out is None and args and type(args[0]) in (list, tuple):
             count_write(func, args[0])

@@ -48,6 +48,7 @@ _READS = (
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
 _NEW_TENSOR = torch.Tensor.new_tensor
+_DisableTorchFunctionSubclass = torch._C.DisableTorchFunctionSubclass
 
 
 class SimulatedFunctionMode(TorchFunctionMode):
@@ -97,6 +98,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Calls the function on fakes of the tensors from outside, on the device it names."""
+        own = args
         for arg in args:
             if type(arg) is not SimulatedTensor and may_hold_tensors(arg):
                 if (handler := own_handler(args)) is not None:
@@ -140,6 +142,9 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 if kwargs.get("device") is not None:
                     kwargs = {**kwargs, "device": self.device(kwargs["device"])}
                 return func(*args, **kwargs)
+            if args is own:
+                with _DisableTorchFunctionSubclass():  # as ``Tensor.__torch_function__`` does
+                    return func(*args)
             return func(*args)
         except RuntimeError as error:
             refuse_data(error, func, fake_mode.observer.refused)
@@ -213,13 +218,12 @@ class SimulatedFunctionMode(TorchFunctionMode):
 
     def _to_fake(self, arg: Any) -> Any:
         if isinstance(arg, torch.Tensor):
-            if self._is_own(arg) or _is_wrapped(arg):
+            if getattr(arg, "fake_mode", None) is self._fake_mode or _is_wrapped(arg):
                 return arg
             if is_wrapper(arg):
                 return with_own_tensors(arg, self._fake_mode)
-            if is_meta(arg):
-                return self._converter.to_host_fake(arg)
-            return self._converter.to_fake(arg)
+            of_host = is_meta(arg)
+            return (self._converter.to_host_fake if of_host else self._converter.to_fake)(arg)
         if type(arg) in (list, tuple):
             for item in arg:
                 if isinstance(item, (torch.Tensor, list, tuple)):
@@ -242,9 +246,6 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     return type(data)([self.with_values(item) for item in data])
         return data
 
-    def _is_own(self, tensor: torch.Tensor) -> bool:
-        return getattr(tensor, "fake_mode", None) is self._fake_mode
-
     def run_factory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a factory on the device that the program names, or else on CUDA."""
         first = args[0] if args else kwargs.get("data", kwargs.get("obj"))
@@ -255,8 +256,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
         if given is None and any(isinstance(x, torch.Tensor) for x in (first, kwargs.get("out"))):
             return func(*args, **kwargs)  # on the device of that tensor
         fake_mode = self._fake_mode
-        if given is None:
-            given = torch.utils._device.CURRENT_DEVICE
+        given = torch.utils._device.CURRENT_DEVICE if given is None else given
         if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
             with no_dispatch():  # memory of the host, as of a file
                 made = self._to_fake(func(*args, **{**kwargs, "device": CPU}))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ...profiles import DeviceProfile
     from ...torch_releases import Version
     from .cached_op import CachedOp
+    from .call_steps import AlikeCalls
     from .op_plan import Planner
-    from .repeated_calls import RepeatedCall
 
 #: The most calls of one device that are kept: a growth contract makes new ones at each size.
 MOST: Final = 50_000
@@ -32,8 +32,8 @@ class KnownCalls:
         self.profile = profile
         self.ops: dict[Any, CachedOp] = {}
         """The calls of operators, by all that their outcome depends on."""
-        self.functions: dict[Any, RepeatedCall] = {}
-        """The calls of PyTorch's functions that are one operator, likewise."""
+        self.functions: dict[Any, AlikeCalls] = {}
+        """The calls of PyTorch's functions, likewise."""
         self.refusals = Refusals()
         """The dtypes that its kernels refuse."""
         self.hosts = Hosts()

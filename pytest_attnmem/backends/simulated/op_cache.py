@@ -7,11 +7,11 @@ and is turned off.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 
-from .cached_op import CachedOp, CachedOutput
+from .cached_op import CachedOp, CachedOutput, offsets_key
 from .convolution.settings import cudnn_settings
 from .deterministic_ops import algorithms
 from .fake_maker import FakeMaker
@@ -22,6 +22,8 @@ from .op_facts import OpFacts
 _default_dtype = torch.get_default_dtype
 _in_inference_mode = torch.is_inference_mode_enabled
 
+#: The elements after which addresses are aligned alike, for every kernel.
+ALIGNED: Final = 512
 _PLAIN = frozenset(
     {int, float, bool, str, type(None), torch.dtype, torch.layout} | {torch.memory_format}
 )
@@ -38,24 +40,32 @@ class OpCache:
         self.has_zeros = False
         """True once there was a tangent of a constant, whose kernels make other tensors."""
 
-    def key(self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any | None:
-        """Returns everything that the outcome of the call depends on.
+    def key(
+        self, facts: OpFacts, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any | None, tuple[int, ...]]:
+        """Returns everything that the outcome of the call depends on, and the offsets of tensors.
 
-        Returns None if the outcome may depend on more, or a tensor is not of the fake mode.
+        Kernels ask how an address is aligned, and no more, so that slices of one tensor have one
+        key. It is None if the outcome may depend on more, or a tensor is not of the fake mode. The
+        offsets are empty if each is 0.
         """
         if not facts.cacheable or (self.has_zeros and _has_zeros(args)):
-            return None
+            return None, ()
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms()]
+        offsets: list[int] = []
         mode = self._maker.fake_mode
-        if not _add_to_key(args, parts, mode):
-            return None
+        if not _add_to_key(args, parts, offsets, mode):
+            return None, ()
         if kwargs:
             for name, value in kwargs.items():
                 parts.append(name)
-                if not _add_to_key((value,), parts, mode):
-                    return None
-        return tuple(parts)
+                if not _add_to_key((value,), parts, offsets, mode):
+                    return None, ()
+        found = offsets_key(offsets)
+        if found and facts.view and not facts.relative:
+            parts.append(found)
+        return tuple(parts), found
 
     def find(self, facts: OpFacts, key: Any) -> CachedOp | None:
         """Returns the cached call with that key."""
@@ -89,7 +99,7 @@ class OpCache:
                     outputs.append(tensor)
                     continue
                 output = self.described(tensor, args)
-                if output is None:
+                if output is None or (output.source >= 0 and not (facts.relative or facts.view)):
                     return None
                 outputs.append(output)
             cached = CachedOp(tuple(outputs), container)
@@ -102,12 +112,13 @@ class OpCache:
             return None
         storage = tensor.untyped_storage()
         source = -1
+        start: int | torch.SymInt = 0
         for position, arg in enumerate(args):
             if type(arg) is SimulatedTensor:
                 if arg is tensor:
                     return None
                 if arg.untyped_storage()._cdata == storage._cdata:
-                    source = position
+                    source, start = position, arg.storage_offset()
         shape, stride = tuple(tensor.shape), tensor.stride()
         offset, dtype = tensor.storage_offset(), tensor.dtype
         if source < 0:
@@ -119,7 +130,7 @@ class OpCache:
             return None
         if tensor.dtype.is_complex or tensor.is_neg():
             return None
-        return CachedOutput(shape, stride, dtype, int(offset), tensor._fake_device, source)
+        return CachedOutput(shape, stride, dtype, int(offset - start), tensor._fake_device, source)
 
     def make(self, output: CachedOutput, args: tuple[Any, ...]) -> Any:
         """Returns a new output; ``args`` are those of its call."""
@@ -131,7 +142,8 @@ class OpCache:
                 with torch.inference_mode(False):
                     return self.make(output, args)
             elem = torch.empty(0, dtype=output.dtype, device=META)
-            elem.set_(source.untyped_storage(), output.offset, output.shape, output.stride)
+            offset = source.storage_offset() + output.offset
+            elem.set_(source.untyped_storage(), offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)
 
 
@@ -145,7 +157,7 @@ def _has_zeros(args: tuple[Any, ...]) -> bool:
     )
 
 
-def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
+def _add_to_key(values: Any, parts: list[Any], offsets: list[int], mode: Any) -> bool:
     """Appends the facts that matter of each value; returns False if a value cannot be in a key."""
     for value in values:
         kind = type(value)
@@ -161,7 +173,9 @@ def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
                 return False
             device = attributes["_fake_device"]
             where = 0 if device is IMPLICIT_CUDA else 1 if device is CUDA else device.type
-            parts.append((value.shape, value.stride(), dtype, value.storage_offset(), where))
+            offset = value.storage_offset()
+            offsets.append(offset)
+            parts.append((value.shape, value.stride(), dtype, offset % ALIGNED, where))
         elif kind is torch.device:  # the two devices of CUDA are equal, and mean other things
             parts.append(0 if value is IMPLICIT_CUDA else 1 if value is CUDA else value.type)
         elif kind in _PLAIN:
@@ -171,7 +185,7 @@ def _add_to_key(values: Any, parts: list[Any], mode: Any) -> bool:
             parts.append(torch.Generator)
         elif kind is list or kind is tuple or kind is torch.Size:
             parts.append(len(value))
-            if not _add_to_key(value, parts, mode):
+            if not _add_to_key(value, parts, offsets, mode):
                 return False
         else:
             return False

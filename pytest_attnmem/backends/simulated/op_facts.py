@@ -35,6 +35,18 @@ _BACKWARD_OPS: Final = frozenset(
     {_aten.add.Tensor, *(func for _, func in (*IF_UNSHARED, *ON_FRESH))}
 )
 
+#: Views that begin so many elements after the first of their source, wherever that is.
+_RELATIVE: Final = frozenset(
+    {
+        *(_aten.alias.default, _aten.detach.default, _aten.expand.default, _aten.permute.default),
+        *(_aten.transpose.int, _aten.t.default, _aten.slice.Tensor, _aten.select.int),
+        *(_aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.unsqueeze.default),
+        *(_aten.view.default, _aten._unsafe_view.default, _aten._reshape_alias.default),
+        *(_aten.unfold.default, _aten.diagonal.default, _aten.split.Tensor, _aten.unbind.int),
+        _aten.split_with_sizes.default,
+    }
+)
+
 #: Give a tensor another storage, and write nothing into it.
 _TO_STORAGE: Final = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
 _CONVOLUTIONS: Final = (_aten.convolution.default, _aten.convolution_backward.default)
@@ -45,7 +57,7 @@ class OpFacts:
 
     __slots__ = (
         *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func"),
-        *("lift", "name", "plain", "reads_cudnn", "refusals", "view"),
+        *("lift", "name", "plain", "reads_cudnn", "refusals", "relative", "view"),
     )
 
     def __init__(
@@ -65,6 +77,8 @@ class OpFacts:
         moves = func in _TO_STORAGE or bool(getattr(func, "is_view", False))
         self.view = moves and not self.lift
         """True if it writes no values."""
+        self.relative = func in _RELATIVE
+        """True if the offset of a result that shares memory is relative to its source's."""
         self.cacheable = _is_cacheable(func)
         self.reads_cudnn = func in _CONVOLUTIONS
         """True if the outcome of a call depends on the settings of cuDNN."""

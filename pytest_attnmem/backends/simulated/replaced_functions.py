@@ -48,10 +48,11 @@ class OriginalFunctions(dict[Any, Any]):
             if original is not read:
                 return getattr(original, func.__name__)
         else:
-            original = func if isinstance(func, _OF_C) else _original(func)
+            own = isinstance(func, _OF_C) or func is torch.device
+            original = func if own else _original(func)
             if original is not func:
                 return original
-            if not isinstance(func, _OF_C) and id(func) not in _ORIGINAL_IDS:
+            if not own and id(func) not in _ORIGINAL_IDS:
                 return func
         self[func] = func
         return func

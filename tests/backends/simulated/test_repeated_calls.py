@@ -97,6 +97,34 @@ def rest(x, y):
     return [x, out, view, torch.bernoulli(x.clamp(0, 1)), F.dropout(y, 0.5)]
 
 
+def contractions(x, y):
+    """Products by equations, of one operator or with copies of their operands before it."""
+    size = len(x)
+    cube, other = x.expand([size] * 4).permute(2, 1, 0, 3), y.expand([size] * 4)
+    w = x.clone().requires_grad_()
+    with torch.no_grad():
+        found = [torch.einsum("ij,jk->ik", w, y), torch.einsum("ij,jk", w, w), w @ y, w @ w]
+    return [
+        *(torch.einsum("ij,jk->ki", x, y), torch.einsum("ij,ij->i", x, y), *found),
+        *(torch.einsum("... i d, ... j d -> ... i j", cube.mT, cube[:, :, :, :2].mT),),
+        *(torch.einsum("abcd,bdce->aec", cube, other.permute(1, 3, 0, 2)),),
+        *(torch.einsum("ij,jk,kl->il", x, y, x), torch.einsum("ij->ji", x)),
+        *(torch.einsum("i,j->ij", x[0], y[0]), torch.einsum("ii", x), torch.einsum("ij->", x)),
+        *(cube @ other.permute(1, 2, 3, 0)[..., :1], ~(x > 0.5), (x > 0.5) & (y > 0.5)),
+        *(torch.softmax(x, -1), x.log_softmax(0)),
+    ]
+
+
+def slices(x, y):
+    """The same calls on parts of one tensor, one after the other."""
+    found = []
+    for i in range(3):
+        a, b = x[i : i + 1], y[:, i : i + 1]
+        found += [b @ a, a @ y, a * b, b.T + a, torch.einsum("ij,jk->ik", b, a), a.exp(), ~a.int()]
+        found += [a[0, :2] - b[:2, 0], torch.cat([a, a]), F.linear(a, x), b.clone(), a.sum()]
+    return found
+
+
 def seen(leaf):
     """Returns what a program can read of a tensor."""
     inference = leaf.is_inference()
@@ -109,7 +137,9 @@ def leaves(tree):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
-@pytest.mark.parametrize("calls", [products, elements, aliases, settings, gradients, rest])
+@pytest.mark.parametrize(
+    "calls", [products, elements, aliases, contractions, slices, settings, gradients, rest]
+)
 def test_a_repeated_call_is_the_same_call(monkeypatch, calls):
     def program():
         torch.manual_seed(0)
@@ -120,8 +150,33 @@ def test_a_repeated_call_is_the_same_call(monkeypatch, calls):
         return [[*map(seen, one)] for one in found]
 
     repeated = recorded(program)
-    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: None)
+    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: (None, ()))
     assert repeated == recorded(program)
+
+
+def parts(device):
+    """Returns views of parts of a tensor, and what is computed of them, with their offsets."""
+    x = torch.arange(64.0 * 64, device=device).view(64, 64)
+    made = []
+    for row in range(0, 64, 8):
+        for column in (0, 16, 3):
+            part = x[row : row + 8, column : column + 8]
+            views = [part, part.T, part[1], part[:, 2:], part.unfold(1, 3, 2), part.diagonal()]
+            views += [*part.split(3), *part.unbind(1), part[None], part.squeeze(0), part.detach()]
+            views += [part.expand(2, 8, 8), part[1:, None].permute(2, 0, 1), part[2, ::3].view(3)]
+            views += [part.as_strided((2, 2), (3, 1)), part.as_strided((2, 2), (3, 1), column)]
+            views += [part.view(torch.int32)[0], part[:, :2].view(torch.bfloat16), part.mT.mT]
+            made += [*views, part @ part, part + 1, part.cumsum(0), part.to(torch.float64)]
+            x[row, column : column + 2] += 1
+            part[1:3].mul_(2)
+    return [(one.storage_offset(), one.stride(), one.tolist()) for one in made]
+
+
+def test_parts_of_a_tensor_are_what_they_are_on_the_cpu(run):
+    """Calls are known by sizes and alignment, and not by offsets."""
+    found = []
+    run(lambda: found.append(parts("cuda")))
+    assert found == [parts("cpu")]
 
 
 def recorded(program):
@@ -173,7 +228,7 @@ def test_a_call_of_several_operators_frees_their_results_while_it_is_learned(mon
         torch.logsumexp(x, 0), torch.addcdiv(x, x, x).softmax(-1), torch.std(x, 0), x.trace()
 
     repeated = recorded(program)
-    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: None)
+    monkeypatch.setattr(RepeatedCalls, "_key", lambda *call: (None, ()))
     assert repeated == recorded(program)
 
 
