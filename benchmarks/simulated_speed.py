@@ -31,8 +31,8 @@ LLAMA = SimpleNamespace(
     layers=16, hidden=2048, heads=32, kv_heads=8, inner=8192, vocabulary=128_256, tokens=8192
 )
 
-#: Heads of the loop of tiles: few, and Llama's.
-HEADS = (8, 32)
+#: Heads of the loop of tiles: one, few, and Llama's.
+HEADS = (1, 8, 16, 32)
 
 
 def llama_step() -> None:
@@ -162,7 +162,8 @@ def timed(python: str, backend: str, name: str, rounds: int) -> list[float]:
 def tile_loop(rounds: int, heads: int) -> dict[str, float]:
     """Returns the least seconds of the loop of tiles, by where it ran, one thread each.
 
-    A simulated call takes as long at any size, and a computed one does not.
+    A simulated call takes as long at any size, and a computed one does not. Tensors on ``meta`` are
+    PyTorch's own without data: the loop runs on them once.
 
     A measurement collects garbage first. Sessions of pytest freeze what torch's import made, so
     that their collections take no time.
@@ -175,6 +176,10 @@ def tile_loop(rounds: int, heads: int) -> dict[str, float]:
     def on_cpu() -> None:
         with torch.no_grad():
             tiles("cpu", heads=heads)
+
+    def on_meta() -> None:
+        with torch.no_grad():
+            tiles("meta", heads=heads)
 
     def simulated() -> None:
         measure(tiles, "cuda", heads=heads, backend="simulated:H100")
@@ -192,8 +197,8 @@ def tile_loop(rounds: int, heads: int) -> dict[str, float]:
     for run in (on_cpu, simulated):  # warms up
         run()
     found = [(seconds(on_cpu), in_session(), seconds(simulated)) for _ in range(rounds)]
-    least = map(min, zip(*found, strict=True))
-    return dict(zip(("on the CPU", "in a session", "alone"), least, strict=True))
+    least = [*map(min, zip(*found, strict=True)), seconds(on_meta)]
+    return dict(zip(("on the CPU", "in a session", "alone", "on meta"), least, strict=True))
 
 
 def main() -> None:
