@@ -101,6 +101,7 @@ class _HostOp(NamedTuple):
     """What is known of an operator before it runs."""
 
     func: Any
+    """The operator, which lives as long as its id is in use here."""
     traits: OpTraits
     work: Work
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import sub
-from typing import Any, Final, NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...values.repeated_note import RepeatedNote, repeated_note
 from .cached_op import CachedOutput
+from .fake_tensor import SimulatedTensor
 from .heard_ops import HeardOp, HeardOps
 from .op_plan import AllocationPlan, Output
+
+if TYPE_CHECKING:
+    import torch
 
 #: The most offsets at which the steps of one call are kept.
 _MOST: Final = 2048
@@ -60,7 +62,7 @@ class AlikeCalls:
 
     def moved(self, offsets: tuple[int, ...], args: tuple[Any, ...]) -> Steps:
         """Returns the steps at other offsets, of the tensors among ``args`` in their order."""
-        places = [place for place, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        places = [place for place, arg in enumerate(args) if type(arg) is SimulatedTensor]
         by = dict(zip(places, map(sub, offsets, self._first), strict=True))
         first = self.at[self._first]
         if len(self.at) >= _MOST:

@@ -63,7 +63,9 @@ class HeardOps:
         self._only_new = True
         tensors = [(place, arg) for place, arg in enumerate(args) if type(arg) is SimulatedTensor]
         self._places = [(place, arg.untyped_storage()._cdata) for place, arg in tensors]
-        self._count = len(args), len(tensors)
+        self._first_result = len(args)
+        """The place of the first operator's result."""
+        self._tensors = len(tensors)
         self._apart = len({*map(itemgetter(1), self._places)}) == len(tensors)
         """False if two arguments share a storage, as in ``x * x``."""
         # ``matmul`` of tensors with the same number of dimensions keeps their order.
@@ -84,7 +86,7 @@ class HeardOps:
             kwargs, operands = {}, None
         if type(op.out) is SimulatedTensor:
             storage = op.out.untyped_storage()
-            place, key = self._count[0] + len(self.ops), storage._cdata
+            place, key = self._first_result + len(self.ops), storage._cdata
             self._places.append((place, key))
             freed = partial(_was_freed, place, self.freed, self.ops, self._places)
             self._results.append(weakref.ref(storage, freed))
@@ -142,7 +144,7 @@ class HeardOps:
         if len(self.freed) != len(self.ops) - 1:  # all but the result
             return False
         # Three operands are contracted in an order that depends on settings.
-        return self._function is not _EINSUM or self._count[1] <= 2
+        return self._function is not _EINSUM or self._tensors <= 2
 
 
 def _was_freed(

@@ -86,6 +86,30 @@ def gradients(x, y):
     return [w.grad, total.detach(), x * y]
 
 
+class Tiled(torch.autograd.Function):
+    """A product by rows, whose backward pass is a loop of the program."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return torch.cat([row[None] @ y for row in x])
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        rows = [torch.einsum("ij,kj->ik", grad[i : i + 1], y) * 2 for i in range(len(x))]
+        return torch.cat(rows), sum(x[i : i + 1].mT @ grad[i : i + 1] for i in range(len(x)))
+
+
+def custom_backward_passes(x, y):
+    """Calls in the code of a backward pass, which the engine runs and the program wrote."""
+    x, y = (one.clone().requires_grad_() for one in (x, y))
+    hooked = x * 2
+    hooked.register_hook(lambda grad: (grad + 1) * grad)
+    (Tiled.apply(hooked, y).exp() * Tiled.apply(x, y)).sum().backward()
+    return [x.grad, y.grad]
+
+
 def rest(x, y):
     """Calls that change a tensor, return a view that is written, or are random."""
     x, out = x.clone(), torch.empty_like(x)
@@ -138,7 +162,18 @@ def leaves(tree):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
 @pytest.mark.parametrize(
-    "calls", [products, elements, aliases, contractions, slices, settings, gradients, rest]
+    "calls",
+    [
+        products,
+        elements,
+        aliases,
+        contractions,
+        slices,
+        settings,
+        gradients,
+        custom_backward_passes,
+        rest,
+    ],
 )
 def test_a_repeated_call_is_the_same_call(monkeypatch, calls):
     def program():
