@@ -268,13 +268,14 @@ def _is_pending(note: Note | None) -> bool:
 
 def leaves(tree: Any) -> Iterator[Any]:
     """Yields the leaves of nested tuples, lists and dicts."""
-    if isinstance(tree, torch.Tensor):  # first: a simulated tensor takes long to say what it is not
+    kind = type(tree)  # a simulated tensor takes long to say of which types it is not
+    if issubclass(kind, dict):
+        tree = tree.values()
+    elif not issubclass(kind, (tuple, list)):
         yield tree
-    elif isinstance(tree, (tuple, list)):
-        for item in tree:
+        return
+    for item in tree:
+        if issubclass(type(item), (tuple, list, dict)):
             yield from leaves(item)
-    elif isinstance(tree, dict):
-        for item in tree.values():
-            yield from leaves(item)
-    else:
-        yield tree
+        else:
+            yield item

@@ -85,11 +85,18 @@ def repeated_note(
     kwargs: dict[str, Any],
     layouts: Layouts,
 ) -> RepeatedNote | None:
-    """Returns the note that such calls share; None for a call of another kind."""
+    """Returns the note that such calls share; None for a call of another kind.
+
+    That of ``zeros_like`` and its kind has the layouts of the tensors, and reads none.
+    """
     traits = op_traits(func)
-    if traits.changed or traits.random or traits.reshapes or traits.likes:
+    if traits.changed or traits.random or traits.reshapes:
         return None
     inputs = tuple([layout for layout in layouts.inputs if layout is not None])
     if len(inputs) != len(places) or len(layouts.outputs) != 1 or layouts.outputs[0] is None:
         return None
+    if traits.likes:
+        known = dict(zip(places, inputs, strict=True))
+        args = tuple([known.get(place, arg) for place, arg in enumerate(args)])
+        places, inputs = (), ()
     return RepeatedNote(func, args, places, kwargs, inputs, layouts.outputs[0])

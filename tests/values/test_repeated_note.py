@@ -16,13 +16,17 @@ def test_a_call_that_makes_one_new_tensor_has_one():
     assert (found.inputs, found.output) == ((ONE,), ONE)
 
 
+def test_a_call_that_reads_sizes_alone_has_the_layout_in_the_place_of_the_tensor():
+    found = repeated_note(aten.zeros_like.default, (None,), (0,), {}, Layouts((ONE,), (ONE,)))
+    assert (found.args, found.places, found.inputs) == ((ONE,), (), ())
+
+
 @pytest.mark.parametrize(
     ("func", "layouts"),
     [
         (aten.add_.Tensor, Layouts((ONE,), (ONE,))),  # it changes its argument
         (aten.bernoulli.default, Layouts((ONE,), (ONE,))),  # it draws numbers
         (aten.set_.source_Tensor, Layouts((ONE,), (ONE,))),
-        (aten.zeros_like.default, Layouts((ONE,), (ONE,))),  # it reads the sizes alone
         (aten.exp.default, Layouts((), ())),  # nobody noted its tensors
         (aten.exp.default, Layouts((None,), (ONE,))),  # it is sparse
         (aten.max.dim, Layouts((ONE,), (ONE, ONE))),

@@ -109,7 +109,7 @@ def _step(op: HeardOp, result: CachedOutput | None, freed: tuple[int, ...]) -> S
     args = tuple([value for _, value in operands])
     at = tuple([at for at, _ in tensors])
     note = repeated_note(op.func, args, at, op.kwargs, op.layouts)
-    if note is None:
+    if note is None or note.places != at:
         return None
     places = tuple([place for _, place in tensors])
     return Step(note, places, made, kept, None if plan == (Output(0),) else plan, freed)

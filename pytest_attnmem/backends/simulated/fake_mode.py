@@ -18,9 +18,11 @@ from torch._subclasses.fake_tensor import (
 
 from ...errors import CannotSimulate
 from .autograd_calls import AutogradCalls
-from .cached_op import UNKNOWN, CachedOp
+from .cached_calls import CachedCalls
+from .cached_op import CachedOp
 from .composed_ops import COMPOSED
 from .direct_ops import DirectOps
+from .direct_views import DirectViews
 from .error_texts import ERRORS, own_error
 from .fake_maker import FakeMaker
 from .fake_tensor import (
@@ -80,9 +82,10 @@ class SimulatedFakeMode(FakeTensorMode):
         """Above 0 while PyTorch looks for the rule of an operator."""
         self.known_ops = KnownOps({**replacements, **COMPOSED}, known)
         self._avoided_ops: Container[Any] = ()
-        self._maker = maker = FakeMaker(self)
+        self.maker = maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
+        self._direct_views, self._cached_calls = DirectViews(self), CachedCalls(self)
         self.values = Values(maker.make, observer, known.profile)
         self.autograd_calls, self.wrapper_calls = AutogradCalls(known), WrapperCalls()
         self.is_observed = True
@@ -116,6 +119,8 @@ class SimulatedFakeMode(FakeTensorMode):
                     kwargs = {**kwargs, "device": CUDA if self.device_named else IMPLICIT_CUDA}
                 elif func is _TO_COPY and is_from_data(self, args[0]):
                     return args[0]
+        elif (made := self._direct_views.make(func, args)) is not None:
+            return made
         else:
             kwargs = {}
         if self.dispatch_depth:
@@ -158,14 +163,14 @@ class SimulatedFakeMode(FakeTensorMode):
             check(args, kwargs, self.observer.refused)
         cached = None if key is None else self.op_cache.find(facts, key)
         if cached is not None:
-            return self._run_again(facts, args, kwargs, cached, offsets)
+            return self._cached_calls.run(facts, args, kwargs, cached, offsets)
         facts.check_devices(args, kwargs, self.observer)
         refusals, observed = facts.refusals, self.is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too
         if facts.view:
             self.values.forget_constants(args)  # PyTorch makes a new storage of a view of one
-        silent = facts.view or not observed
+        silent = facts.silent or not observed
         noted = None if silent else self.values.tape.begin(func, args, kwargs)
         target = kwargs.get("out")
         shape = getattr(target, "shape", None)
@@ -178,7 +183,7 @@ class SimulatedFakeMode(FakeTensorMode):
         except ERRORS as error:
             raise own_error(error, func, args, kwargs, self.observer.mixed_devices_error) from None
         check_strided(func, args, out, self.observer.refused)
-        out = laid_out(func, args, kwargs, out, self._maker)
+        out = laid_out(func, args, kwargs, out, self.maker)
         if target is not None:
             settle_target(func, args, target, shape)
         if key is not None:
@@ -187,28 +192,9 @@ class SimulatedFakeMode(FakeTensorMode):
             self.values.end(noted, out)
             if cached is not None:
                 cached.learn_layouts(offsets, noted.inputs, noted.outputs)
-        return self._ran(func, args, kwargs, out, cached)
+        return self.ran(func, args, kwargs, out, cached)
 
-    def _run_again(
-        self, facts: OpFacts, args: Any, kwargs: Any, cached: CachedOp, offsets: tuple[int, ...]
-    ) -> Any:
-        """Runs an operator whose call is cached."""
-        if facts.view or not self.is_observed:
-            out = self.op_cache.replay(cached, args)
-            if self.heard is None and not self.observer.traced:
-                if self.is_observed and torch._C._current_graph_task_id() != -1:
-                    self.autograd_calls.note(out)
-                return out  # a view allocates nothing, and no listener counts it
-        else:
-            known = cached.layouts(offsets)
-            noted = self.values.tape.begin(facts.func, args, kwargs, known)
-            out = self.op_cache.replay(cached, args)
-            self.values.end(noted, out)
-            if known is UNKNOWN:
-                cached.learn_layouts(offsets, noted.inputs, noted.outputs)
-        return self._ran(facts.func, args, kwargs, out, cached)
-
-    def _ran(self, func: Any, args: Any, kwargs: Any, out: Any, cached: CachedOp | None) -> Any:
+    def ran(self, func: Any, args: Any, kwargs: Any, out: Any, cached: CachedOp | None) -> Any:
         """Reports an operator that ran; returns its outputs."""
         if out is None and args and type(args[0]) in (list, tuple):
             count_write(func, args[0])
@@ -264,7 +250,7 @@ class SimulatedFakeMode(FakeTensorMode):
         if facts.lift and is_of_array(args[0]):
             with torch._C.DisableTorchFunction():
                 made = self.values.of_array(args[0], IMPLICIT_CUDA)
-                return self._ran(_TO_COPY, args, {"device": IMPLICIT_CUDA}, made, None)
+                return self.ran(_TO_COPY, args, {"device": IMPLICIT_CUDA}, made, None)
         if not facts.lift:
             kwargs = {**kwargs, "device": IMPLICIT_CUDA}
         if facts.composite is not None:

@@ -48,7 +48,12 @@ class FormulaSums:
 
 
 def _adding_node() -> tuple[str, int] | None:
-    node = torch._C._current_autograd_node()
-    if node is None or not (_OF_GRADIENTS in node.name() or node.name() in _NODES):
+    node: Any = torch._C._current_autograd_node()
+    if node is None:
         return None
-    return node.name(), node._sequence_nr()
+    name = type(node).__name__  # of most nodes; ``name()`` takes several times as long
+    if name == "CppFunction":
+        name = node.name()
+    if name in _NODES or _OF_GRADIENTS in name:
+        return name, node._sequence_nr()
+    return None

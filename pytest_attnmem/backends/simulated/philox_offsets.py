@@ -102,8 +102,10 @@ def _of_attention(called: str, args: tuple[Any, ...], kwargs: Mapping[str, Any])
 
 def _elements(args: tuple[Any, ...]) -> int:
     shapes = [arg.shape for arg in args if isinstance(arg, torch.Tensor)]
+    if len(shapes) > 1:
+        return prod(torch.broadcast_shapes(*shapes))  # which is slow
     if shapes:
-        return prod(torch.broadcast_shapes(*shapes))
+        return shapes[0].numel()
     return prod(next((arg for arg in args if isinstance(arg, (list, tuple))), ()))
 
 
