@@ -233,6 +233,7 @@ def _op_db() -> dict[str, str]:
     return {
         "op_db": table("counts"),
         "op_db_deterministic": table("deterministic counts"),
+        "op_db_errors": table("error counts"),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(refused),
     }

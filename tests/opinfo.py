@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import error_inputs
 import torch
 from opinfo_samples import Sample, backward, operators, samples
 from recordings import DATA, INSTALLED, read
@@ -142,10 +143,11 @@ def main() -> None:
     made = told(outcomes())
     flagged = told(outcomes(deterministic=True))
     made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
+    made["error counts"] = error_inputs.counted()
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    print(made["counts"], flagged["counts"])
+    print(made["counts"], flagged["counts"], made["error counts"])
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -60,7 +60,7 @@ class Sample:
         return tree_map(moved, (self.input, self.args, self.kwargs))
 
 
-def _database() -> list[Any]:
+def database() -> list[Any]:
     """Returns ``op_db``; its module imports ``expecttest``, which no sample needs."""
     absent = ModuleType("expecttest")
     absent.TestCase = unittest.TestCase  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ def _database() -> list[Any]:
 def operators() -> dict[str, Any]:
     """Returns the operators by name, ``nn.functional.gelu`` or ``std_mean.unbiased``."""
     found = {}
-    for op in _database():
+    for op in database():
         name = f"{op.name}.{op.variant_test_name}".rstrip(".")
         left_out = name in OTHER or name.startswith("jiterator_")
         if not left_out and not any(word in name for word in CUDNN):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from .fake_tensor import CUDA, IMPLICIT_CUDA, SimulatedTensor
+from .storage_bounds import outside
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -75,7 +76,15 @@ class DirectViews:
         return made
 
 
+def _as_strided(x: Any, *where: Any) -> Any:
+    if text := outside(x, *where):
+        raise RuntimeError(text)
+    return torch.as_strided(x, *where)
+
+
 def _method(op: Any) -> Callable[..., Any]:
+    if op is _aten.as_strided.default:
+        return _as_strided  # ``meta`` does not ask if the elements are in the storage
     name = op._schema.name.removeprefix("aten::")
     name = "view" if name == "_unsafe_view" else name  # whose kernel on ``meta`` is Python code
     return getattr(torch.Tensor, name, op)  # type: ignore[no-any-return]

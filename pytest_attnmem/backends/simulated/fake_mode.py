@@ -138,6 +138,8 @@ class SimulatedFakeMode(FakeTensorMode):
             return self.values.of_array(args[0], CPU)
         if facts.composite is not None:  # composites reach the mode in inference mode
             facts.check_devices(args, kwargs, self.observer)
+            if facts.kernel_check is not None:
+                facts.kernel_check(args, kwargs, self.observer.refused)
             with self:
                 out = facts.composite(*args, **kwargs)
             if out is not NotImplemented:

@@ -102,6 +102,12 @@ def _full(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
         check_number(args[1], dtype)
 
 
+def _permutation(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    dtype = kwargs.get("dtype") or torch.int64
+    if not dtype.is_floating_point:
+        check_number(args[0], dtype)
+
+
 def _full_like(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
     check_number(args[1], kwargs.get("dtype") or args[0].dtype)
 
@@ -136,6 +142,8 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.fill_.Scalar: partial(_to_first, 1, "value"),
         _aten.fill_diagonal_.default: partial(_to_first, 1, "fill_value"),
         _aten.full.default: _full,
+        _aten.randperm.default: _permutation,
+        _aten.randperm.generator: _permutation,
         _aten.full_like.default: _full_like,
         _aten.new_full.default: _new_full,
         _aten.masked_fill.Scalar: partial(_to_first, 2, "value"),

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from .dimension_limits import check_of_dimensions
 from .in_place_gradients import IF_UNSHARED, ON_FRESH
+from .kernel_checks import check_of_kernel
 from .layout_rules import OF_STORAGES
 from .nondeterministic_calls import CHECKED_BY_META, check_of_algorithms
 from .number_checks import check_of_numbers
 from .op_kinds import in_cpp, is_composite, is_factory, is_in_python, on_cuda
 from .overlaps import check_of_writes
 from .shape_checks import check_of_shapes
+from .storage_bounds import check_of_bounds
 
 if TYPE_CHECKING:
     from .known_calls import KnownCalls
@@ -57,7 +60,8 @@ class OpFacts:
 
     __slots__ = (
         *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func"),
-        *("lift", "name", "plain", "reads_cudnn", "refusals", "relative", "silent", "view"),
+        *("kernel_check", "lift", "name", "plain", "reads_cudnn", "refusals", "relative"),
+        *("silent", "view"),
     )
 
     def __init__(
@@ -89,9 +93,12 @@ class OpFacts:
         """True if a cached call may be repeated without further questions."""
         self.refusals = known.refusals.of(func)
         """The dtypes that CUDA's kernels refuse; None if they take every dtype."""
+        self.kernel_check = check_of_kernel(func)
+        """What its kernels check; of a composite, nothing else is checked."""
         checks = (
             *(check_of_writes(func), check_of_shapes(func), check_of_numbers(func)),
-            check_of_algorithms(func),
+            *(check_of_algorithms(func), check_of_dimensions(func), check_of_bounds(func)),
+            self.kernel_check,
         )
         self.checks = [check for check in checks if check is not None]
         """What CUDA checks before it runs a call and ``meta`` does not."""

@@ -119,6 +119,8 @@ def _cat(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
 
 
 def _stack(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    if not args[0]:
+        return
     first = [*args[0][0].shape]
     for place, tensor in enumerate(args[0]):
         if [*tensor.shape] != first:
@@ -126,21 +128,6 @@ def _stack(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
                 f"stack expects each tensor to be equal size, but got {first} at entry 0 and"
                 f" {[*tensor.shape]} at entry {place}"
             )
-
-
-def _uniform(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
-    low = args[1] if len(args) > 1 else 0.0
-    high = args[2] if len(args) > 2 else 1.0
-    if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
-
-
-def _bernoulli(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
-    p = args[1] if len(args) > 1 else 0.5
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 
 
 def _max_pool(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
@@ -186,6 +173,11 @@ def _permutation(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         )
 
 
+def _index_select(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    if args[2].dim() > 1:
+        raise RuntimeError("Index is supposed to be an empty tensor or a vector")
+
+
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
     {
         _aten.max.default: partial(_reduce, "max", 1),
@@ -209,11 +201,10 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.index_copy_.default: partial(_along, 2),
         _aten.index_fill_.int_Scalar: partial(_along, 2),
         _aten.put_.default: _put,
+        _aten.index_select.default: _index_select,
         _aten.slice_scatter.default: _slice,
         _aten.cat.default: _cat,
         _aten.stack.default: _stack,
-        _aten.uniform_.default: _uniform,
-        _aten.bernoulli_.float: _bernoulli,
         _aten.max_pool2d_with_indices.default: _max_pool,
         **{
             getattr(_aten, name).default: _resized

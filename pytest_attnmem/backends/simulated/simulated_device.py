@@ -85,6 +85,10 @@ class Device:
         self._settings = settings
         self._live_tensors = LiveTensors()  # without inputs, which no window counts
         self._workspaces_of_session: set[tuple[str, str, int]] = set()
+        self._busy = False
+        """True while the allocator works."""
+        self._waiting: list[DeviceBlock] = []
+        """Blocks that a collection of garbage freed meanwhile."""
         self.restart()
 
     def restart(self, unlimited: bool = False) -> None:
@@ -110,15 +114,20 @@ class Device:
         if not self.recording:
             return self.add_older(nbytes)
         allocator = self.allocator
+        self._busy = True
         try:
             address = allocator.malloc(nbytes, self.stream)
+            number = self._live_tensors.allocate(nbytes, describe)
         except AllocationError:
             where = describe().where
             self.out_of_memory = f"needs {format_size(nbytes)} more" + (
                 f" at {where}" if where else ""
             )
             raise
-        number = self._live_tensors.allocate(nbytes, describe)
+        finally:
+            self._busy = False
+            if self._waiting:
+                self._free_waiting()
         return _new_block(DeviceBlock, (address, number, allocator, 0))
 
     def add_older(self, nbytes: int) -> DeviceBlock | None:
@@ -130,14 +139,35 @@ class Device:
         """Allocates memory for an input: no window counts its allocation, or its free."""
         if nbytes == 0:
             return None
-        self._take_peaks()
-        before = self._levels()
-        address = self.allocator.malloc(nbytes, self.stream)
-        self._exclude_since(before)
+        self._busy = True
+        try:
+            self._take_peaks()
+            before = self._levels()
+            address = self.allocator.malloc(nbytes, self.stream)
+            self._exclude_since(before)
+        finally:
+            self._busy = False
+            self._free_waiting()
         return DeviceBlock(address, -1, self.allocator, 0)
 
     def free(self, block: DeviceBlock) -> None:
-        """Frees a block."""
+        """Frees a block; if a collection of garbage does during an allocation, after that."""
+        if self._busy:
+            self._waiting.append(block)
+            return
+        self._busy = True
+        try:
+            self._free(block)
+        finally:
+            self._busy = False
+            if self._waiting:
+                self._free_waiting()
+
+    def _free_waiting(self) -> None:
+        while self._waiting:
+            self.free(self._waiting.pop(0))
+
+    def _free(self, block: DeviceBlock) -> None:
         if block.allocator is not self.allocator:  # allocated before a restart
             return
         if block.number < 0 and not (block.lowers and self.recording):

@@ -55,11 +55,13 @@ class TorchCuda:
 
     def replacements(self) -> Mapping[str, Any]:
         """Returns the replacements for attributes of ``torch.cuda`` and its modules, by name."""
+        found = {**self._device_functions(), **self._memory_functions()}
         return MappingProxyType(
             {
                 **{name: _no_op() for name in _NO_OPS},
-                **self._device_functions(),
-                **self._memory_functions(),
+                **found,
+                **{name: self._of_device(found[name]) for name in _OF_DEVICE if name in found},
+                "synchronize": self._of_device(_no_op()),
                 "set_device": self._set_device,
                 "current_stream": self.current_stream,
                 "set_stream": self.set_stream,
@@ -117,11 +119,30 @@ class TorchCuda:
         )
 
     def _set_device(self, device: Any) -> None:
-        index = device if isinstance(device, int) else torch.device(device).index
+        """Checks that a program means the one device.
+
+        Raises:
+            CannotSimulate: it means another one.
+            ValueError: it means the host.
+        """
+        named = None if isinstance(device, int) else torch.device(device)
+        if named is not None and named.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {named}")
+        index = device if named is None else named.index
         if index is not None and index > 0:
             raise self._refused(
                 f"the simulated backend has one device, 'cuda', not {str(device)!r}{at()}"
             )
+
+    def _of_device(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a function whose argument is a device, which is checked."""
+
+        def checked(device: Any = None) -> Any:
+            if device is not None:
+                self._set_device(device)
+            return function(device)
+
+        return checked
 
     def _device_functions(self) -> dict[str, Any]:
         profile = self._device.profile
@@ -155,7 +176,7 @@ class TorchCuda:
             "is_current_stream_capturing": lambda: False,
             "device_count": lambda: 1,
             "current_device": lambda: 0,
-            "device": _OneDevice,
+            "device": type("device", (_OneDevice,), {"check": staticmethod(self._set_device)}),
             "_exchange_device": lambda index: 0,
             "_maybe_exchange_device": lambda index: 0,
             "get_device_name": lambda device=None: name,
@@ -220,11 +241,19 @@ _ACCELERATOR_FUNCTIONS = (
     *("reset_accumulated_memory_stats", "empty_host_cache"),
 )
 
+#: Functions whose argument is a device.
+_OF_DEVICE = (
+    *("get_device_name", "get_device_capability", "get_device_properties", "memory_allocated"),
+    *("max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached"),
+    *("max_memory_cached", "memory_stats", "memory_stats_as_nested_dict", "mem_get_info"),
+    *("get_memory_info", "reset_peak_memory_stats", "reset_max_memory_allocated"),
+    "reset_max_memory_cached",
+)
+
 #: Functions that do nothing on a simulated device.
 _NO_OPS = (
     "init",
     "_lazy_init",
-    "synchronize",
     "ipc_collect",
     "seed",
     "seed_all",
@@ -237,7 +266,11 @@ _NO_OPS = (
 class _OneDevice:
     """``torch.cuda.device(0)``."""
 
+    check: Callable[[Any], None]
+
     def __init__(self, device: Any = None) -> None:
+        if device is not None and type(self) is not _OneDevice:
+            self.check(device)
         self.idx = 0
 
     def __enter__(self) -> None:

@@ -119,4 +119,5 @@ class LiveTensors:
 def _described(
     alive: Iterable[tuple[int, tuple[int, Callable[[], Held]]]],
 ) -> tuple[tuple[int, Held], ...]:
-    return tuple((number, about()) for number, (_, about) in alive)
+    # A description may start a collection of garbage, which frees some of the tensors.
+    return tuple((number, about()) for number, (_, about) in [*alive])

@@ -63,11 +63,11 @@ def test_a_view_is_that_of_the_cpu(run, func, args):
 
 
 def test_nothing_is_checked_before_a_view(run):
-    """Else a view that is made at once would not be checked."""
+    """Else a view that is made at once would not be checked; ``as_strided`` checks itself."""
 
     def program():
         mode = torch.ones(1, device="cuda").__dict__["fake_mode"]
-        for func in VIEWS:
+        for func in {*VIEWS} - {aten.as_strided.default}:
             facts = mode.known_ops.of(func)
             assert (facts.checks, facts.refusals, facts.composite) == ([], None, None)
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import error_inputs
 import pytest
 from opinfo import OUTCOMES, outcomes
 from recordings import DATA, INSTALLED, read
@@ -40,9 +41,18 @@ def test_a_sample_of_operators_is_as_told():
     }, wrong
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_call_that_raises_on_a_device_does_not_run():
+    names = {*[*error_inputs.operators()][::4]}
+    found = [*error_inputs.outcomes(names.__contains__)]
+    assert {kind for _, kind, _ in found} >= {"raises the same", "refused"}
+    assert [name for name, kind, _ in found if kind == "runs"] == []
+
+
 def test_few_samples_are_refused_and_none_is_wrong_without_a_word():
     told = json.loads(TOLD.read_text("utf-8"))
     for counts, percent in ((told["counts"], 3), (told["deterministic counts"], 7)):
         assert counts["wrong"] == counts["crashed"] == 0
         assert counts["refused"] <= sum(counts.values()) * percent // 100
+    assert told["error counts"]["runs"] == 0
     assert Path(TOLD).stat().st_size < 100_000

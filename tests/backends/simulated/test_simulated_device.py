@@ -163,3 +163,23 @@ def test_a_restarted_device_is_empty(device):
     device.free(old)
     assert device.statistics.reserved.current == 0
     assert device.interval().left == ()
+
+
+def test_a_collection_of_garbage_may_free_blocks_during_an_allocation(device, monkeypatch):
+    """Automatic collections run outside windows, and where a program enables them."""
+    blocks = [take(device, MIB * (at + 1)) for at in range(6)]
+    find = device.allocator._segments.find
+
+    def interrupted(*call):
+        while len(blocks) > 2:
+            device.free(blocks.pop(1))
+        return find(*call)
+
+    monkeypatch.setattr(device.allocator._segments, "find", interrupted)
+    added = device.add_input(5 * MIB)
+    blocks.append(take(device, 7 * MIB))
+    assert device.statistics.requested.current == (1 + 6 + 5 + 7) * MIB
+    for block in (*blocks, added):
+        device.free(block)
+    assert device.statistics.requested.current == 0
+    assert device.statistics.inactive_split.current == 0

@@ -15,6 +15,8 @@ from typing import Any, Final
 import torch
 from torch.utils._mode_utils import no_dispatch
 
+from ..error_texts import numbers_kept
+
 #: They warn about one element.
 _DEVIATIONS: Final = ("std", "var", "std_mean", "var_mean")
 #: Operators whose checks the host and CUDA share, in each overload, in place too.
@@ -45,7 +47,7 @@ def error_on_host(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     """Returns PyTorch's error for the dtypes of a call, or None."""
     arguments, name = func._schema.arguments, _name(func)
     small = partial(_small, length=2 if name in _DEVIATIONS else 1, by_float=name in _BY_FLOAT)
-    with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad():
+    with torch._C.DisableTorchFunction(), no_dispatch(), torch.no_grad(), numbers_kept(func):
         given = [small(value, arguments[at].name) for at, value in enumerate(args)]
         named = {name: small(value, name) for name, value in kwargs.items()}
         try:
