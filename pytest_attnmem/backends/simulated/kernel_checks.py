@@ -51,6 +51,8 @@ _FILL: Final = frozenset({_aten.randint_like.default, _aten.randint_like.low_dty
 _SIDES: Final = (None, "left", "right")
 _OF_PLACES: Final = ("prod", "mean", "amax", "amin")
 _OF_SEGMENTS: Final = ("sum", "mean", "max", "min", "prod")
+#: The most sets of numbers that are kept, of an operator.
+_MOST_PASSED: Final = 1024
 _MOST_CATEGORIES: Final = 1 << 24
 
 
@@ -86,6 +88,8 @@ class _OfNumbers:
             if self._func in _FILL:  # so the memory is unknown
                 refused(f"{self._func} fails on CUDA: {first_line(error)}")
             raise again(error)
+        if len(self._passed) >= _MOST_PASSED:
+            self._passed.clear()
         self._passed.add(known)
 
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from pytest_attnmem import measure
+from pytest_attnmem.backends.simulated import kernel_checks
 from pytest_attnmem.backends.simulated.index_values import is_broadcast, selected
 
 INT, HALF = torch.int64, torch.float16
@@ -151,6 +152,23 @@ def test_calls_that_are_right_run(run):
         F.rms_norm(x, [4], x[0]), F.rms_norm(x, (4, 4)), torch.tensor(2.0).sort(0)
 
     run(program)
+
+
+def test_numbers_are_checked_once(run, monkeypatch):
+    asked = []
+    ask = kernel_checks.kernel_error
+    monkeypatch.setattr(
+        kernel_checks, "kernel_error", lambda *call, **how: asked.append(call) or ask(*call, **how)
+    )
+    monkeypatch.setattr(kernel_checks, "_MOST_PASSED", 2)
+
+    def program():
+        x = torch.ones(2, device="cuda")
+        for p in (0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.0):
+            x.bernoulli_(p)
+
+    run(program)
+    assert [args[1:] for _, args, _ in asked] == [(0.0,), (), (1.0,), (0.0,)]  # 0.5 is the default
 
 
 def test_asking_the_cpu_draws_no_numbers():
