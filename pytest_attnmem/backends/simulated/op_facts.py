@@ -81,8 +81,8 @@ class OpFacts:
         moves = func in _TO_STORAGE or bool(getattr(func, "is_view", False))
         self.view = moves and not self.lift
         """True if it gives other sizes, or another storage, and no values."""
-        self.silent = self.view or _only_reads(func)
-        """True if it writes no values."""
+        self.silent = self.view or func is _aten._local_scalar_dense.default
+        """True if it writes no values: it gives a view, or a number."""
         self.relative = func in _RELATIVE
         """True if the offset of a result that shares memory is relative to its source's."""
         self.cacheable = _is_cacheable(func)
@@ -131,14 +131,6 @@ class KnownOps:
         if found is None:
             found = self._facts[id(func)] = OpFacts(func, self._replacements, self._known)
         return found
-
-
-def _only_reads(func: Any) -> bool:
-    """Returns True for an operator that returns a number, as ``_local_scalar_dense`` does."""
-    schema = func._schema
-    draws = torch.Tag.nondeterministic_seeded in func.tags
-    numbers = bool(schema.returns) and not any("Tensor" in str(one.type) for one in schema.returns)
-    return numbers and not (draws or schema.is_mutable)
 
 
 def _is_cacheable(func: Any) -> bool:
