@@ -65,7 +65,8 @@ def database() -> list[Any]:
     absent = ModuleType("expecttest")
     absent.TestCase = unittest.TestCase  # type: ignore[attr-defined]
     used = sys.modules.setdefault("expecttest", absent)
-    from torch.testing._internal import common_methods_invocations
+    with patch("torch.backends.disable_global_flags"):  # for the whole process
+        from torch.testing._internal import common_methods_invocations
 
     if used is absent:
         del sys.modules["expecttest"]

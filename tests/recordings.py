@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -15,10 +16,24 @@ VERSIONS = tuple(f"{major}.{minor}" for major, minor in KNOWN)
 INSTALLED = "{}.{}".format(*minor_version(torch.__version__))
 
 
-def folder(version=INSTALLED):
+def folder(release=INSTALLED):
     """Returns the folder with the recordings of a version, which a recording script fills."""
-    path = DATA / version
+    path = DATA / release
     path.mkdir(exist_ok=True)
+    return path
+
+
+def write(name, what, device, key, rows):
+    """Writes a recording of the null device: its rows by operator, under ``key``."""
+    head = {
+        "what": f"{what} on the null device {device}",
+        "torch": version("torch"),
+        "device": device,
+    }
+    lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(rows[op])}" for op in sorted(rows))
+    start = json.dumps(head, indent=1).removesuffix("\n}")
+    path = folder() / f"{name}.json"
+    path.write_text(f'{start},\n "{key}": {{\n{lines}\n }}\n}}\n', "utf-8")
     return path
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 
@@ -37,15 +36,8 @@ def main():
         check=True,
     )
     errors = json.loads(done.stdout.splitlines()[-1])
-    head = {
-        "what": f"errors of the error inputs of torch's op_db on the null device {DEVICE}",
-        "torch": version("torch"),
-        "device": DEVICE,
-    }
-    lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(errors[op])}" for op in sorted(errors))
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    path = recordings.folder() / "error-inputs.json"
-    path.write_text(f'{start},\n "errors": {{\n{lines}\n }}\n}}\n', "utf-8")
+    what = "errors of the error inputs of torch's op_db"
+    path = recordings.write("error-inputs", what, DEVICE, "errors", errors)
     print(path, sum(map(len, errors.values())))
 
 

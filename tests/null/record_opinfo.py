@@ -17,7 +17,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -80,16 +79,7 @@ def write(file, what, found):
     for name, row in found.items():
         op, dtype, number = name.split()
         by_op.setdefault(op, {})[f"{dtype} {number}"] = row
-    head = {
-        "what": f"{what} on the null device {DEVICE}",
-        "torch": version("torch"),
-        "device": DEVICE,
-    }
-    lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(by_op[op])}" for op in sorted(by_op))
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    path = recordings.folder() / f"{file}.json"
-    path.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
-    print(path, len(found))
+    print(recordings.write(file, what, DEVICE, "peaks", by_op), len(found))
 
 
 def part_of(algorithms, part, without):

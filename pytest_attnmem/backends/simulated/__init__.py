@@ -126,7 +126,7 @@ class Simulated:
 
     def empty_cache(self) -> None:
         """Releases unused segments."""
-        self._simulation.device.allocator.empty_cache()
+        self._simulation.device.empty_cache()
 
     def out_of_memory(self, error: BaseException) -> str | None:
         """Returns ``needs 20.0 GiB more at attn.py:5`` for an out-of-memory error, else None."""

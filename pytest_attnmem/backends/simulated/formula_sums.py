@@ -21,6 +21,9 @@ _NODES: Final = frozenset(
 #: one for the input, which go to different nodes, so they sum none of what they made with another.
 _OF_GRADIENTS: Final = "BackwardBackward"
 
+#: The class in Python of nodes that have none of their own (``python_cpp_function.cpp``).
+_WITHOUT_CLASS: Final = "CppFunction"
+
 
 class FormulaSums:
     """Knows which tensors the formula of the present node has made."""
@@ -52,7 +55,7 @@ def _adding_node() -> tuple[str, int] | None:
     if node is None:
         return None
     name = type(node).__name__  # of most nodes; ``name()`` takes several times as long
-    if name == "CppFunction":
+    if name == _WITHOUT_CLASS:
         name = node.name()
     if name in _NODES or _OF_GRADIENTS in name:
         return name, node._sequence_nr()

@@ -48,6 +48,10 @@ _FACTORIES: Final[Mapping[Any, int]] = MappingProxyType(
 )
 #: These fill memory that they have allocated.
 _FILL: Final = frozenset({_aten.randint_like.default, _aten.randint_like.low_dtype, *_FACTORIES})
+#: Operators of CUDA alone: those that check a call for them.
+_ASKED: Final[Mapping[Any, Any]] = MappingProxyType(
+    {_aten._fused_rms_norm.default: _aten.rms_norm.default}
+)
 _SIDES: Final = (None, "left", "right")
 _OF_PLACES: Final = ("prod", "mean", "amax", "amin")
 _OF_SEGMENTS: Final = ("sum", "mean", "max", "min", "prod")
@@ -61,7 +65,7 @@ def check_of_kernel(func: Any) -> Check | None:
     if func in _OF_NUMBERS or func in _FACTORIES:
         return _OfNumbers(func)
     suspect = _SUSPECTS.get(func)
-    return None if suspect is None else partial(_ask, func, suspect)
+    return None if suspect is None else partial(_ask, _ASKED.get(func, func), suspect)
 
 
 class _OfNumbers:
@@ -102,12 +106,10 @@ def _of_numbers(value: Any) -> Any:
 
 
 def _ask(
-    func: Any, suspect: _Suspect, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
+    asked: Any, suspect: _Suspect, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
 ) -> None:
-    if suspect(args, kwargs):
-        asked = _aten.rms_norm.default if func is _aten._fused_rms_norm.default else func
-        if error := kernel_error(asked, args, kwargs):
-            raise again(error)
+    if suspect(args, kwargs) and (error := kernel_error(asked, args, kwargs)):
+        raise again(error)
 
 
 def _dim(at: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -155,6 +157,14 @@ def _multinomial(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     return x.shape[-1] > _MOST_CATEGORIES or (count > x.shape[-1] and not replaced)
 
 
+def _convolution(args: tuple[Any, ...], _: Mapping[str, Any]) -> bool:
+    _input, weight, bias, stride, padding, dilation, transposed, _output, groups = args
+    channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and tuple(bias.shape) != (channels,):
+        return True
+    return bool(min(*stride, *dilation) <= 0 or min(padding) < 0)
+
+
 def _permutation(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Returns True if a dtype cannot hold every whole number up to the last."""
     dtype = kwargs.get("dtype") or torch.int64
@@ -172,6 +182,7 @@ _SUSPECTS: Final[Mapping[Any, _Suspect]] = MappingProxyType(
     {
         _aten.empty_strided.default: lambda args, _: min(args[1], default=0) < 0,
         _aten.new_empty_strided.default: lambda args, _: min(args[2], default=0) < 0,
+        _aten.convolution.default: _convolution,
         _aten._softmax.default: partial(_dim, 1),
         _aten.sort.default: partial(_dim, 1),
         _aten.sort.stable: lambda args, kwargs: _dim(2, (*args[:1], None, *args[1:]), kwargs),

@@ -17,6 +17,7 @@ from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import format_size
 from ..tracing.live_tensors import LiveTensors
+from .allocator_work import AllocatorWork
 from .workspaces import CUBLAS, CUBLASLT, Workspaces
 
 #: Describes an allocation. Called only when a report reads it, because the text is slow to make.
@@ -85,10 +86,7 @@ class Device:
         self._settings = settings
         self._live_tensors = LiveTensors()  # without inputs, which no window counts
         self._workspaces_of_session: set[tuple[str, str, int]] = set()
-        self._busy = False
-        """True while the allocator works."""
-        self._waiting: list[DeviceBlock] = []
-        """Blocks that a collection of garbage freed meanwhile."""
+        self._work = AllocatorWork(self.free)
         self.restart()
 
     def restart(self, unlimited: bool = False) -> None:
@@ -114,20 +112,16 @@ class Device:
         if not self.recording:
             return self.add_older(nbytes)
         allocator = self.allocator
-        self._busy = True
         try:
-            address = allocator.malloc(nbytes, self.stream)
-            number = self._live_tensors.allocate(nbytes, describe)
+            with self._work:
+                address = allocator.malloc(nbytes, self.stream)
+                number = self._live_tensors.allocate(nbytes, describe)
         except AllocationError:
             where = describe().where
             self.out_of_memory = f"needs {format_size(nbytes)} more" + (
                 f" at {where}" if where else ""
             )
             raise
-        finally:
-            self._busy = False
-            if self._waiting:
-                self._free_waiting()
         return _new_block(DeviceBlock, (address, number, allocator, 0))
 
     def add_older(self, nbytes: int) -> DeviceBlock | None:
@@ -139,33 +133,20 @@ class Device:
         """Allocates memory for an input: no window counts its allocation, or its free."""
         if nbytes == 0:
             return None
-        self._busy = True
-        try:
+        with self._work:
             self._take_peaks()
             before = self._levels()
             address = self.allocator.malloc(nbytes, self.stream)
             self._exclude_since(before)
-        finally:
-            self._busy = False
-            self._free_waiting()
         return DeviceBlock(address, -1, self.allocator, 0)
 
     def free(self, block: DeviceBlock) -> None:
-        """Frees a block; if a collection of garbage does during an allocation, after that."""
-        if self._busy:
-            self._waiting.append(block)
+        """Frees a block, or has it freed once the allocator has done its present work."""
+        if self._work.running:
+            self._work.waiting.append(block)
             return
-        self._busy = True
-        try:
+        with self._work:
             self._free(block)
-        finally:
-            self._busy = False
-            if self._waiting:
-                self._free_waiting()
-
-    def _free_waiting(self) -> None:
-        while self._waiting:
-            self.free(self._waiting.pop(0))
 
     def _free(self, block: DeviceBlock) -> None:
         if block.allocator is not self.allocator:  # allocated before a restart
@@ -181,6 +162,11 @@ class Device:
             self._live_tensors.free_older(block.lowers)
         else:
             self._live_tensors.free(block.number)
+
+    def empty_cache(self) -> None:
+        """Releases the memory that the allocator keeps for later allocations."""
+        with self._work:
+            self.allocator.empty_cache()
 
     def record_stream(self, block: DeviceBlock, stream: int) -> None:
         """Keeps a block from reuse until another stream is done with it."""

@@ -217,7 +217,7 @@ class TorchCuda:
             "reset_peak_memory_stats": reset,
             "reset_max_memory_allocated": reset,
             "reset_max_memory_cached": reset,
-            "empty_cache": lambda: memory.allocator.empty_cache(),
+            "empty_cache": lambda: memory.empty_cache(),
             "get_allocator_backend": lambda: "native",
         }
 
