@@ -18,6 +18,7 @@ from typing import Final
 
 import estimators
 import field
+import tile_loops
 from field import Row
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -56,6 +57,19 @@ FakeTensorMode run on fake tensors of the CPU, as they do in a build without CUD
 
 """
 
+LOOPS: Final = """
+## Loops of tiles
+
+A simulated operator takes as long at any size, and a computed one does not: where tiles are small
+and few heads share one, the CPU computes them sooner than Python simulates them. Each loop of
+`benchmarks/tile_loops.py` has {side} x {side} tiles of 64 features, in float32 and on one thread.
+`tiles` is flash attention without gradients. `trained` is a checkpoint for each tile, and the
+backward pass. `meta` is PyTorch's own device without data. The last column is a bound for any
+simulation in Python: code that makes the tensors of the program, and follows neither devices nor
+memory nor values. Where the bound is over 1, no simulation in Python is as fast as the CPU.
+
+"""
+
 
 def main() -> None:
     """Measures everything and writes the page."""
@@ -74,7 +88,11 @@ def main() -> None:
     )
     between = BETWEEN.format(allocation=field.per_allocation(sessions) * 1e6)
     tables = ["\n".join(of_sessions(sessions, imported)), "\n".join(of_programs(programs))]
-    PAGE.write_text(f"{head}{tables[0]}\n{between}{tables[1]}\n", encoding="utf-8")
+    loops = LOOPS.format(side=tile_loops.SIDE) + "\n".join(
+        tile_loops.table(tile_loops.measured(options.rounds))
+    )
+    page = f"{head}{tables[0]}\n{between}{tables[1]}\n{loops}\n"
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def versions() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Measures the speed of simulation: against the null device, and a loop of tiles against the CPU.
+"""Measures the speed of simulation against the null device.
 
     python benchmarks/simulated_speed.py [--rounds 5] [--null PYTHON]
 
@@ -18,7 +18,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,9 +29,6 @@ PROGRAMS = Path(__file__).parents[1] / "tests" / "null"
 LLAMA = SimpleNamespace(
     layers=16, hidden=2048, heads=32, kv_heads=8, inner=8192, vocabulary=128_256, tokens=8192
 )
-
-#: Heads of the loop of tiles: one, few, and Llama's.
-HEADS = (1, 8, 16, 32)
 
 
 def llama_step() -> None:
@@ -95,28 +91,6 @@ def llama_step() -> None:
     optimizer.zero_grad()
 
 
-def tiles(
-    device: str, length: int = 4096, tile: int = 128, heads: int = 8, width: int = 64
-) -> None:
-    """Flash attention as a loop in Python over 32 x 32 tiles, without gradients."""
-    import torch
-
-    q, k, v = (torch.ones(1, heads, length, width, device=device) for _ in "qkv")
-    out = torch.empty_like(q)
-    for i in range(0, length, tile):
-        rows = q[:, :, i : i + tile] * width**-0.5
-        top = torch.full((1, heads, tile, 1), float("-inf"), device=device)
-        total, sums = torch.zeros_like(top), torch.zeros_like(rows)
-        for j in range(0, length, tile):
-            scores = rows @ k[:, :, j : j + tile].mT
-            highest = torch.maximum(top, scores.amax(-1, keepdim=True))
-            weights, shrink = (scores - highest).exp(), (top - highest).exp()
-            total = total * shrink + weights.sum(-1, keepdim=True)
-            sums = sums * shrink + weights @ v[:, :, j : j + tile]
-            top = highest
-        out[:, :, i : i + tile] = sums / total
-
-
 def programs() -> dict[str, Callable[[], object]]:
     """Returns the Llama step and the small programs of the null device's tests."""
     sys.path.insert(0, str(PROGRAMS))
@@ -159,48 +133,6 @@ def timed(python: str, backend: str, name: str, rounds: int) -> list[float]:
     return [*map(min, zip(*found, strict=True))]
 
 
-def tile_loop(rounds: int, heads: int) -> dict[str, float]:
-    """Returns the least seconds of the loop of tiles, by where it ran, one thread each.
-
-    A simulated call takes as long at any size, and a computed one does not. Tensors on ``meta`` are
-    PyTorch's own without data: the loop runs on them once.
-
-    A measurement collects garbage first. Sessions of pytest freeze what torch's import made, so
-    that their collections take no time.
-    """
-    import torch
-
-    from pytest_attnmem import measure
-    from pytest_attnmem.measurement.garbage import garbage_frozen
-
-    def on_cpu() -> None:
-        with torch.no_grad():
-            tiles("cpu", heads=heads)
-
-    def on_meta() -> None:
-        with torch.no_grad():
-            tiles("meta", heads=heads)
-
-    def simulated() -> None:
-        measure(tiles, "cuda", heads=heads, backend="simulated:H100")
-
-    def in_session() -> float:
-        with garbage_frozen():
-            return seconds(simulated)
-
-    def seconds(run: Callable[[], None]) -> float:
-        started = time.process_time()
-        run()
-        return time.process_time() - started
-
-    torch.set_num_threads(1)
-    for run in (on_cpu, simulated):  # warms up
-        run()
-    found = [(seconds(on_cpu), in_session(), seconds(simulated)) for _ in range(rounds)]
-    least = [*map(min, zip(*found, strict=True)), seconds(on_meta)]
-    return dict(zip(("on the CPU", "in a session", "alone", "on meta"), least, strict=True))
-
-
 def main() -> None:
     """Measures everything and prints one table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -223,13 +155,8 @@ def main() -> None:
     small = [*zip(*[row[1:] for row in rows[1:]], strict=True)]
     rows = [rows[0], (f"median of {len(rows) - 1} small programs", *map(statistics.median, small))]
     rows = [(*row, row[1] / row[3], row[2] / row[4]) for row in rows]
-    loops = {heads: tile_loop(options.rounds, heads) for heads in HEADS}
     headers = ("program", "process s", "again s", "null process s", "null again s")
     print(tabulate(rows, (*headers, "of null", "again"), floatfmt=".3f"))
-    for heads, took in loops.items():
-        for where, spent in took.items():
-            of_cpu = spent / took["on the CPU"]
-            print(f"1024 tiles of {heads} heads {where}: {spent:.3f} s, {of_cpu:.2f} of the CPU")
 
 
 if __name__ == "__main__":
