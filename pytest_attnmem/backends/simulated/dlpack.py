@@ -16,8 +16,8 @@ def patches(
     """Returns the patches, by owner and name; ``as_fakes`` finds the simulated tensors."""
     read: Callable[..., Any] = torch.utils.dlpack.from_dlpack
 
-    def from_dlpack(tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
-        (tensor,) = as_fakes((tensor,))
+    def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+        (tensor,) = as_fakes((ext_tensor,))
         if type(tensor) is not SimulatedTensor:
             return read(tensor, device=device, copy=copy)
         if tensor.requires_grad:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .fake_tensor import CUDA
+import torch
+
+from .fake_tensor import CPU, CUDA
 
 
 class Streams(Protocol):
-    """The functions of ``torch.cuda`` that know the current stream."""
+    """The functions of ``torch.cuda`` that streams need."""
+
+    def check_device(self, device: Any) -> None:
+        """Checks that a program means the one device."""
 
     def current_stream(self, device: Any = None) -> Stream:
         """Returns the current stream."""
@@ -28,15 +33,25 @@ class Stream:
     device_type = 1
 
     def __init__(
-        self, device: Any = None, priority: int = 0, *, stream_id: int | None = None, **_: Any
+        self,
+        device: Any = None,
+        priority: int = 0,
+        *,
+        stream_id: int | None = None,
+        device_index: int = 0,
+        device_type: int = 1,
     ) -> None:
+        if device is not None:
+            self._streams.check_device(device)
         if stream_id is None:
             stream_id = self._pools.take(priority)
         self.stream_id = self.cuda_stream = stream_id
         self.priority = StreamPools.priority(stream_id)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other.stream_id == self.stream_id
+        if not isinstance(other, Stream):
+            return False
+        return (other.stream_id, other.device_type) == (self.stream_id, self.device_type)
 
     def __hash__(self) -> int:
         return self.stream_id
@@ -69,6 +84,24 @@ class Stream:
     def is_capturing(self) -> bool:
         """Returns False: CUDA graphs are not simulated."""
         return False
+
+
+class StreamOf(Stream):
+    """``torch.Stream``, which may be of the host: there it has no order to keep."""
+
+    def __init__(self, device: Any = None, *, priority: int = 0, **named: int) -> None:
+        if device is not None and not isinstance(device, int) and torch.device(device) == CPU:
+            self.device, self.device_index, self.device_type = CPU, -1, 0
+            self.stream_id = self.priority = 0
+        else:
+            super().__init__(device, priority, **named)
+
+    def __enter__(self) -> Stream:
+        return self if self.device is CPU else super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        if self.device is not CPU:
+            super().__exit__()
 
 
 class StreamPools:
@@ -106,7 +139,13 @@ class StreamPools:
 class Event:
     """An event, complete as soon as it is recorded."""
 
-    def __init__(self, enable_timing: bool = False, *_: Any, **__: Any) -> None:
+    def __init__(
+        self,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+        external: bool = False,
+    ) -> None:
         self._timed = enable_timing
 
     def record(self, stream: Any = None) -> None:
@@ -136,21 +175,24 @@ class Event:
 class EventOf(Event):
     """``torch.Event``, which takes a device first."""
 
-    def __init__(self, device: Any = None, *, enable_timing: bool = False, **_: Any) -> None:
-        super().__init__(enable_timing)
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, **named: bool) -> None:
+        super().__init__(enable_timing, **named)
         self.device = CUDA
         self.event_id = 0
 
 
-def stream_types(streams: Streams, pools: StreamPools) -> tuple[type[Stream], type[Stream]]:
-    """Returns the types that a program finds as ``torch.cuda.Stream`` and ``ExternalStream``.
+def stream_types(streams: Streams, pools: StreamPools) -> tuple[type[Stream], ...]:
+    """Returns the types that a program finds as ``torch.Stream``, and in ``torch.cuda``.
 
-    They are types, because programs use them in annotations and in ``isinstance``.
+    Those are ``Stream`` and ``ExternalStream``. They are types, because programs use them in
+    annotations and in ``isinstance``.
     """
-    members = {"_streams": streams, "_pools": pools, "__doc__": Stream.__doc__}
-    made = type("Stream", (Stream,), members)
+    document = {"__doc__": Stream.__doc__}
+    any_device = type("Stream", (StreamOf,), {"_streams": streams, "_pools": pools, **document})
+    of_cuda = type("Stream", (any_device,), {"__init__": Stream.__init__, **document})
 
-    def __init__(self: Stream, stream_ptr: int, device: Any = None, **_: Any) -> None:
-        Stream.__init__(self, stream_id=stream_ptr)
+    def __init__(self: Stream, stream_ptr: int, device: Any = None) -> None:
+        Stream.__init__(self, device, stream_id=stream_ptr)
 
-    return made, type("ExternalStream", (made,), {"__init__": __init__, "__doc__": Stream.__doc__})
+    external = type("ExternalStream", (of_cuda,), {"__init__": __init__, **document})
+    return any_device, of_cuda, external

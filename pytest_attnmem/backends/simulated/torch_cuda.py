@@ -15,12 +15,12 @@ from .generators import DefaultGenerator, SimulatedGenerator
 from .legacy_constructors import legacy_constructors
 from .memory_stats import MemoryStats
 from .program_errors import at
+from .random_state import RandomState, functions_of
 from .stream_graphs import StreamGraphs
 from .streams import Event, EventOf, Stream, StreamPools, stream_types
 
 if TYPE_CHECKING:
-    from .random_state import RandomState
-from .simulated_device import Device
+    from .simulated_device import Device
 
 
 class TorchCuda:
@@ -33,7 +33,7 @@ class TorchCuda:
         self._refused = refused
         self._random = random
         self._pools = StreamPools()
-        self._stream_type, self._external_type = stream_types(self, self._pools)
+        self._any_stream, self._stream_type, self._external_type = stream_types(self, self._pools)
         self._stream = self._default_stream = self._stream_type(stream_id=0)
         self.stream_graphs = StreamGraphs()
 
@@ -61,22 +61,16 @@ class TorchCuda:
                 **{name: _no_op() for name in _NO_OPS},
                 **found,
                 **{name: self._of_device(found[name]) for name in _OF_DEVICE if name in found},
-                "synchronize": self._of_device(_no_op()),
-                "set_device": self._set_device,
-                "current_stream": self.current_stream,
+                **{name: self._of_device(_no_op()) for name in _NO_OPS_OF_DEVICE},
+                "set_device": self.check_device,
+                "current_stream": self._of_device(self.current_stream),
                 "set_stream": self.set_stream,
-                "default_stream": lambda device=None: self._default_stream,
+                "default_stream": self._of_device(lambda device: self._default_stream),
                 "stream": lambda stream: stream or self._stream,
                 "Stream": self._stream_type,
                 "ExternalStream": self._external_type,
                 "Event": Event,
-                "manual_seed": self._random.manual_seed,
-                "manual_seed_all": self._random.manual_seed,
-                "get_rng_state": self._random.get,
-                "get_rng_state_all": lambda: [self._random.get()],
-                "set_rng_state": self._random.set,
-                "set_rng_state_all": lambda states: self._random.set(states[0]),
-                "initial_seed": lambda: self._random.seed,
+                **functions_of(self._random, self._check_index),
                 "default_generators": (DefaultGenerator(self._random),),
                 "_initialized": True,  # a checkpoint then keeps the state of the generator
             }
@@ -86,7 +80,7 @@ class TorchCuda:
         """Returns the replacements in ``torch.cuda`` and ``torch.accelerator``, by owner."""
         found: dict[tuple[Any, str], Any] = {
             (torch, "Generator"): SimulatedGenerator,
-            (torch, "Stream"): self._stream_type,
+            (torch, "Stream"): self._any_stream,
             (torch, "Event"): EventOf,
             (torch.backends.cuda, "is_built"): lambda: True,
             (torch._C, "_get_accelerator"): lambda *_: torch.device("cuda"),
@@ -113,12 +107,12 @@ class TorchCuda:
                 "current_accelerator": lambda check_available=False: torch.device("cuda"),
                 "current_device_index": cuda["current_device"],
                 "current_device_idx": cuda["current_device"],
-                **{name: _no_op() for name in ("set_device_index", "set_device_idx")},
+                **dict.fromkeys(("set_device_index", "set_device_idx"), self.check_device),
                 "device_index": _OneDevice,
             }
         )
 
-    def _set_device(self, device: Any) -> None:
+    def check_device(self, device: Any) -> None:
         """Checks that a program means the one device.
 
         Raises:
@@ -128,7 +122,10 @@ class TorchCuda:
         named = None if isinstance(device, int) else torch.device(device)
         if named is not None and named.type != "cuda":
             raise ValueError(f"Expected a cuda device, but got: {named}")
-        index = device if named is None else named.index
+        self._check_index(device)
+
+    def _check_index(self, device: Any) -> None:
+        index = device if isinstance(device, int) else torch.device(device).index
         if index is not None and index > 0:
             raise self._refused(
                 f"the simulated backend has one device, 'cuda', not {str(device)!r}{at()}"
@@ -139,7 +136,7 @@ class TorchCuda:
 
         def checked(device: Any = None) -> Any:
             if device is not None:
-                self._set_device(device)
+                self.check_device(device)
             return function(device)
 
         return checked
@@ -176,9 +173,9 @@ class TorchCuda:
             "is_current_stream_capturing": lambda: False,
             "device_count": lambda: 1,
             "current_device": lambda: 0,
-            "device": type("device", (_OneDevice,), {"check": staticmethod(self._set_device)}),
-            "_exchange_device": lambda index: 0,
-            "_maybe_exchange_device": lambda index: 0,
+            "device": type("device", (_OneDevice,), {"check": staticmethod(self.check_device)}),
+            "_exchange_device": lambda device: 0,
+            "_maybe_exchange_device": lambda device: 0,
             "get_device_name": lambda device=None: name,
             "get_device_capability": lambda device=None: (major, minor),
             "get_device_properties": lambda device=None: properties,
@@ -200,6 +197,11 @@ class TorchCuda:
         def reset(device: Any = None) -> None:
             memory.reset_peaks()
 
+        def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+            if device is not None:
+                self.check_device(device)
+            return "\n".join(f"{name}: {value}" for name, value in self._statistics().items())
+
         return {
             "memory_allocated": current("allocated"),
             "max_memory_allocated": highest("allocated"),
@@ -209,9 +211,7 @@ class TorchCuda:
             "max_memory_cached": highest("reserved"),
             "memory_stats": self._statistics,
             "memory_stats_as_nested_dict": lambda device=None: self._statistics().nested(),
-            "memory_summary": lambda *_, **__: "\n".join(
-                f"{name}: {value}" for name, value in self._statistics().items()
-            ),
+            "memory_summary": memory_summary,
             "mem_get_info": mem_get_info,
             "get_memory_info": mem_get_info,
             "reset_peak_memory_stats": reset,
@@ -257,10 +257,11 @@ _NO_OPS = (
     "ipc_collect",
     "seed",
     "seed_all",
-    "reset_accumulated_memory_stats",
     "empty_host_cache",
     "_sleep",
 )
+#: The same of those whose argument is a device.
+_NO_OPS_OF_DEVICE = ("synchronize", "reset_accumulated_memory_stats")
 
 
 class _OneDevice:

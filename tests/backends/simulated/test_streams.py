@@ -22,6 +22,25 @@ def test_streams_have_the_numbers_that_pytorch_gives_them(run):
     run(program, "A100-40GB")
 
 
+def test_a_stream_of_the_host_is_not_the_current_one(run):
+    def program():
+        host, other = torch.Stream("cpu"), torch.Stream(device="cuda", priority=-1)
+        assert (host.device.type, host.device_index, host.stream_id) == ("cpu", -1, 0)
+        assert (other.device.type, other.device_index, other.stream_id) == ("cuda", 0, 5)
+        assert not isinstance(host, torch.cuda.Stream)
+        assert isinstance(torch.cuda.Stream(), torch.Stream)
+        assert host == torch.Stream("cpu") != torch.cuda.default_stream()
+        with other, host as entered:
+            assert entered is host
+            assert torch.cuda.current_stream() == other
+        assert torch.cuda.current_stream() == torch.cuda.default_stream()
+        for kind in (torch.Stream, torch.cuda.Stream, torch.Event, torch.cuda.Event):
+            with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+                kind(colour=1)
+
+    run(program)
+
+
 def product(stream):
     a = torch.ones(16, 16, device="cuda", requires_grad=True)
     with torch.cuda.stream(stream):
