@@ -28,7 +28,8 @@ def describe() -> dict[str, Any]:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "__version__"):
         return facts
-    facts |= {"torch": str(torch.__version__), "cuda": torch.version.cuda}
+    cuda = torch.version.cuda  # of another type where a simulated device says it
+    facts |= {"torch": str(torch.__version__), "cuda": cuda if type(cuda) is str else None}
     facts |= {"device": platform.machine(), "threads": torch.get_num_threads()}
     if torch.cuda.is_initialized():
         major, minor = torch.cuda.get_device_capability()

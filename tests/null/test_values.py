@@ -35,6 +35,8 @@ def sizes(device):
             yield torch.unique(rows, **given)
             yield torch.unique_consecutive(rows, **given)
     yield torch.repeat_interleave(x, torch.tensor([1, 0, 2, 1], device=device))
+    first, last = torch.arange(2., device=device).unbind()
+    yield torch.linspace(first, last, 3), torch.logspace(last, first, 3), torch.linspace(0, last, 2)
     yield torch.bincount(x.long())
     yield torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 3], device=device))
     yield torch.logspace(x[1], x[2], 2, device=device)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
@@ -141,7 +142,8 @@ def test_region(attnmem):
     ran = suite.run("-pno:randomly")
     lines = [line for line in ran.text.splitlines() if line.startswith("memory_budget: ")]
     assert [line.removeprefix("memory_budget: ").partition("   ")[0] for line in lines] == [
-        "symbol 'P' has no value (known: N=64, M=64, threads=2); pass P=… with the limit, name a"
+        f"symbol 'P' has no value (known: N=64, M=64, threads={torch.get_num_threads()}); pass P=…"
+        " with the limit, name a"
         " test argument so, or make the inputs with the fixture qkv",
         "budget 4*P + O(N) takes no exact and no tolerance: write what it may exceed in its"
         " formula",

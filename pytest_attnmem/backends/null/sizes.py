@@ -208,7 +208,8 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.masked_scatter_backward.default: _selected,
         **{op: _numbers(2) for op in (_aten.masked_fill.Tensor, _aten.masked_fill_.Tensor)},
         **{op: _numbers(3) for op in (_aten.index_fill.int_Tensor, _aten.index_fill_.int_Tensor)},
-        **{op.Tensor_Tensor: _numbers(0, 1) for op in (_aten.linspace, _aten.logspace)},
+        # C++ code evaluates the arguments of a call from the last to the first.
+        **{op.Tensor_Tensor: _numbers(1, 0) for op in (_aten.linspace, _aten.logspace)},
         **{op.Tensor_Scalar: _numbers(0) for op in (_aten.linspace, _aten.logspace)},
         **{op.Scalar_Tensor: _numbers(1) for op in (_aten.linspace, _aten.logspace)},
         _aten.isin.Tensor_Tensor: _uniques,

@@ -31,10 +31,16 @@ _CALLS: Final = MappingProxyType(
         "_cuda_customAllocator": "memory.CUDAPluggableAllocator",
         "_cuda_getAllocator": "memory.change_current_allocator",
         "_cuda_canDeviceAccessPeer": "can_device_access_peer",
+        "_cuda_getStreamFromExternal": "get_stream_from_external",
+        "_cuda_clearCublasWorkspaces": "_clearCublasWorkspaces",
+        "_cuda_tunableop_enable": "tunable.enable",
         "_cuda_jiterator_compile_and_launch_kernel": "jiterator",
     }
 )
-_CLASSES: Final = ("MemPool", "graph_pool_handle")
+_NAMES: Final = (
+    *("MemPool", "graph_pool_handle", "cudart", "check_error"),
+    *("caching_allocator_alloc", "caching_allocator_delete"),
+)
 
 
 def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
@@ -53,7 +59,12 @@ def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, st
 
     return {
         **{(torch._C, function): absent(name) for function, name in _CALLS.items()},
-        **{(torch.cuda, name): absent(name) for name in _CLASSES},
+        **{
+            (owner, name): absent(name)
+            for name in _NAMES
+            for owner in (torch.cuda, torch.cuda.memory)
+            if hasattr(owner, name)
+        },
         (torch._C, "_cuda_getMemoryFraction"): lambda *_: 1.0,
         (torch._C, "_cuda_setMemoryFraction"): only(1.0, "set_per_process_memory_fraction"),
         (torch._C, "_cuda_get_sync_debug_mode"): lambda: 0,

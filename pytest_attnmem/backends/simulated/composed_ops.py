@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 
 from .data_sized_outputs import INTO_TARGETS
 from .deterministic_ops import algorithms
@@ -221,6 +222,32 @@ def _all_close(
     return bool(torch.isclose(self, other, rtol, atol, equal_nan).all().item())
 
 
+def _steps_between(op: Any) -> Callable[..., Any]:
+    """Returns what reads the ends of ``linspace``, numbers in tensors of any device."""
+    name = op._schema.name.removeprefix("aten::")
+
+    def run(start: Any, end: Any, steps: int, *args: Any, **kwargs: Any) -> Any:
+        given = [
+            (at, one) for at, one in (("start", start), ("end", end)) if isinstance(one, Tensor)
+        ]
+        if any(one.dim() for _, one in given):
+            found = " and ".join(f"{at} with {one.dim()} dimension(s)" for at, one in given)
+            wanted = f"{name} only supports 0-dimensional start and end tensors"
+            raise RuntimeError(f"{wanted}, but got {found}.")
+        ends = [one.item() if isinstance(one, Tensor) else one for one in (start, end)]
+        return op(*ends, steps, *args, **kwargs)
+
+    return run
+
+
+def _is_set_to(self: Any, tensor: Any) -> bool:
+    """Returns True if both tensors have the same elements of the same storage."""
+    if self.untyped_storage()._cdata != tensor.untyped_storage()._cdata:
+        return False
+    places = [(one.storage_offset(), one.shape, one.stride()) for one in (self, tensor)]
+    return bool(places[0] == places[1])
+
+
 def _where(condition: Any, self: Any, other: Any) -> Any:
     """Chooses by a mask of bytes, which CUDA copies to one of booleans."""
     if condition.dtype is not torch.uint8:
@@ -258,6 +285,12 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten._pack_padded_sequence.default: pack_padded,
         _aten.masked_scatter_backward.default: _masked_scatter_backward,
         _aten.where.self: _where,
+        _aten.is_set_to.default: _is_set_to,
+        **{
+            getattr(op, overload): _steps_between(op.default)
+            for op in (_aten.linspace, _aten.logspace)
+            for overload in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+        },
         _aten.native_group_norm.default: _group_norm,
         **ASKING,
         **GRIDS,

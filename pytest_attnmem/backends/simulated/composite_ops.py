@@ -20,6 +20,7 @@ from torch.autograd import forward_ad
 from torch.library import Library
 
 from ...profiles import DeviceProfile
+from .attention import questions
 from .attention.sdpa import scaled_dot_product_attention
 from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .batch_norm import batch_norm
@@ -110,6 +111,9 @@ class CompositeOps:
             _aten.batch_norm.default: partial(batch_norm, self._mark_unknown),
             _aten.cumprod_backward.default: self._cumprod_backward,
             _aten.scaled_dot_product_attention.default: self._attention,
+            _aten._fused_sdp_choice.default: partial(
+                questions.number_of_backend, profile=self._profile
+            ),
             _aten._linalg_check_errors.default: self._check_errors,
             _aten._linalg_solve_ex.result: solve_into,
             _aten.affine_grid_generator_backward.default: grid_backward,

@@ -34,6 +34,8 @@ class Elements:
     def __init__(self, make: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
         self._make = make
         self._get, self._set = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+        self.functions: dict[Any, Callable[..., Any]] = {self._get: self.get, self._set: self.set}
+        """The methods of this class by the functions of PyTorch in whose place they are."""
 
     def get(self, tensor: Any, index: Any) -> Any:
         """Returns ``tensor[index]``."""

@@ -98,9 +98,9 @@ class SimulatedTensor(torch.Tensor):
         """Returns the index of the device, or -1 on the host."""
         return 0 if self._fake_device.type == "cuda" else -1
 
-    def record_stream(self, stream: Any) -> None:
+    def record_stream(self, s: Any) -> None:
         """Records that another stream uses the tensor's memory."""
-        _fake_mode(self).observer.record_stream(self, stream.stream_id)
+        _fake_mode(self).observer.record_stream(self, s.stream_id)
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         return deep_copy(self, memo)
@@ -180,6 +180,14 @@ class SimulatedTensor(torch.Tensor):
             self.is_in_shared_memory = True
         return self
 
+    def apply_(self, function: Any) -> Any:
+        """Calls a function for each element of a host tensor, and sets it to the result."""
+        return _by_function(self, "apply_", function)
+
+    def map_(self, other: Any, function: Any) -> Any:
+        """Does so with the elements of another tensor."""
+        return _by_function(self, "map_", other, function)
+
     def data_ptr(self) -> int:
         """Returns the address of the first element, as the allocator places it."""
         return _fake_mode(self).observer.address(self)
@@ -218,6 +226,19 @@ def _on_host(
     values = _fake_mode(tensor).observer.value(tensor, call, shared=shared)
     with torch._C.DisableTorchFunction(), no_dispatch():
         return read(values)
+
+
+def _by_function(tensor: Any, name: str, *args: Any) -> Any:
+    """Runs a method that calls a function of Python for each element, which only the host does."""
+    if not _is_readable(tensor):
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    if any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in (tensor, *args)):
+        instead = f"Use var.detach().{name}() instead."
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. {instead}")
+    call, read = f"Tensor.{name}", _fake_mode(tensor).observer.value
+    given = [read(arg, call) if type(arg) is SimulatedTensor else arg for arg in args]
+    _on_host(tensor, call, lambda values: getattr(values, name)(*given), shared=True)
+    return tensor
 
 
 def _is_readable(tensor: Any) -> bool:

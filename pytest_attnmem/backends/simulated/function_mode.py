@@ -29,7 +29,7 @@ from .simulated_device import DeviceName
 from .stand_ins import as_given
 from .tensors_as_sizes import reading_sizes
 from .transforms import dropouts, unwrapped
-from .wrapped_tensors import casts_apart, is_wrapper, own_handler, with_own_tensors
+from .wrapped_tensors import casts_apart, is_wrapper, other_handler, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
     from .fake_converter import FakeConverter
@@ -43,7 +43,7 @@ _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
 _READS = (
     *("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__", "__dlpack__"),
-    *("__dlpack_device__", "is_shared", "share_memory_", "__reduce_ex__"),
+    *("__dlpack_device__", "is_shared", "share_memory_", "__reduce_ex__", "apply_", "map_"),
 )
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
@@ -64,12 +64,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
         self._fake_mode, self._converter = fake_mode, converter
         self.pinned_memory, self.moved_buffers = converter.pinned_memory, converter.moved_buffers
         self._factories = frozenset(_device_constructors())
-        elements = Elements(self.run_factory)
         self.moves = Moves(self.device, converter)
         self._special: dict[Any, Callable[..., Any]] = {
             **self.moves.functions,
-            torch.Tensor.__getitem__: elements.get,
-            torch.Tensor.__setitem__: elements.set,
+            **Elements(self.run_factory).functions,
             _NEW_TENSOR: self._new_tensor,
             torch.Tensor.new: new_like(self.run_factory),
             torch.Tensor.pin_memory: self.pinned_memory.pin,
@@ -77,7 +75,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             **of_devices(),
-            **of_files(self._to_fake, fake_mode.values),
+            **of_files(self._to_fake, fake_mode),
             **dropouts(self.mark_unknown),
             **rebinding(self.mark_unknown),
             **reading_sizes(self.mark_unknown),
@@ -88,6 +86,8 @@ class SimulatedFunctionMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if types and (handler := other_handler(types)) is not None:
+            return self._handled(handler, func, args, kwargs)
         views = self._written_views
         if views.others:
             views.renew(args, kwargs)

@@ -51,6 +51,8 @@ def inside(fake_mode: SimulatedFakeMode, function_mode: SimulatedFunctionMode) -
     def place(tensor: torch.Tensor, target: Target | None) -> torch.Tensor | None:
         if target is not None and torch.device(target).type == "meta":
             return tensor.to(target)
+        if target is None and fake_mode.device_named:
+            target = _HOST  # as the program's own tensors without a device
         tensor = tensor.clone()  # a file's memory looks like an array's, which each operator copies
         with fake_mode.in_turn(), torch._C._EnableTorchFunction(), fake_mode, function_mode:
             return tensor.clone() if target is None else tensor.to(target, copy=True)

@@ -24,6 +24,7 @@ from . import copies, loading, rebound_arguments
 from .changed_tensors import set_data
 from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
+from .file_memory import of_buffers
 from .hidden_fakes import without_modes
 from .meta_tensors import is_meta
 from .move_in_place import become, put, swapping
@@ -56,6 +57,7 @@ def patched_torch(
         **torch_cuda.patches(),
         **loading.inside(fake_mode, function_mode),
         **_torch_patches(function_mode, autocast, fake_mode.values),
+        (torch, "frombuffer"): of_buffers(function_mode.to_fakes, fake_mode),
         (torch.nn.Module, "_apply"): _module_apply(torch.nn.Module._apply, function_mode),
         **_backward_pass(function_mode, fake_mode, torch_cuda),
         **without_modes(fake_mode.torch_code),

@@ -74,8 +74,10 @@ class Stream:
         """Does nothing."""
 
     def record_event(self, event: Any = None) -> Event:
-        """Returns the event, or a new one."""
-        return event or Event()
+        """Returns the event, or a new one, recorded."""
+        event = event or Event()
+        event.record(self)
+        return event  # type: ignore[no-any-return]
 
     def query(self) -> bool:
         """Returns True: all work is done."""
@@ -147,9 +149,11 @@ class Event:
         external: bool = False,
     ) -> None:
         self._timed = enable_timing
+        self._recorded = False
 
     def record(self, stream: Any = None) -> None:
-        """Does nothing."""
+        """Notes that the event was recorded."""
+        self._recorded = True
 
     def wait(self, stream: Any = None) -> None:
         """Does nothing."""
@@ -161,14 +165,16 @@ class Event:
         """Returns True: the event is complete."""
         return True
 
-    def elapsed_time(self, end: Event) -> float:
+    def elapsed_time(self, end_event: Event) -> float:
         """Returns 0 milliseconds: work takes no time.
 
         Raises:
-            ValueError: one of the events was made without ``enable_timing=True``.
+            ValueError: one of the events was made without ``enable_timing=True``, or not recorded.
         """
-        if not (self._timed and end._timed):
+        if not (self._timed and end_event._timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self._recorded and end_event._recorded):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
         return 0.0
 
 

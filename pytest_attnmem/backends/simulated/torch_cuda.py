@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import CannotSimulate
-from . import one_device_calls
+from . import cuda_build, one_device_calls
 from .absent_calls import absent_calls
+from .attention import questions
 from .generators import DefaultGenerator, SimulatedGenerator
 from .legacy_constructors import legacy_constructors
 from .memory_stats import MemoryStats
@@ -87,6 +88,8 @@ class TorchCuda:
             **legacy_constructors(),
             **absent_calls(self._refused),
             **one_device_calls.patches(),
+            **questions.patches(self._device.profile),
+            **cuda_build.patches(self._device.version),
         }
         for name, replacement in self.replacements().items():
             for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
@@ -163,6 +166,9 @@ class TorchCuda:
             warp_size=32,
             is_integrated=0,
             is_multi_gpu_board=0,
+            clock_rate=profile.clock_mhz * 1000,
+            memory_clock_rate=profile.memory_clock_mhz * 1000,
+            memory_bus_width=profile.bus_bits,
         )
         return {
             "is_available": lambda: True,

@@ -55,6 +55,17 @@ def own_handler(args: Iterable[Any]) -> Any:
     return None
 
 
+def other_handler(types: Iterable[type]) -> Any:
+    """Returns the ``__torch_function__`` of an argument that is no tensor, as a proxy of torch.fx.
+
+    Returns None if each of the types is one of tensors.
+    """
+    for kind in types:
+        if not issubclass(kind, torch.Tensor):
+            return kind.__torch_function__  # type: ignore[attr-defined]
+    return None
+
+
 def wraps(value: Any) -> bool:
     """Returns True for a tensor that wraps others, or a list with one."""
     if isinstance(value, (list, tuple)):

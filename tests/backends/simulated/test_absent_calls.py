@@ -17,6 +17,10 @@ REFUSED = {
     "set_sync_debug_mode": lambda: torch.cuda.set_sync_debug_mode("error"),
     "MemPool": lambda: torch.cuda.MemPool(),
     "graph_pool_handle": lambda: torch.cuda.graph_pool_handle(),
+    "cudart": lambda: torch.cuda.cudart(),
+    "get_stream_from_external": lambda: torch.cuda.get_stream_from_external(3),
+    "tunable.enable": lambda: torch.cuda.tunable.enable(),
+    "caching_allocator_alloc": lambda: torch.cuda.memory.caching_allocator_alloc(16),
 }
 
 
@@ -43,6 +47,10 @@ def test_settings_at_their_defaults_are_no_reason_to_refuse(run):
         with torch.accelerator.device_index(0):
             x = torch.ones(100, device="cuda")
         assert torch.cuda.get_per_process_memory_fraction() == 1.0
+        assert not torch.cuda.tunable.is_enabled()
+        assert not torch.cuda.graphs.is_current_stream_capturing()
+        with torch.cuda.profiler.profile():
+            torch.cuda.nvtx.mark("here")
         stats = torch.cuda.memory_stats_as_nested_dict()
         assert stats["requested_bytes"]["all"]["current"] >= 400
         assert (stats["num_ooms"], torch.cuda.memory_stats()["num_alloc_retries"]) == (0, 0)

@@ -136,6 +136,33 @@ def test_a_tensor_is_in_the_memory_of_a_file(tmp_path, shared):
     )
 
 
+@pytest.mark.usefixtures("anywhere")
+def test_a_tensor_is_in_the_memory_of_a_buffer():
+    on_host()
+    memory = bytearray(16)
+    tensor = torch.frombuffer(memory, dtype=torch.float32, count=3, offset=4)
+    tensor.fill_(2)
+    memory[4:8] = bytes(4)
+    assert (tensor.device.type, tensor.tolist()) == ("cpu", [0, 2, 2])
+    assert np.frombuffer(memory, np.float32).tolist() == [0, 0, 2, 2]
+    assert torch.frombuffer(memory, dtype=torch.float32, requires_grad=True).requires_grad
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_function_of_python_is_called_for_each_element_on_the_host():
+    tensor, other = on_host(), torch.full((4,), 2.0, device="cpu")
+    tensor.copy_(torch.arange(4.0))
+    assert tensor.apply_(lambda x: x + 1) is tensor
+    assert tensor.map_(other, lambda x, y: x * y).tolist() == [2, 4, 6, 8]
+    assert (tensor.cuda() + 1).tolist() == [3, 5, 7, 9]
+    with pytest.raises(TypeError, match=r"^apply_ is only implemented on CPU tensors$"):
+        tensor.cuda().apply_(abs)
+    with pytest.raises(TypeError, match=r"^map_ is only implemented on CPU tensors$"):
+        tensor.cuda().map_(tensor, max)
+    with pytest.raises(RuntimeError, match=r"^Can't call map_\(\) on Variable that requires grad"):
+        tensor.map_(other.requires_grad_(), max)
+
+
 def test_an_array_is_not_written_with_values_that_nobody_knows(backends):
     with backends("RTX 4090").world():
         lost, tensor = torch.ones(4, device="cuda"), torch.from_numpy(np.zeros(4, np.float32))

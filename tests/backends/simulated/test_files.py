@@ -1,5 +1,7 @@
 """Files of tensors, in both formats, are loaded where a program says."""
 
+import io
+
 import pytest
 import torch
 from torch import nn
@@ -63,3 +65,22 @@ def test_a_file_takes_memory_where_it_is_loaded(run, tmp_path, location, zipped)
         return x, torch.load(tmp_path / "file", map_location=LOCATIONS[location])
 
     assert run(program).peak_bytes == (8000 if DEVICES[location][1] == "cuda" else 4000)
+
+
+def test_a_tensor_of_the_host_is_read_onto_the_host(run):
+    def program():
+        weight = nn.Parameter(torch.ones(2, device="cuda"))
+        optimizer = torch.optim.Adam([weight], foreach=False)
+        weight.grad = torch.ones(2, device="cuda")
+        optimizer.step()
+        file = io.BytesIO()
+        torch.save({"state": optimizer.state_dict(), "plain": torch.ones(2), "on": weight}, file)
+        file.seek(0)
+        read = torch.load(file)
+        step = read["state"]["state"][0]["step"]
+        assert [one.device.type for one in (step, read["plain"], read["on"])] == [
+            *("cpu", "cpu", "cuda"),
+        ]
+        assert (step.item(), read["plain"].tolist()) == (1, [1, 1])
+
+    assert run(program).unmeasured is None

@@ -41,6 +41,21 @@ def test_a_stream_of_the_host_is_not_the_current_one(run):
     run(program)
 
 
+def test_the_time_between_events_that_were_recorded(run):
+    def program():
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with pytest.raises(ValueError, match=r"^Both events must be recorded before calculating"):
+            first.elapsed_time(last)
+        first.record()
+        assert torch.cuda.current_stream().record_event(last) is last
+        assert first.elapsed_time(end_event=last) == 0
+        with pytest.raises(ValueError, match=r"^Both events must be created with argument"):
+            first.elapsed_time(torch.cuda.Event())
+        torch.ones(1, device="cuda").record_stream(s=torch.cuda.Stream())
+
+    run(program)
+
+
 def product(stream):
     a = torch.ones(16, 16, device="cuda", requires_grad=True)
     with torch.cuda.stream(stream):

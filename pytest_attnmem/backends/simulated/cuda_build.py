@@ -1,0 +1,48 @@
+"""What a build of PyTorch for CUDA says of itself, on a simulated device.
+
+A program that asks takes the branch that it takes on a device, as libraries do where they ask
+``torch.version.cuda``.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from ...torch_releases import CUDNN, Version
+
+#: Version of PyTorch → the version of CUDA that its builds on PyPI are for.
+_CUDA: Final = MappingProxyType({(2, 13): "13.0", (2, 14): "13.0", (2, 15): "13.2"})
+
+
+class SimulatedVersion(str):
+    """A version of CUDA that this build does not have."""
+
+    __slots__ = ()
+
+
+def patches(version: Version) -> dict[tuple[Any, str], Any]:
+    """Returns the answers of that version of PyTorch, by owner and name."""
+    cuda, cudnn = SimulatedVersion(_CUDA[version]), _number(CUDNN[version], (10_000, 100, 1))
+    return {
+        (torch.version, "cuda"): cuda,
+        (torch.backends.cudnn, "is_available"): lambda: True,
+        (torch.backends.cudnn, "version"): lambda: cudnn,
+        (torch._C, "_cuda_getCompiledVersion"): lambda: _number(cuda, (1000, 10)),
+        (torch._C, "_cuda_isCurrentStreamCapturing"): lambda: False,
+        (torch.cuda.graphs, "is_current_stream_capturing"): lambda: False,
+        (torch._C, "_cuda_tunableop_is_enabled"): lambda: False,
+        **{(torch.cuda.profiler, name): _nothing for name in ("start", "stop")},
+    }
+
+
+def _number(version: str, places: tuple[int, ...]) -> int:
+    """Returns 92000 for ``9.20.0``, and 13020 for ``13.2``."""
+    parts = map(int, version.split("."))
+    return sum(part * place for part, place in zip(parts, places, strict=True))
+
+
+def _nothing() -> None:
+    """Does nothing: no profiler of a device runs."""

@@ -1,0 +1,70 @@
+"""What programs ask about attention: the answers are those that the null device gave."""
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+CAN_USE = ("flash", "efficient", "cudnn")
+
+
+def asked(q, k=None, mask=None, dropout=0.0, causal=False, gqa=False):
+    k = q if k is None else k
+    params = torch.backends.cuda.SDPAParams(q, k, k, mask, dropout, causal, gqa)
+    flags = torch.backends.cuda
+    return [getattr(flags, f"can_use_{name}_attention")(params) for name in CAN_USE]
+
+
+def made(*sizes, dtype=torch.half, device="cuda"):
+    return torch.ones(*sizes, dtype=dtype, device=device)
+
+
+CASES = {
+    "half": (lambda: asked(made(1, 2, 8, 16)), [True, True, True]),
+    "single": (lambda: asked(made(1, 2, 8, 16, dtype=torch.float)), [False, True, False]),
+    "mask": (
+        lambda: asked(made(1, 2, 8, 16), mask=made(8, 8, dtype=torch.bool)),
+        [False, True, True],
+    ),
+    "wide": (lambda: asked(made(1, 2, 8, 300)), [False, False, False]),
+    "odd": (lambda: asked(made(1, 2, 8, 20), causal=True), [True, False, False]),
+    "groups": (
+        lambda: asked(made(1, 8, 8, 16), made(1, 2, 8, 16), gqa=True),
+        [True, False, True],
+    ),
+    "dropout": (lambda: asked(made(1, 2, 8, 16), dropout=0.1), [True, True, False]),
+    "host": (lambda: asked(made(1, 2, 8, 16, device="cpu")), [False, False, False]),
+}
+
+
+@pytest.mark.parametrize(("ask", "answers"), CASES.values(), ids=CASES)
+def test_a_program_learns_which_backends_can_run(run, ask, answers):
+    def program():
+        made(1)  # names the device
+        found.append(ask())
+        with sdpa_kernel(SDPBackend.MATH):
+            found.append(ask())
+
+    found = []
+    assert run(program, "H100").unmeasured is None
+    assert found == [answers, [False] * 3]
+
+
+def test_a_program_learns_which_backend_is_selected(run, capsys):
+    def program():
+        assert torch.backends.cuda.is_flash_attention_available()
+        x = made(1, 2, 8, 16)
+        found.append(torch._fused_sdp_choice(x, x, x))
+        with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+            found.append(torch._fused_sdp_choice(x, x, x, is_causal=True))
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError) as error:
+            torch._fused_sdp_choice(x.float(), x.float(), x.float())
+        assert str(error.value) == "No available kernel. Aborting execution."
+        params = torch.backends.cuda.SDPAParams(*[x.float()] * 3, None, 0.0, False, False)
+        torch.backends.cuda.can_use_flash_attention(params, debug=True)
+
+    found = []
+    run(program, "H100")
+    assert found == [SDPBackend.CUDNN_ATTENTION.value, SDPBackend.EFFICIENT_ATTENTION.value]
+    assert capsys.readouterr().err == (
+        "Warning: flash attention: dtype float32 is not one of float16, bfloat16\n"
+    )

@@ -1,0 +1,48 @@
+"""What a build of PyTorch for CUDA says of itself, on a simulated device."""
+
+import torch
+
+from pytest_attnmem.backends.simulated.cuda_build import patches
+from pytest_attnmem.measurement.environment import describe
+from pytest_attnmem.torch_releases import KNOWN, minor_version
+
+#: What the builds on PyPI answer: CUDA's version, the same as a number, and cuDNN's.
+ANSWERS = {
+    (2, 13): ("13.0", 13000, 92000),
+    (2, 14): ("13.0", 13000, 92400),
+    (2, 15): ("13.2", 13020, 92600),
+}
+
+
+def test_each_version_answers_as_its_build_does():
+    assert ANSWERS.keys() == {*KNOWN}
+    for version, answers in ANSWERS.items():
+        found = patches(version)
+        cudnn = torch.backends.cudnn
+        assert answers == (
+            found[torch.version, "cuda"],
+            found[torch._C, "_cuda_getCompiledVersion"](),
+            found[cudnn, "version"](),
+        )
+        assert found[cudnn, "is_available"]()
+
+
+def test_a_program_finds_a_build_for_cuda(run):
+    def program():
+        assert torch.version.cuda == ANSWERS[minor_version(torch.__version__)][0]
+        assert torch.backends.cudnn.is_available()
+        assert describe()["cuda"] is None  # the report says what is installed
+        assert torch.cuda.get_device_properties(0).memory_bus_width == 5120
+
+    before = torch.version.cuda
+    assert run(program, "H100").unmeasured is None
+    assert torch.version.cuda == before
+
+
+def test_tensors_are_the_same_place_in_one_storage(run):
+    def program():
+        x = torch.ones(4, 4, device="cuda")
+        assert x.is_set_to(x.view(4, 4))
+        assert not any(map(x.is_set_to, (x.T, x[1:], x.clone())))
+
+    assert run(program).unmeasured is None
