@@ -180,8 +180,14 @@ class Outside:
 
         return staticmethod(call)
 
+    def _in_rule(self) -> bool:
+        """Returns True while PyTorch runs its own rule of an operator, whose calls are its own."""
+        return self._fake_mode.in_kernel_invocation or self._fake_mode.dispatch_depth > 0
+
     def _to(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._in_rule():
+                return original(tensor, *args, **kwargs)
             if is_wrapper(tensor) and _names_cuda((*args[:1], *kwargs.values())):
                 with_own_tensors(tensor, self._fake_mode)
             if type(tensor) is SimulatedTensor or _names_cuda((*args[:1], *kwargs.values())):
@@ -200,7 +206,8 @@ class Outside:
         def to_type(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
             named = dtype if isinstance(dtype, str) else getattr(dtype, "__module__", "")
             on_device = type(tensor) is SimulatedTensor or named.startswith("torch.cuda")
-            run = self._function_mode.moves.to_type if on_device else original
+            moves = on_device and not self._in_rule()
+            run = self._function_mode.moves.to_type if moves else original
             return run(tensor, dtype, *args, **kwargs)
 
         return to_type
@@ -232,7 +239,9 @@ class Outside:
     def _from_data(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a function that takes data; on the device, it copies the data from the host."""
 
-        def make(data: Any, *args: Any, **kwargs: Any) -> Any:
+        def make(*args: Any, **kwargs: Any) -> Any:
+            data = args[0] if args else kwargs.pop("obj" if "obj" in kwargs else "data")
+            args = args[1:]
             device = kwargs.get("device")
             if device is None and not _is_tensor(data):
                 device = _default_device()

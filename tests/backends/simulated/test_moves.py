@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 FORMS = {
     "a dtype": (lambda x: x.type(torch.float16), "cuda", torch.float16),
@@ -73,3 +74,34 @@ def test_a_module_moves_to_a_number(anywhere, given):
     layer = torch.nn.Linear(4, 4, device="cpu").to(*given)
     assert layer.weight.device == torch.device("cuda", 0)
     assert layer.weight.dtype == (given[1:] or (torch.float32,))[0]
+
+
+LOSSES = {
+    "cross entropy": lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+    "likelihood": lambda x, t: F.nll_loss(input=x.log_softmax(-1), target=t),
+    "margins": lambda x, t: F.multi_margin_loss(x, t),
+    "divergence": lambda x, t: F.kl_div(x.log_softmax(-1), x.softmax(-1), reduction="batchmean"),
+}
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_pytorchs_rules_move_tensors_as_installed(loss):
+    def value(device):
+        x = torch.arange(12.0, device=device).view(3, 4).requires_grad_()
+        found = loss(x, torch.tensor([0, 3, 1], device=device))
+        found.backward()
+        return [found.item(), *x.grad.flatten().tolist()]
+
+    assert value("cuda") == pytest.approx(value("cpu"), abs=1e-6)
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_data_is_given_by_the_name_of_the_argument():
+    made = (
+        torch.asarray(obj=[1.0, 2.0], device="cuda", copy=True),
+        torch.as_tensor(data=[1.0, 2.0], device="cuda"),
+        torch.tensor(data=[1.0, 2.0], device="cuda"),
+    )
+    for tensor in made:
+        assert (tensor.device.type, tensor.tolist()) == ("cuda", [1, 2])
