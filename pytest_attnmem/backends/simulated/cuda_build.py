@@ -24,8 +24,12 @@ class SimulatedVersion(str):
 
 
 def patches(version: Version) -> dict[tuple[Any, str], Any]:
-    """Returns the answers of that version of PyTorch, by owner and name."""
-    cuda, cudnn = SimulatedVersion(_CUDA[version]), _number(CUDNN[version], (10_000, 100, 1))
+    """Returns the answers of that version of PyTorch, by owner and name.
+
+    One without rules answers as the newest that has them.
+    """
+    known = version if version in _CUDA else max(_CUDA)
+    cuda, cudnn = SimulatedVersion(_CUDA[known]), _number(CUDNN[known], (10_000, 100, 1))
     return {
         (torch.version, "cuda"): cuda,
         (torch.backends.cudnn, "is_available"): lambda: True,

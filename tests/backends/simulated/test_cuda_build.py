@@ -27,6 +27,10 @@ def test_each_version_answers_as_its_build_does():
         assert found[cudnn, "is_available"]()
 
 
+def test_a_version_without_rules_answers_as_the_newest():
+    assert patches((9, 9))[torch.version, "cuda"] == ANSWERS[KNOWN[-1]][0]
+
+
 def test_a_program_finds_a_build_for_cuda(run):
     def program():
         assert torch.version.cuda == ANSWERS[minor_version(torch.__version__)][0]
