@@ -31,7 +31,7 @@ def patches(version: Version) -> dict[tuple[Any, str], Any]:
     known = version if version in _CUDA else max(_CUDA)
     cuda, cudnn = SimulatedVersion(_CUDA[known]), _number(CUDNN[known], (10_000, 100, 1))
     return {
-        (torch.version, "cuda"): cuda,
+        (torch.version, "cuda"): torch.version.cuda or cuda,
         (torch.backends.cudnn, "is_available"): lambda: True,
         (torch.backends.cudnn, "version"): lambda: cudnn,
         (torch._C, "_cuda_getCompiledVersion"): lambda: _number(cuda, (1000, 10)),
