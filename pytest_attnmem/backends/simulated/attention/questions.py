@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+from torch.utils._mode_utils import no_dispatch
 
 from ....profiles import DeviceProfile
 from .sdp_params import BACKENDS, CUDNN, EFFICIENT, FLASH
@@ -71,8 +72,23 @@ def number_of_backend(
     Raises:
         RuntimeError: no backend that is switched on can run; the text is PyTorch's.
     """
+    if not query.is_cuda:
+        tensors = (None if one is None else _plain(one) for one in (query, key, value, attn_mask))
+        with torch._C.DisableTorchFunction(), no_dispatch():
+            found: int = torch.ops.aten._fused_sdp_choice.default(
+                *tensors, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+        return found
     given = query, key, value, attn_mask, dropout_p, is_causal, enable_gqa
     selected = select_backend(sdp_params(*given, profile=profile))
     if selected.backend is None:
         raise RuntimeError(selected.error)
     return BACKENDS.index(selected.backend)
+
+
+def _plain(tensor: Any) -> torch.Tensor:
+    """Returns a tensor of the host, without values, of the same sizes and strides."""
+    with torch._C.DisableTorchFunction(), no_dispatch():
+        return torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, requires_grad=tensor.requires_grad
+        )

@@ -62,11 +62,14 @@ def test_a_program_learns_which_backend_is_selected(run, capsys):
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError) as error:
             torch._fused_sdp_choice(x.float(), x.float(), x.float())
         assert str(error.value) == "No available kernel. Aborting execution."
+        host = made(1, 2, 8, 16, dtype=torch.float, device="cpu")
+        of_host.append(torch._fused_sdp_choice(host, host, host))
         params = torch.backends.cuda.SDPAParams(*[x.float()] * 3, None, 0.0, False, False)
         torch.backends.cuda.can_use_flash_attention(params, debug=True)
 
-    found = []
+    found, of_host, plain = [], [], torch.ones(1, 2, 8, 16)
     run(program, "H100")
+    assert of_host == [torch._fused_sdp_choice(plain, plain, plain)]
     assert found == [SDPBackend.CUDNN_ATTENTION.value, SDPBackend.EFFICIENT_ATTENTION.value]
     assert capsys.readouterr().err == (
         "Warning: flash attention: dtype float32 is not one of float16, bfloat16\n"
