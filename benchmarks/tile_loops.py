@@ -4,8 +4,8 @@
 
 A simulated operator takes as long at any size, and a computed one does not: at which sizes does a
 simulation take less time than the CPU? :class:`LeastOps` and :class:`LeastCalls` are a bound for
-any simulation in Python: they make the tensors of the program and do nothing else. Each number is
-the time of the processor with one thread, the least of the rounds.
+a simulation that sees each operator in Python: they make the tensors of the program and do nothing
+else. Each number is the time of the processor with one thread, the least of the rounds.
 """
 
 from __future__ import annotations
