@@ -32,11 +32,11 @@ _CALLS: Final = MappingProxyType(
         "_cuda_getAllocator": "memory.change_current_allocator",
         "_cuda_canDeviceAccessPeer": "can_device_access_peer",
         "_cuda_getStreamFromExternal": "get_stream_from_external",
-        "_cuda_clearCublasWorkspaces": "_clearCublasWorkspaces",
         "_cuda_tunableop_enable": "tunable.enable",
         "_cuda_jiterator_compile_and_launch_kernel": "jiterator",
     }
 )
+_CLEARING: Final = "_cuda_clearCublasWorkspaces"
 _NAMES: Final = (
     *("MemPool", "graph_pool_handle", "cudart", "check_error"),
     *("caching_allocator_alloc", "caching_allocator_delete"),
@@ -46,9 +46,9 @@ _NAMES: Final = (
 def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
     """Returns the functions that refuse, by owner and name; a build without CUDA lacks them."""
 
-    def absent(name: str) -> Callable[..., NoReturn]:
+    def absent(name: str, module: str = "torch.cuda.") -> Callable[..., NoReturn]:
         def call(*_: Any, **__: Any) -> NoReturn:
-            raise refused(f"torch.cuda.{name}{at()} cannot be simulated")
+            raise refused(f"{module}{name}{at()} cannot be simulated")
 
         return call
 
@@ -65,6 +65,7 @@ def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, st
             for owner in (torch.cuda, torch.cuda.memory)
             if hasattr(owner, name)
         },
+        (torch._C, _CLEARING): absent(_CLEARING, "torch._C."),
         (torch._C, "_cuda_getMemoryFraction"): lambda *_: 1.0,
         (torch._C, "_cuda_setMemoryFraction"): only(1.0, "set_per_process_memory_fraction"),
         (torch._C, "_cuda_get_sync_debug_mode"): lambda: 0,

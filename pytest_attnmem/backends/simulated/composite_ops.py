@@ -110,7 +110,9 @@ class CompositeOps:
             _aten.ctc_loss.IntList: partial(ctc_loss, self._mark_unknown),
             _aten.batch_norm.default: partial(batch_norm, self._mark_unknown),
             _aten.cumprod_backward.default: self._cumprod_backward,
-            _aten.scaled_dot_product_attention.default: self._attention,
+            _aten.scaled_dot_product_attention.default: partial(
+                scaled_dot_product_attention, profile=self._profile
+            ),
             _aten._fused_sdp_choice.default: partial(
                 questions.number_of_backend, profile=self._profile
             ),
@@ -202,23 +204,6 @@ class CompositeOps:
             return in_autograd(op, *args, **kwargs)
 
         return run
-
-    def _attention(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        attn_mask: Any = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Any:
-        return scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
-            profile=self._profile,
-        )  # fmt: skip
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:

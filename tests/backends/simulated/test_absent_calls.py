@@ -24,6 +24,14 @@ REFUSED = {
 }
 
 
+def test_a_function_of_pytorchs_own_module_is_refused_by_its_name(run):
+    def program():
+        with pytest.raises(CannotSimulate, match=r"^torch\._C\._cuda_clearCublasWorkspaces at "):
+            torch._C._cuda_clearCublasWorkspaces()
+
+    run(program)
+
+
 @pytest.mark.parametrize(("name", "call"), REFUSED.items(), ids=REFUSED)
 def test_a_function_without_an_answer_is_refused(run, name, call):
     def program():

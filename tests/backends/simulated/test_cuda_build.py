@@ -42,12 +42,3 @@ def test_a_program_finds_a_build_for_cuda(run):
     before = torch.version.cuda
     assert run(program, "H100").unmeasured is None
     assert torch.version.cuda == before
-
-
-def test_tensors_are_the_same_place_in_one_storage(run):
-    def program():
-        x = torch.ones(4, 4, device="cuda")
-        assert x.is_set_to(x.view(4, 4))
-        assert not any(map(x.is_set_to, (x.T, x[1:], x.clone())))
-
-    assert run(program).unmeasured is None

@@ -120,3 +120,12 @@ def test_views_in_a_backward_pass_have_their_gradients(same_as_on_cpu):
         return x.grad.tolist(), y.grad.tolist()
 
     same_as_on_cpu(gradients)
+
+
+def test_tensors_are_the_same_place_in_one_storage(run):
+    def program():
+        x = torch.ones(4, 4, device="cuda")
+        assert x.is_set_to(x.view(4, 4))
+        assert not any(map(x.is_set_to, (x.T, x[1:], x.clone())))
+
+    assert run(program).unmeasured is None
