@@ -32,7 +32,7 @@ class CachedCalls:
         """Runs an operator whose call is cached; ``offsets`` are those of its tensors."""
         mode, func = self._mode, facts.func
         if facts.view or not mode.is_observed:
-            out = mode.op_cache.replay(cached, args)
+            out = mode.op_cache.replay(cached, args, kwargs)
             if mode.heard is None and not mode.observer.traced:
                 if mode.is_observed and _graph_task() != -1:
                     mode.autograd_calls.note(out)
@@ -44,7 +44,7 @@ class CachedCalls:
                 return self._make(new, args)
         known = cached.layouts(offsets)
         noted = mode.values.tape.begin(func, args, kwargs, known)
-        out = mode.op_cache.replay(cached, args)
+        out = mode.op_cache.replay(cached, args, kwargs)
         mode.values.end(noted, out)
         if known is UNKNOWN:
             cached.learn_layouts(offsets, noted.inputs, noted.outputs)

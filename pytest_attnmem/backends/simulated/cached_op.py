@@ -50,20 +50,20 @@ class NewTensor(NamedTuple):
 class CachedOp:
     """A cached operator call: its outputs, its allocation plan, and the layouts of its tensors."""
 
-    __slots__ = ("_layouts", "_new_tensors", "container", "outputs", "plan", "returns_first")
+    __slots__ = ("_layouts", "_new_tensors", "container", "outputs", "plan", "returns")
 
     def __init__(
         self,
         outputs: tuple[CachedOutput | int | None, ...],
         container: type | None = None,
-        returns_first: bool = False,
+        returns: int | str | None = None,
     ) -> None:
         self.outputs = outputs
         """A recipe for each output that is a tensor, and the other outputs themselves."""
         self.container = container
         """``tuple`` or ``list``; None for a single tensor."""
-        self.returns_first = returns_first
-        """True if the operator returns its first argument."""
+        self.returns = returns
+        """The argument that the operator returns, by position or name; None if it returns none."""
         self._layouts: dict[tuple[int, ...], Layouts] = {}
         self.plan: AllocationPlan | EllipsisType | None = ...
         """The allocation plan: None if no model knows it, ``...`` while nobody has asked."""

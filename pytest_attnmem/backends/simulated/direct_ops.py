@@ -39,19 +39,14 @@ _SAME_IN_KERNEL: Final = frozenset(
         _aten._log_softmax.default,
         *(_aten.nll_loss_forward.default, _aten.nll_loss_backward.default),
         *(_aten.embedding.default, _aten.copy_.default, _aten.uniform_.default),
-        *(
-            _aten.nonzero_static.default,
-            _aten.gelu_backward.default,
-            _aten.silu_backward.default,
-            _aten.zero_.default,
-        ),
+        *(_aten.nonzero_static.default, _aten.gelu_backward.default),
+        *(_aten.silu_backward.default, _aten.zero_.default),
     }
 )
 #: Factories of random values, whose kernels for ``meta`` are slow Python code.
 _RANDOM: Final = frozenset(
     {
-        *(_aten.rand.default, _aten.rand.generator),
-        *(_aten.randn.default, _aten.randn.generator),
+        *(_aten.rand.default, _aten.rand.generator, _aten.randn.default, _aten.randn.generator),
     }
 )
 #: PyTorch has no rule of sizes for these; the fake mode would run them on tensors with data.
@@ -275,9 +270,18 @@ def _common_device(
     known = any(tensor.constant is not None for tensor in tensors)
     if len(on_host) == len(tensors):
         return None if known else CPU
-    if on_host and (func._schema.is_mutable or any(tensor.dim() for tensor in on_host)):
+    if any(tensor.dim() for tensor in on_host) or (on_host and _may_write_host(func, args)):
         return None
     return CUDA if any(device is CUDA for device in devices) else IMPLICIT_CUDA
+
+
+def _may_write_host(func: Any, args: tuple[Any, ...]) -> bool:
+    """Returns True unless an operator writes nothing, or its first argument, which is on CUDA."""
+    if not func._schema.is_mutable:
+        return False
+    first = args[0] if args else None
+    writes = [argument.is_write for argument in func._schema.arguments]
+    return type(first) is not SimulatedTensor or first._fake_device.type == "cpu" or any(writes[1:])
 
 
 def _collect(values: Iterable[Any], tensors: list[Any]) -> bool:

@@ -188,8 +188,10 @@ class SimulatedFakeMode(FakeTensorMode):
         out = laid_out(func, args, kwargs, out, self.maker)
         if target is not None:
             settle_target(func, args, target, shape)
+            if key is not None and target.shape != shape:  # the next one may not be resized
+                key = None
         if key is not None:
-            cached = self.op_cache.store(facts, key, args, out)
+            cached = self.op_cache.store(facts, key, args, kwargs, out)
         if noted is not None:
             self.values.end(noted, out)
             if cached is not None:

@@ -7,6 +7,7 @@ and is turned off.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -16,6 +17,7 @@ from .convolution.settings import cudnn_settings
 from .deterministic_ops import algorithms
 from .fake_maker import FakeMaker
 from .fake_tensor import CUDA, IMPLICIT_CUDA, META, SimulatedTensor
+from .index_tensors import MASKS
 from .known_calls import KnownCalls, keep
 from .op_facts import OpFacts
 
@@ -51,8 +53,15 @@ class OpCache:
         """
         if not facts.cacheable or (self.has_zeros and _has_zeros(args)):
             return None, ()
+        if facts.indexes and _has_masks(args[1]):
+            return None, ()
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms()]
+        if facts.target:
+            target = kwargs["out"]
+            if _reads_another(target, args):
+                return None, ()
+            parts.append(tuple([place for place, arg in enumerate(args) if arg is target]))
         offsets: list[int] = []
         mode = self._maker.fake_mode
         if not _add_to_key(args, parts, offsets, mode):
@@ -71,10 +80,10 @@ class OpCache:
         """Returns the cached call with that key."""
         return (self._own if facts.reads_cudnn else self.known.ops).get(key)
 
-    def replay(self, cached: CachedOp, args: tuple[Any, ...]) -> Any:
+    def replay(self, cached: CachedOp, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Returns new outputs for a cached call."""
-        if cached.returns_first:
-            return args[0]
+        if cached.returns is not None:
+            return args[0] if cached.returns == 0 else kwargs["out"]
         make = self.make
         if cached.container is None:
             output = cached.outputs[0]
@@ -86,10 +95,14 @@ class OpCache:
             ]
         )
 
-    def store(self, facts: OpFacts, key: Any, args: tuple[Any, ...], out: Any) -> CachedOp | None:
+    def store(
+        self, facts: OpFacts, key: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any
+    ) -> CachedOp | None:
         """Caches a call; returns None if its outputs cannot be made again from their sizes."""
         if args and out is args[0]:
-            cached = CachedOp((), returns_first=True)
+            cached = CachedOp((), returns=0)
+        elif facts.target and out is kwargs.get("out"):
+            cached = CachedOp((), returns="out")
         else:
             kinds = (kind for kind in (tuple, list) if isinstance(out, kind))
             container = next(kinds, None)  # a tuple with names is one for C++ code
@@ -145,6 +158,24 @@ class OpCache:
             offset = source.storage_offset() + output.offset
             elem.set_(source.untyped_storage(), offset, output.shape, output.stride)
         return self._maker.make(elem, output.device)
+
+
+def _has_masks(indices: Any) -> bool:
+    """Returns True if the size of what is indexed depends on values."""
+    return any(index is not None and index.dtype in MASKS for index in indices)
+
+
+def _reads_another(target: Any, args: Any) -> bool:
+    """Returns True if an argument other than the target is in its memory, or is none to ask."""
+    own = target.untyped_storage()._cdata
+    return any(
+        _reads_another(target, arg)
+        if type(arg) in (list, tuple)
+        else isinstance(arg, torch.Tensor)
+        and arg is not target
+        and (type(arg) is not SimulatedTensor or arg.untyped_storage()._cdata == own)
+        for arg in args
+    )
 
 
 def _has_zeros(args: tuple[Any, ...]) -> bool:

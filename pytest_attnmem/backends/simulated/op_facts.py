@@ -59,9 +59,9 @@ class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func"),
+        *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func", "indexes"),
         *("kernel_check", "lift", "name", "plain", "reads_cudnn", "refusals", "relative"),
-        *("silent", "view"),
+        *("silent", "target", "view"),
     )
 
     def __init__(
@@ -86,6 +86,10 @@ class OpFacts:
         self.relative = func in _RELATIVE
         """True if the offset of a result that shares memory is relative to its source's."""
         self.cacheable = _is_cacheable(func)
+        self.indexes = func is _aten.index.Tensor
+        """True if the size of the result depends on values where an index is a mask."""
+        self.target = bool(_targets(func))
+        """True if it writes into tensors that are given for its results, ``out=``."""
         self.reads_cudnn = func in _CONVOLUTIONS
         """True if the outcome of a call depends on the settings of cuDNN."""
         self.backward = func in _BACKWARD_OPS
@@ -133,13 +137,19 @@ class KnownOps:
         return found
 
 
+def _targets(func: Any) -> list[tuple[str, str]]:
+    """Returns the names and types of the arguments that are given for the results."""
+    arguments = func._schema.arguments if isinstance(func, torch._ops.OpOverload) else ()
+    return [(one.name, str(one.type)) for one in arguments if one.is_out]
+
+
 def _is_cacheable(func: Any) -> bool:
     return (
         isinstance(func, torch._ops.OpOverload)
         and func.namespace == "aten"
-        and not _NOT_CACHED.intersection(func.tags)
+        and (func is _aten.index.Tensor or not _NOT_CACHED.intersection(func.tags))
         and func not in OF_STORAGES
         and func not in CHECKED_BY_META
-        and not any(argument.is_out for argument in func._schema.arguments)  # it may be resized
+        and _targets(func) in ([], [("out", "Tensor")])
         and "lift" not in str(func)
     )

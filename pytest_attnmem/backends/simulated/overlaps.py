@@ -76,8 +76,9 @@ def _check_copy(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
 
 def _check_out(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
     read = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    shapes = {tensor.shape for tensor in read}
     for out in _outputs(kwargs):
-        if out.shape == torch.broadcast_shapes(*(tensor.shape for tensor in read)):
+        if {out.shape} == shapes or out.shape == torch.broadcast_shapes(*shapes):
             _check_written(out)
             _check_read(out, read)
 

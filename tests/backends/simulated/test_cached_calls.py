@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.simulated.cached_calls import CachedCalls
+from pytest_attnmem.backends.simulated.fake_mode import SimulatedFakeMode
 
 aten = torch.ops.aten
 
@@ -78,3 +79,86 @@ def test_a_number_that_is_read_is_not_noted(run):
         assert mode.values.tape._count == before
 
     run(program)
+
+
+@pytest.fixture
+def in_general(monkeypatch):
+    """Returns the operators that PyTorch's fake mode runs, which takes ten times as long."""
+    found = []
+    run = SimulatedFakeMode._run_in_general
+    monkeypatch.setattr(
+        SimulatedFakeMode,
+        "_run_in_general",
+        lambda self, func, *rest: found.append(func) or run(self, func, *rest),
+    )
+    return found
+
+
+def test_a_call_into_a_target_of_its_size_is_known_the_second_time(run, in_general):
+    def program():
+        x, out = torch.arange(4.0, device="cuda"), torch.empty(4, device="cuda")
+        for number in range(3):
+            x.add_(1)
+            assert torch.exp(x, out=out) is out
+            assert out.tolist() == pytest.approx((torch.arange(4.0) + number + 1).exp().tolist())
+        other = torch.empty(4, device="cuda")
+        assert torch.exp(x, out=other) is other
+
+    run(program)
+    assert in_general.count(aten.exp.out) == 1
+
+
+def test_a_target_among_the_arguments_is_another_call(run, in_general):
+    def program():
+        x, y = torch.ones(2, 3, 3, device="cuda"), torch.ones(2, 3, 3, device="cuda")
+        sums = torch.zeros(2, 3, 3, device="cuda")
+        for _ in range(2):
+            torch.baddbmm(sums, x, y, out=sums)
+        assert sums.unique().tolist() == [6.0]
+        torch.baddbmm(x, x, y, out=sums)
+        assert sums.unique().tolist() == [4.0]
+        with pytest.raises(RuntimeError, match="some elements of the input tensor"):
+            torch.exp(x.view(18)[:9], out=x.view(18)[1:10])
+
+    run(program)
+    assert in_general.count(aten.baddbmm.out) == 2
+
+
+def test_a_target_of_another_size_is_resized_each_time(run):
+    def program():
+        x = torch.ones(1000, device="cuda")
+        for _ in range(3):
+            out = torch.empty(0, device="cuda")
+            before = torch.cuda.memory_allocated()
+            torch.mul(x, 2, out=out)
+            assert out.tolist() == [2.0] * 1000
+            assert torch.cuda.memory_allocated() - before == 4096
+
+    run(program)
+
+
+def test_an_index_that_is_no_mask_has_a_result_of_known_size(run, in_general):
+    def program():
+        x = torch.arange(6.0, device="cuda").view(3, 2)
+        for last in (1, 2):
+            index = torch.tensor([0, last], device="cuda")
+            assert x[index].tolist() == [[0.0, 1.0], [last * 2.0, last * 2.0 + 1]]
+            assert x[:, index % 2].shape == (3, 2)
+            assert x[x >= last * 2].tolist() == [float(each) for each in range(last * 2, 6)]
+
+    run(program)
+    assert in_general.count(aten.index.Tensor) == 4  # two calls, and each mask
+
+
+def test_a_number_of_the_host_is_written_without_the_general_path(run, in_general):
+    def program():
+        x = torch.zeros(3, device="cuda")
+        x[0] = 1.5
+        x.add_(torch.tensor(0.5))
+        assert x.tolist() == [2.0, 0.5, 0.5]
+        x.copy_(torch.ones(3))  # not a number: the general path asks where it is
+        assert x.tolist() == [1.0, 1.0, 1.0]
+
+    run(program)
+    assert not {aten.fill_.Tensor, aten.add_.Tensor} & {*in_general}
+    assert aten.copy_.default in in_general
