@@ -228,15 +228,20 @@ def _op_db() -> dict[str, str]:
         return "\n".join(lines)
 
     missing = of_all[VERSIONS[0]]["operators"]
-    refused = {name: kinds["refused"] for name, kinds in missing.items() if "refused" in kinds}
     wrong = {name: kinds["wrong"] for name, kinds in missing.items() if "wrong" in kinds}
     return {
         "op_db": table("counts"),
         "op_db_deterministic": table("deterministic counts"),
+        "op_db_targets": table("targets counts"),
         "op_db_errors": table("error counts"),
         "op_db_wrong": _listed(wrong) or "none",
-        "op_db_refused": _listed(refused),
+        "op_db_refused": _listed(_refused(missing)),
+        "op_db_targets_refused": _listed(_refused(of_all[VERSIONS[0]]["targets operators"])),
     }
+
+
+def _refused(operators: dict[str, dict[str, int]]) -> dict[str, int]:
+    return {name: kinds["refused"] for name, kinds in operators.items() if "refused" in kinds}
 
 
 def _listed(counts: dict[str, int]) -> str:

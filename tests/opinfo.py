@@ -8,11 +8,19 @@ import random
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import error_inputs
 import torch
-from opinfo_samples import Sample, backward, operators, samples
+from opinfo_samples import (
+    KINDS_OF_TARGETS,
+    Sample,
+    backward,
+    into_targets,
+    operators,
+    samples,
+)
 from recordings import DATA, INSTALLED, read
 from replays import device
 
@@ -63,14 +71,40 @@ def outcomes(
     return found
 
 
-def outcome(sample: Sample, recorded: Any) -> Outcome:
-    """Returns what becomes of a sample, whose row of ``opinfo.json`` is given."""
+def of_targets(names: Iterable[str] | None = None) -> dict[str, Outcome]:
+    """Returns the outcomes of the recorded samples with ``out=``; of ``names`` of operators alone.
+
+    Their names end in the kind of the target.
+    """
+    recorded, found = read("opinfo-targets")["peaks"], {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, op in operators().items():
+            if name not in recorded or (names is not None and name not in names):
+                continue
+            for sample in samples(name, op):
+                for kind in KINDS_OF_TARGETS:
+                    row = recorded[name].get(f"{sample.name.removeprefix(f'{name} ')} {kind}")
+                    if row is not None:
+                        made = outcome(sample, row, partial(_peaks_with_target, kind=kind))
+                        found[f"{sample.name} {kind}"] = made
+    return found
+
+
+def outcome(
+    sample: Sample, recorded: Any, run: Callable[[Any, Sample], tuple[list[int], str]] | None = None
+) -> Outcome:
+    """Returns what becomes of a sample, whose recorded row is given.
+
+    It runs forward and backward, or as ``run`` does.
+    """
+    run = run or _peaks
     simulated = device(ON)
     simulated.forget()
     state = random.getstate()
     try:
         with simulated.world():
-            peaks, problem = _peaks(simulated, sample)
+            peaks, problem = run(simulated, sample)
     except CannotSimulate as error:
         peaks, problem = [], str(error)
     except AttnMemError as error:
@@ -102,6 +136,20 @@ def _peaks(simulated: Any, sample: Sample) -> tuple[list[int], str]:
         peaks = peaks_so_far(simulated)
         if backward(result):
             peaks += peaks_so_far(simulated)
+    finally:
+        problem = gauge.stop().problem
+    return peaks, problem or ""
+
+
+def _peaks_with_target(simulated: Any, sample: Sample, kind: str) -> tuple[list[int], str]:
+    """Returns the peaks of a call with targets of that kind, and why they are not to be trusted."""
+    gauge = simulated.gauge()
+    call = dict(into_targets(sample, "cuda"))[kind]
+    gauge.start()
+    try:
+        torch.manual_seed(0)
+        call()
+        peaks = peaks_so_far(simulated)
     finally:
         problem = gauge.stop().problem
     return peaks, problem or ""
@@ -143,11 +191,13 @@ def main() -> None:
     made = told(outcomes())
     flagged = told(outcomes(deterministic=True))
     made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
+    into = told(of_targets())
+    made |= {f"targets {kind}": into[kind] for kind in ("counts", "operators")}
     made["error counts"] = error_inputs.counted()
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    print(made["counts"], flagged["counts"], made["error counts"])
+    print(made["counts"], flagged["counts"], into["counts"], made["error counts"])
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import unittest
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -27,6 +28,10 @@ OTHER = (
     *("empty_strided", "logspace.tensor_overload"),
     "nn.functional.scaled_dot_product_attention",
 )
+
+
+#: Targets of the results' sizes, and without elements.
+KINDS_OF_TARGETS = ("sized", "empty")
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,26 @@ class Sample:
             return value
 
         return tree_map(moved, (self.input, self.args, self.kwargs))
+
+
+def into_targets(sample: Sample, device: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields the call of a sample with ``out=`` for each kind of target.
+
+    There is none if a result is not a tensor. The calls record no gradients, as PyTorch demands.
+    """
+    input, args, kwargs = sample.on(device)
+    call = torch.no_grad()(partial(sample.op, input, *args, **kwargs))
+    found = call()
+    several = isinstance(found, (tuple, list))
+    results = [*found] if several else [found]
+    if all(isinstance(result, torch.Tensor) for result in results):
+        for kind, made in zip(KINDS_OF_TARGETS, (torch.zeros_like, _empty), strict=True):
+            targets = tuple([made(result) for result in results])
+            yield kind, partial(call, out=targets if several else targets[0])
+
+
+def _empty(result: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=result.dtype, device=result.device)
 
 
 def database() -> list[Any]:

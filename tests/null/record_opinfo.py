@@ -10,26 +10,33 @@ The same samples run under ``torch.use_deterministic_algorithms(True)``. Rows th
 then are in ``opinfo-deterministic.json``. A sample that fails then alone has its error's first line
 there, without advice; its row with ``warn_only=True`` is in ``opinfo-warned.json``.
 
-Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``.
+``opinfo-targets.json`` has the peaks of operators that write into a given tensor, ``out=``: of the
+result's size (``sized``), and without elements (``empty``).
+
+Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``,
+``targets``.
 """
 
 import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
+from pytest_attnmem.errors import UnknownValue
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
-ALGORITHMS = ("usual", "deterministic", "warned")
+ALGORITHMS = ("usual", "deterministic", "warned", "targets")
+ERRORS = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
 CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
 
@@ -45,8 +52,11 @@ def main():
             write(
                 "opinfo-deterministic", "rows of opinfo.json under deterministic algorithms", found
             )
-        else:
+        elif algorithms == "warned":
             write("opinfo-warned", "rows of samples that raise, with warn_only=True,", found)
+        else:
+            found = {name: row for name, row in found.items() if not is_error(row)}
+            write("opinfo-targets", "peaks in bytes of samples of torch's op_db with out=", found)
 
 
 def recorded(file):
@@ -77,8 +87,8 @@ def rows(algorithms):
 def write(file, what, found):
     by_op = {}
     for name, row in found.items():
-        op, dtype, number = name.split()
-        by_op.setdefault(op, {})[f"{dtype} {number}"] = row
+        op, key = name.split(maxsplit=1)
+        by_op.setdefault(op, {})[key] = row
     print(recordings.write(file, what, DEVICE, "peaks", by_op), len(found))
 
 
@@ -112,29 +122,24 @@ def record(algorithms, part, *without):
     import torch
 
     from pytest_attnmem.backends.null import program
-    from pytest_attnmem.errors import UnknownValue
     from pytest_attnmem.measurement.values_limit import VALUES_LIMIT, parse_values_limit
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
     warm()
     warned = algorithms == "warned"
-    torch.use_deterministic_algorithms(algorithms != "usual", warn_only=warned)
+    deterministic = algorithms in ("deterministic", "warned")
+    torch.use_deterministic_algorithms(deterministic, warn_only=warned)
     raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
-        if index % PARTS != int(part):
+        if index % PARTS != int(part) or (algorithms == "targets" and not op.supports_out):
             continue
         for sample in opinfo_samples.samples(name, op):
             if sample.name in without or (warned and not is_error(raising.get(sample.name))):
                 continue
             print(json.dumps(sample.name), flush=True)
-            try:
-                row = peaks(sample, opinfo_samples.backward)
-            except UnknownValue:
-                row = "reads"
-            except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError) as error:
-                row = str(error).partition("\n")[0].partition(", but you set")[0]
+            run = of_targets if algorithms == "targets" else of_both_passes
+            print(json.dumps(run(sample)), flush=True)
             torch.cuda.empty_cache()
-            print(json.dumps({sample.name: row}), flush=True)
     print('""', flush=True)
     os._exit(0)
 
@@ -149,23 +154,51 @@ def warm():
     torch.cuda.manual_seed(0)
 
 
-def peaks(sample, backward):
+def of_both_passes(sample):
+    """Returns the row of a sample, by its name."""
+    from opinfo_samples import backward
+
+    input, args, kwargs = sample.on("cuda")
+    return {sample.name: row(partial(sample.op, input, *args, **kwargs), backward)}
+
+
+def of_targets(sample):
+    """Returns the rows of a sample with targets, by its name and the kind of the targets."""
+    from opinfo_samples import into_targets
+
+    try:
+        calls = [*into_targets(sample, "cuda")]
+    except (UnknownValue, *ERRORS):
+        calls = []  # nobody can make the result, of which a target has the size
+    return {f"{sample.name} {kind}": row(call) for kind, call in calls}
+
+
+def row(call, backward=lambda _: False):
+    """Returns the peaks of a call, and of its backward pass; or the words of its error."""
+    try:
+        return peaks(call, backward)
+    except UnknownValue:
+        return "reads"
+    except ERRORS as error:
+        return str(error).partition("\n")[0].partition(", but you set")[0]
+
+
+def peaks(call, backward):
     import torch
 
     from pytest_attnmem.nulldevice import counts
 
-    input, args, kwargs = sample.on("cuda")
     calls, reads = counts.unknown_calls(), counts.device_reads()
     torch.cuda.reset_peak_memory_stats()
     before = stats()
     torch.manual_seed(0)
-    result = sample.op(input, *args, **kwargs)
-    row = above(before)
+    result = call()
+    found = above(before)
     if backward(result):
-        row += above(before)
+        found += above(before)
     if counts.unknown_calls() != calls:
         raise RuntimeError("unknown calls: " + str(counts.unknown_calls()))
-    return "reads" if counts.device_reads() != reads else row
+    return "reads" if counts.device_reads() != reads else found
 
 
 def stats():

@@ -117,7 +117,7 @@ class CompositeOps:
                 questions.number_of_backend, profile=self._profile
             ),
             _aten._linalg_check_errors.default: self._check_errors,
-            _aten._linalg_solve_ex.result: solve_into,
+            _aten._linalg_solve_ex.result: partial(solve_into, self._unknown_scratch.explain),
             _aten.affine_grid_generator_backward.default: grid_backward,
             _aten.grid_sampler.default: sampled,
             **recurrent_ops(self._unknown_scratch),

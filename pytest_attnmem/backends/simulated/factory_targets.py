@@ -1,4 +1,4 @@
-"""Factories that fill a tensor of the program, ``out=``, and name its device too."""
+"""Functions that fill a tensor of the program, ``out=``, and name its device too."""
 
 from __future__ import annotations
 
@@ -16,3 +16,9 @@ def without_targets_device(kwargs: Mapping[str, Any], on: Callable[[Any], Any]) 
     target, given = kwargs.get("out"), kwargs.get("device")
     same = isinstance(target, torch.Tensor) and given is not None and on(given) == target.device
     return {name: value for name, value in kwargs.items() if not (same and name == "device")}
+
+
+def with_device(kwargs: Mapping[str, Any], on: Callable[[Any], Any]) -> dict[str, Any]:
+    """Returns the keywords of another function that makes tensors, with the device for its name."""
+    kwargs = without_targets_device(kwargs, on)
+    return {**kwargs, "device": on(kwargs["device"])} if "device" in kwargs else kwargs

@@ -188,6 +188,7 @@ class SimulatedFakeMode(FakeTensorMode):
         out = laid_out(func, args, kwargs, out, self.maker)
         if target is not None:
             settle_target(func, args, target, shape)
+            out = target if type(out) is type(target) is SimulatedTensor else out
             if key is not None and target.shape != shape:  # the next one may not be resized
                 key = None
         if key is not None:

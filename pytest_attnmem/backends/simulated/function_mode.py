@@ -15,7 +15,7 @@ from torch.utils._mode_utils import no_dispatch
 from .call_arguments import SHARING, is_array, is_number, may_hold_tensors, names_meta, of_devices
 from .changed_tensors import set_data
 from .elements import Elements
-from .factory_targets import without_targets_device
+from .factory_targets import with_device, without_targets_device
 from .fake_tensor import CPU, CUDA, IMPLICIT_CUDA, META, SimulatedTensor
 from .file_memory import of_files
 from .legacy_constructors import new_like
@@ -140,7 +140,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                 if names_meta(kwargs.get("device")):
                     return as_on_meta(func, args, kwargs)
                 if kwargs.get("device") is not None:
-                    kwargs = {**kwargs, "device": self.device(kwargs["device"])}
+                    kwargs = with_device(kwargs, self.device)
                 return func(*args, **kwargs)
             if args is own:
                 with _DisableTorchFunctionSubclass():  # as ``Tensor.__torch_function__`` does

@@ -20,6 +20,7 @@ from . import attention, convolution, scratch
 from .deterministic_ops import deterministic_plan
 from .op_plan import AllocationPlan, OpCall, Output, Rule
 from .scratch.pointwise import rule_by_kind
+from .target_rules import into_targets, targets_of
 
 
 class FoundRule(NamedTuple):
@@ -33,7 +34,7 @@ class FoundRule(NamedTuple):
 def plan(call: OpCall) -> AllocationPlan | None:
     """Returns what a call allocates and frees on CUDA; None if no rule knows."""
     rule = _rule_of(call)
-    found = None if rule is None else rule(call)
+    found = into_targets(call, _rule_of) if rule is None else rule(call)
     return found if found is None or not call.deterministic else deterministic_plan(call, found)
 
 
@@ -74,8 +75,8 @@ RULES: Final = collect(
 
 
 def _rule_of(call: OpCall) -> Rule | None:
-    packet, _, overload = call.op.rpartition(".")
-    for name in (call.op,) if "out" in overload.split("_") else (call.op, packet):
+    packet = call.op.rpartition(".")[0]
+    for name in (call.op,) if targets_of(call.op) else (call.op, packet):
         found = RULES.get(name)
         if found is not None:
             return found.rule if found.takes_complex or not _is_complex(call) else None

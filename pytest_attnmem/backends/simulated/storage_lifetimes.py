@@ -100,8 +100,8 @@ class StorageLifetimes:
         if self._has_older_storages:
             for tensor in on_device(op.args):
                 self.add_input(tensor)
-        tensors, fresh = self._add_outputs(op)
-        self._allocate(op.func, fresh, self._plan_of(op, tuple(tensors)))
+        tensors, fresh, resized = self._add_outputs(op)
+        self._allocate(op.func, fresh, self._plan_of(op, tuple(tensors), resized))
 
     def after_new(
         self,
@@ -158,13 +158,17 @@ class StorageLifetimes:
         found.describe(key, nbytes, shape, dtype, self.outside)
         return found
 
-    def _add_outputs(self, op: DispatchedOp) -> tuple[list[Any], list[FollowedStorage]]:
-        """Returns the outputs with a new storage; resizes the storages that have another size."""
-        in_place = op.in_place
+    def _add_outputs(self, op: DispatchedOp) -> tuple[list[Any], list[FollowedStorage], bool]:
+        """Returns the outputs with a new storage, and True if a storage has another size.
+
+        Such a storage gets other memory.
+        """
+        in_place, resized = op.in_place, False
         tensors: list[Any] = []
         fresh: list[FollowedStorage] = []
         storages = self._storages
-        for tensor in on_device(op.out):
+        # An operator with a list of targets returns nothing.
+        for tensor in on_device(op.kwargs.get("out") if op.out is None else op.out):
             storage = tensor.untyped_storage()
             key = storage._cdata
             found = storages.get(key)
@@ -178,9 +182,12 @@ class StorageLifetimes:
                     fresh.append(found)
             elif found.nbytes != storage.nbytes():
                 self._resize(op.func, tensor, found, storage.nbytes())
-        return tensors, fresh
+                resized = True
+        return tensors, fresh, resized
 
-    def _plan_of(self, op: DispatchedOp, outputs: tuple[Any, ...]) -> AllocationPlan | None:
+    def _plan_of(
+        self, op: DispatchedOp, outputs: tuple[Any, ...], resized: bool
+    ) -> AllocationPlan | None:
         cached = None if op.in_place else op.cached  # the same call is not in place elsewhere
         if cached is not None and cached.plan is not ...:
             return cached.plan
@@ -191,6 +198,7 @@ class StorageLifetimes:
             call = OpCall(
                 str(op.func), op.args, op.kwargs, outputs,
                 memory.profile, kind > 0, memory.version, self._cudnn, kind == FILLING,
+                resized,
             )  # fmt: skip
             plan = self._plan(call)
         if cached is not None:

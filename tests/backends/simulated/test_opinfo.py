@@ -5,7 +5,7 @@ from pathlib import Path
 
 import error_inputs
 import pytest
-from opinfo import OUTCOMES, outcomes
+from opinfo import OUTCOMES, of_targets, outcomes
 from recordings import DATA, INSTALLED, read
 
 TOLD = DATA / INSTALLED / "opinfo-outcomes.json"
@@ -27,11 +27,15 @@ def test_deterministic_algorithms_take_the_recorded_memory_or_raise():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_sample_of_operators_is_as_told():
-    names = [*read("opinfo")["peaks"]][::EVERY]
-    told = json.loads(TOLD.read_text("utf-8"))["operators"]
+@pytest.mark.parametrize(
+    ("recording", "key", "of"),
+    [("opinfo", "operators", outcomes), ("opinfo-targets", "targets operators", of_targets)],
+)
+def test_a_sample_of_operators_is_as_told(recording, key, of):
+    names = [*read(recording)["peaks"]][::EVERY]
+    told = json.loads(TOLD.read_text("utf-8"))[key]
     found, wrong = {}, {}
-    for name, outcome in outcomes(set(names)).items():
+    for name, outcome in of(set(names)).items():
         kinds = found.setdefault(name.split()[0], dict.fromkeys(OUTCOMES, 0))
         kinds[outcome.kind] += 1
         if outcome.kind in ("wrong", "crashed"):
@@ -51,7 +55,8 @@ def test_a_call_that_raises_on_a_device_does_not_run():
 
 def test_few_samples_are_refused_and_none_is_wrong_without_a_word():
     told = json.loads(TOLD.read_text("utf-8"))
-    for counts, percent in ((told["counts"], 3), (told["deterministic counts"], 7)):
+    limits = {"counts": 3, "deterministic counts": 7, "targets counts": 17}
+    for counts, percent in ((told[key], limit) for key, limit in limits.items()):
         assert counts["wrong"] == counts["crashed"] == 0
         assert counts["refused"] <= sum(counts.values()) * percent // 100
     assert told["error counts"]["runs"] == 0

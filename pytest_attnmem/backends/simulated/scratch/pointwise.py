@@ -45,6 +45,7 @@ INTO_TARGETS: Final = (
     *("arange.out", "arange.start_out", "linspace.out", "logspace.out"),
     *("rand.out", "rand.generator_out", "randn.out", "randn.generator_out"),
     *("randint.out", "randint.generator_out", "randint.low_out", "randint.low_generator_out"),
+    "normal.float_float_out",
 )
 IN_PLACE: Final = (
     *("zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "log_normal_"),

@@ -28,6 +28,16 @@ def _forward_into(call: OpCall) -> AllocationPlan | None:
     return temporary("contiguous input", copy_bytes(x))
 
 
+def _cast_into(call: OpCall) -> AllocationPlan | None:
+    """Plans a cast of the input, which float16 to float32 needs not (native/SoftMax.cpp)."""
+    x, dtype = call.args[0], argument(call, "dtype")
+    if dtype in (None, x.dtype) or (x.dtype, dtype) == (torch.float16, torch.float32):
+        return _forward_into(call)
+    if call.resized or not x.is_contiguous() or not argument(call, "out").is_contiguous():
+        return None
+    return temporary("cast input", dense_bytes(x, dtype))
+
+
 def _log_backward(call: OpCall) -> AllocationPlan:
     """Plans the gradient, with contiguous copies of the incoming gradient and the output."""
     grad, output = call.args[:2]
@@ -58,6 +68,8 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._softmax.default": _forward,
         "aten._log_softmax.default": _forward,
         "aten._softmax.out": _forward_into,
+        "aten.softmax.int_out": _cast_into,
+        "aten.log_softmax.int_out": _cast_into,
         "aten._softmax_backward_data.default": _backward,
         "aten._log_softmax_backward_data.default": _log_backward,
     }
