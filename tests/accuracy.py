@@ -232,11 +232,11 @@ def _op_db() -> dict[str, str]:
     return {
         "op_db": table("counts"),
         "op_db_deterministic": table("deterministic counts"),
-        "op_db_targets": table("targets counts"),
+        "op_db_writes": table("writes counts"),
         "op_db_errors": table("error counts"),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(_refused(missing)),
-        "op_db_targets_refused": _listed(_refused(of_all[VERSIONS[0]]["targets operators"])),
+        "op_db_writes_refused": _listed(_refused(of_all[VERSIONS[0]]["writes operators"])),
     }
 
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import error_inputs
 import torch
 from opinfo_samples import (
-    KINDS_OF_TARGETS,
+    KINDS_OF_WRITES,
     Sample,
     backward,
-    into_targets,
     operators,
     samples,
+    writing_calls,
 )
 from recordings import DATA, INSTALLED, read
 from replays import device
@@ -71,22 +71,22 @@ def outcomes(
     return found
 
 
-def of_targets(names: Iterable[str] | None = None) -> dict[str, Outcome]:
-    """Returns the outcomes of the recorded samples with ``out=``; of ``names`` of operators alone.
+def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
+    """Returns the outcomes of the recorded calls that write into tensors; of ``names`` alone.
 
-    Their names end in the kind of the target.
+    A call has the name of its sample and its kind; ``names`` are of operators.
     """
-    recorded, found = read("opinfo-targets")["peaks"], {}
+    recorded, found = read("opinfo-writes")["peaks"], {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, op in operators().items():
             if name not in recorded or (names is not None and name not in names):
                 continue
             for sample in samples(name, op):
-                for kind in KINDS_OF_TARGETS:
+                for kind in KINDS_OF_WRITES:
                     row = recorded[name].get(f"{sample.name.removeprefix(f'{name} ')} {kind}")
                     if row is not None:
-                        made = outcome(sample, row, partial(_peaks_with_target, kind=kind))
+                        made = outcome(sample, row, partial(_peaks_of_write, kind=kind))
                         found[f"{sample.name} {kind}"] = made
     return found
 
@@ -141,10 +141,10 @@ def _peaks(simulated: Any, sample: Sample) -> tuple[list[int], str]:
     return peaks, problem or ""
 
 
-def _peaks_with_target(simulated: Any, sample: Sample, kind: str) -> tuple[list[int], str]:
-    """Returns the peaks of a call with targets of that kind, and why they are not to be trusted."""
+def _peaks_of_write(simulated: Any, sample: Sample, kind: str) -> tuple[list[int], str]:
+    """Returns the peaks of the call of that kind, and why they are not to be trusted."""
     gauge = simulated.gauge()
-    call = dict(into_targets(sample, "cuda"))[kind]
+    call = dict(writing_calls(sample, "cuda"))[kind]
     gauge.start()
     try:
         torch.manual_seed(0)
@@ -191,13 +191,13 @@ def main() -> None:
     made = told(outcomes())
     flagged = told(outcomes(deterministic=True))
     made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
-    into = told(of_targets())
-    made |= {f"targets {kind}": into[kind] for kind in ("counts", "operators")}
+    written = told(of_writes())
+    made |= {f"writes {kind}": written[kind] for kind in ("counts", "operators")}
     made["error counts"] = error_inputs.counted()
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    print(made["counts"], flagged["counts"], into["counts"], made["error counts"])
+    print(made["counts"], flagged["counts"], written["counts"], made["error counts"])
 
 
 def _lines(table: dict[str, Any]) -> str:

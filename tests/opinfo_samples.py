@@ -30,8 +30,8 @@ OTHER = (
 )
 
 
-#: Targets of the results' sizes, and without elements.
-KINDS_OF_TARGETS = ("sized", "empty")
+#: Calls with targets of the results' sizes, with targets without elements, and in place.
+SIZED, EMPTY, IN_PLACE = KINDS_OF_WRITES = ("sized", "empty", "in_place")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Sample:
     input: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    takes_targets: bool = False
+    in_place: Callable[..., Any] | None = None
 
     def on(self, device: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Returns the arguments with new tensors on the device."""
@@ -65,20 +67,23 @@ class Sample:
         return tree_map(moved, (self.input, self.args, self.kwargs))
 
 
-def into_targets(sample: Sample, device: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yields the call of a sample with ``out=`` for each kind of target.
+def writing_calls(sample: Sample, device: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yields the calls of a sample that write into a tensor, with the kind of each.
 
-    There is none if a result is not a tensor. The calls record no gradients, as PyTorch demands.
+    Those with ``out=`` need results that are tensors. None records gradients.
     """
     input, args, kwargs = sample.on(device)
-    call = torch.no_grad()(partial(sample.op, input, *args, **kwargs))
-    found = call()
-    several = isinstance(found, (tuple, list))
-    results = [*found] if several else [found]
-    if all(isinstance(result, torch.Tensor) for result in results):
-        for kind, made in zip(KINDS_OF_TARGETS, (torch.zeros_like, _empty), strict=True):
-            targets = tuple([made(result) for result in results])
-            yield kind, partial(call, out=targets if several else targets[0])
+    if sample.takes_targets:
+        call = torch.no_grad()(partial(sample.op, input, *args, **kwargs))
+        found = call()
+        several = isinstance(found, (tuple, list))
+        results = [*found] if several else [found]
+        if all(isinstance(result, torch.Tensor) for result in results):
+            for kind, made in ((SIZED, torch.zeros_like), (EMPTY, _empty)):
+                targets = tuple([made(result) for result in results])
+                yield kind, partial(call, out=targets if several else targets[0])
+    if sample.in_place is not None:
+        yield IN_PLACE, torch.no_grad()(partial(sample.in_place, input, *args, **kwargs))
 
 
 def _empty(result: torch.Tensor) -> torch.Tensor:
@@ -121,7 +126,8 @@ def samples(name: str, op: Any) -> Iterator[Sample]:
             input, args, kwargs = tree_map(
                 _apart, (made.input, tuple(made.args), dict(made.kwargs))
             )
-            yield Sample(text, op.op, input, args, kwargs)
+            writes = op.supports_out, op.inplace_variant
+            yield Sample(text, op.op, input, args, kwargs, *writes)
 
 
 def _apart(value: Any) -> Any:

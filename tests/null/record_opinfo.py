@@ -10,11 +10,11 @@ The same samples run under ``torch.use_deterministic_algorithms(True)``. Rows th
 then are in ``opinfo-deterministic.json``. A sample that fails then alone has its error's first line
 there, without advice; its row with ``warn_only=True`` is in ``opinfo-warned.json``.
 
-``opinfo-targets.json`` has the peaks of operators that write into a given tensor, ``out=``: of the
-result's size (``sized``), and without elements (``empty``).
+``opinfo-writes.json`` has the peaks of operators that write into a tensor: ``in_place``, or into
+one that is given, ``out=``, of the result's size (``sized``) or without elements (``empty``).
 
 Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``,
-``targets``.
+``writes``.
 """
 
 import json
@@ -35,7 +35,7 @@ from pytest_attnmem.profiles import find_profile
 TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
-ALGORITHMS = ("usual", "deterministic", "warned", "targets")
+ALGORITHMS = ("usual", "deterministic", "warned", "writes")
 ERRORS = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
 CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
@@ -56,7 +56,7 @@ def main():
             write("opinfo-warned", "rows of samples that raise, with warn_only=True,", found)
         else:
             found = {name: row for name, row in found.items() if not is_error(row)}
-            write("opinfo-targets", "peaks in bytes of samples of torch's op_db with out=", found)
+            write("opinfo-writes", "peaks in bytes of samples of torch's op_db that write", found)
 
 
 def recorded(file):
@@ -131,13 +131,13 @@ def record(algorithms, part, *without):
     torch.use_deterministic_algorithms(deterministic, warn_only=warned)
     raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
-        if index % PARTS != int(part) or (algorithms == "targets" and not op.supports_out):
+        if index % PARTS != int(part):
             continue
         for sample in opinfo_samples.samples(name, op):
             if sample.name in without or (warned and not is_error(raising.get(sample.name))):
                 continue
             print(json.dumps(sample.name), flush=True)
-            run = of_targets if algorithms == "targets" else of_both_passes
+            run = of_writes if algorithms == "writes" else of_both_passes
             print(json.dumps(run(sample)), flush=True)
             torch.cuda.empty_cache()
     print('""', flush=True)
@@ -162,12 +162,12 @@ def of_both_passes(sample):
     return {sample.name: row(partial(sample.op, input, *args, **kwargs), backward)}
 
 
-def of_targets(sample):
-    """Returns the rows of a sample with targets, by its name and the kind of the targets."""
-    from opinfo_samples import into_targets
+def of_writes(sample):
+    """Returns the rows of a sample's calls that write, by its name and their kind."""
+    from opinfo_samples import writing_calls
 
     try:
-        calls = [*into_targets(sample, "cuda")]
+        calls = [*writing_calls(sample, "cuda")]
     except (UnknownValue, *ERRORS):
         calls = []  # nobody can make the result, of which a target has the size
     return {f"{sample.name} {kind}": row(call) for kind, call in calls}

@@ -276,7 +276,7 @@ def _common_device(
 
 
 def _may_write_host(func: Any, args: tuple[Any, ...]) -> bool:
-    """Returns True unless an operator writes nothing, or its first argument, which is on CUDA."""
+    """Returns True unless an operator writes nothing but its first argument, which is on CUDA."""
     if not func._schema.is_mutable:
         return False
     first = args[0] if args else None

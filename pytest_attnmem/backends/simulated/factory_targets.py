@@ -19,6 +19,6 @@ def without_targets_device(kwargs: Mapping[str, Any], on: Callable[[Any], Any]) 
 
 
 def with_device(kwargs: Mapping[str, Any], on: Callable[[Any], Any]) -> dict[str, Any]:
-    """Returns the keywords of another function that makes tensors, with the device for its name."""
+    """Returns the keywords of a function that is no factory, with the device that they name."""
     kwargs = without_targets_device(kwargs, on)
     return {**kwargs, "device": on(kwargs["device"])} if "device" in kwargs else kwargs

@@ -44,6 +44,7 @@ from .result_layouts import laid_out, settle_target
 from .undescribed_ops import check_strided, lacks_rule
 from .values import Values, is_of_array
 from .wrapped_tensors import WrapperCalls, is_wrapper
+from .written_shapes import check_written_shape
 
 _aten = torch.ops.aten
 _TO_COPY = _aten._to_copy.default
@@ -167,6 +168,8 @@ class SimulatedFakeMode(FakeTensorMode):
         if cached is not None:
             return self._cached_calls.run(facts, args, kwargs, cached, offsets)
         facts.check_devices(args, kwargs, self.observer)
+        if facts.fits:
+            check_written_shape(args, kwargs)
         refusals, observed = facts.refusals, self.is_observed
         if refusals and not (observed and refusals.check(args, kwargs, self.observer.refused)):
             key = None  # the next such call is checked too

@@ -53,7 +53,9 @@ class OpCache:
         """
         if not facts.cacheable or (self.has_zeros and _has_zeros(args)):
             return None, ()
-        if facts.indexes and _has_masks(args[1]):
+        if (facts.indexes and _has_masks(args[1])) or (
+            facts.fills and _reads_another(args[0], args[1:])
+        ):
             return None, ()
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
         parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms()]
@@ -166,7 +168,7 @@ def _has_masks(indices: Any) -> bool:
 
 
 def _reads_another(target: Any, args: Any) -> bool:
-    """Returns True if an argument other than the target is in its memory, or is none to ask."""
+    """Returns True if an argument other than the target is in its memory, or is not simulated."""
     own = target.untyped_storage()._cdata
     return any(
         _reads_another(target, arg)

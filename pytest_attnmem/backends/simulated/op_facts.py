@@ -18,6 +18,7 @@ from .op_kinds import in_cpp, is_composite, is_factory, is_in_python, on_cuda
 from .overlaps import check_of_writes
 from .shape_checks import check_of_shapes
 from .storage_bounds import check_of_bounds
+from .written_shapes import writes_pointwise
 
 if TYPE_CHECKING:
     from .known_calls import KnownCalls
@@ -59,9 +60,9 @@ class OpFacts:
     """The facts of one operator. The hash of an operator is Python code, so it is taken once."""
 
     __slots__ = (
-        *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "func", "indexes"),
-        *("kernel_check", "lift", "name", "plain", "reads_cudnn", "refusals", "relative"),
-        *("silent", "target", "view"),
+        *("_hosts", "backward", "cacheable", "checks", "composite", "factory", "fills", "fits"),
+        *("func", "indexes", "kernel_check", "lift", "name", "plain", "reads_cudnn", "refusals"),
+        *("relative", "silent", "target", "view"),
     )
 
     def __init__(
@@ -88,6 +89,10 @@ class OpFacts:
         self.cacheable = _is_cacheable(func)
         self.indexes = func is _aten.index.Tensor
         """True if the size of the result depends on values where an index is a mask."""
+        self.fills = func is _aten.fill_.Tensor
+        """True if it copies a value in the memory that it fills."""
+        self.fits = writes_pointwise(func)
+        """True if it writes into its first argument, whose shape the others must fit."""
         self.target = bool(_targets(func))
         """True if it writes into tensors that are given for its results, ``out=``."""
         self.reads_cudnn = func in _CONVOLUTIONS

@@ -91,6 +91,14 @@ def _put(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         raise IndexError("put_(): Tried to put elements into an empty tensor")
 
 
+def _resizes(
+    args: tuple[Any, ...], _: Mapping[str, Any], refused: Callable[[str], Exception]
+) -> None:
+    x, left, right = args[:3]
+    if left.dim() == right.dim() == 3 and x.shape != (left.shape[1], right.shape[2]):
+        raise refused("addbmm_ into a tensor of another shape than its result's resizes it on CUDA")
+
+
 def _cat(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
     tensors = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
@@ -180,6 +188,7 @@ def _index_select(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
 
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
     {
+        _aten.addbmm_.default: _resizes,
         _aten.max.default: partial(_reduce, "max", 1),
         _aten.min.default: partial(_reduce, "min", 1),
         _aten.max.dim: partial(_reduce, "max", 1),

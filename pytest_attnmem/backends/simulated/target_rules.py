@@ -1,7 +1,7 @@
 """Rules for operators that write into a given tensor, ``out=``, from those that make a result.
 
 Some kernels write into the target, with the scratch that they take beside a result. Others make a
-result, and copy it. Which do, recordings tell: ``opinfo-targets.json`` of ``tests/data/cuda``.
+result, and copy it. Which do, recordings tell: ``opinfo-writes.json`` of ``tests/data/cuda``.
 """
 
 from __future__ import annotations

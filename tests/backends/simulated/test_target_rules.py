@@ -185,6 +185,44 @@ def test_a_list_of_targets_is_resized(run):
     assert run(program).peak_bytes == 4 * BYTES + 88  # both, what is split, and the parts' places
 
 
+def test_a_value_in_the_memory_that_it_fills_is_copied(run):
+    def program():
+        x, value = made(1000), made()
+        found = []
+        for each in (x[0], value, x[5], value):
+            before = torch.cuda.memory_allocated()
+            torch.cuda.reset_peak_memory_stats()
+            x.fill_(each)
+            found.append(torch.cuda.max_memory_allocated() - before)
+        assert found == [512, 0, 512, 0]
+
+    assert run(program).unmeasured is None
+
+
+@pytest.mark.parametrize(
+    ("call", "op"),
+    [
+        (lambda x: x.ldexp_(x), "ldexp_"),
+        (lambda x: x.mul_(10).mvlgamma_(2), "mvlgamma_"),
+    ],
+)
+def test_an_operator_in_place_with_scratch_is_refused(run, call, op):
+    assert f"no model of aten.{op}.default" in run(lambda: call(made(4, 4))).unmeasured
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(None, 4), (torch.float64, 8)])
+def test_norms_of_a_list_are_summed_in_the_dtype_of_the_results(run, dtype, size):
+    def program():
+        given = [made(4), made(6)]
+        before = torch.cuda.memory_allocated()
+        results = torch._foreach_norm(given, 2, dtype)
+        program.found = torch.cuda.memory_allocated() - before, results[0].dtype.itemsize
+
+    seen = run(program)
+    assert program.found == (1024, size)
+    assert seen.peak_bytes == (4 + 6) * 4 + 2 * size + 2 * size  # partial sums, and the results
+
+
 @pytest.mark.parametrize("device", ["cuda", torch.device("cuda", 0)])
 def test_normal_takes_the_device_of_its_target(run, device):
     def program():

@@ -52,7 +52,7 @@ def _norm(call: OpCall) -> AllocationPlan | None:
     filled = sum(map(bool, chunks))
     table = call.version >= _FIRST_CHUNKS
     partials = sum(chunks) if table else len(given) * max(chunks)
-    nbytes = partials * accumulate_type(given[0].dtype).itemsize
+    nbytes = partials * accumulate_type(call.outputs[0].dtype).itemsize
     sums = temporary("partial results", nbytes, _results(call, chunks))
     return temporary("first chunks", _INT64 * (filled + 1), sums) if table else sums
 

@@ -19,7 +19,9 @@ from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import dense_bytes
 
 #: Tagged pointwise, but with several kernels, or with a read by the host.
-COMPOSITE: Final = frozenset({"aten.equal", "aten.isfinite", "aten.mvlgamma"})
+COMPOSITE: Final = frozenset(
+    {"aten.equal", "aten.isfinite", "aten.mvlgamma", "aten.mvlgamma_", "aten.ldexp_"}
+)
 #: Overloads that first copy a scalar to the device.
 SCALAR_FIRST: Final = frozenset({"Scalar_Tensor", "Scalar_Self", "self_scalar", "x_scalar"})
 
@@ -50,8 +52,9 @@ INTO_TARGETS: Final = (
 IN_PLACE: Final = (
     *("zero_", "fill_", "normal_", "uniform_", "random_", "exponential_", "log_normal_"),
     *("cauchy_", "geometric_", "bernoulli_.float", "detach_", "squeeze_", "unsqueeze_"),
-    *("transpose_", "t_", "as_strided_", "tril_", "triu_", "eq_", "requires_grad_"),
-    *("set_", "resize_", "resize_as_"),
+    *("transpose_", "t_", "as_strided_", "tril_", "triu_", "requires_grad_"),
+    *("set_", "resize_", "resize_as_", "eq_", "ne_", "ge_", "gt_", "le_", "lt_"),
+    *("addr_", "copysign_", "heaviside_", "gcd_", "lcm_"),
 )
 
 
@@ -151,6 +154,13 @@ def _power_of_scalar(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
 
 
+def _fill(call: OpCall) -> AllocationPlan:
+    """Plans a copy of a value in the memory that is filled (``fill_out`` in native/Fill.cpp)."""
+    x, value = call.args
+    same = x.untyped_storage()._cdata == value.untyped_storage()._cdata
+    return temporary("value", value.nbytes if same else 0)
+
+
 def _no_memory(_: OpCall) -> AllocationPlan:
     return ()
 
@@ -176,6 +186,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.where.self": _where,
         **dict.fromkeys(_LIMITED, _clamp),
         "aten._local_scalar_dense.default": outputs_only,  # a read of the host
+        "aten.fill_.Tensor": _fill,
         "aten.max.other": outputs_only,
         "aten.min.other": outputs_only,
     }

@@ -25,8 +25,8 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     dtype = _dtype(call, x)
     if dtype not in SCANNED or not _plain_target(call):
         return None
-    if x.numel() == 0 or x.dim() == 0:
-        return allocate_outputs(call)
+    if x.numel() == 0 or x.dim() == 0:  # in place it is filled with a copy of itself
+        return temporary("value", x.nbytes * ("_." in call.op), allocate_outputs(call))
     cast = 0 if x.dtype == dtype else dense_bytes(x, dtype)
     shape, strides, _ = layout(x, dtype if cast else None)
     copy = 0 if row_stride(shape, strides) == 1 else dense_bytes(x, dtype)
