@@ -1,13 +1,14 @@
 """The samples of ``op_db`` on the simulated device, against their recordings.
 
-They run as usual, or under ``torch.use_deterministic_algorithms``, where some raise on any device.
+They run as usual; under ``torch.use_deterministic_algorithms``, where some raise on any device; and
+by the calls that write into a tensor, in place or with ``out=``.
 """
 
 import json
 import random
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -45,50 +46,55 @@ def outcomes(
     deterministic: bool = False,
 ) -> dict[str, Outcome]:
     """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
-    recorded, found = read("opinfo")["peaks"], {}
+    found = {}
     flagged = read("opinfo-deterministic")["peaks"] if deterministic else {}
     warned = read("opinfo-warned")["peaks"] if deterministic else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, op in operators().items():
-            if name not in recorded or (names is not None and name not in names):
-                continue
-            for sample in samples(name, op):
-                key = sample.name.removeprefix(f"{name} ")
-                row = recorded[name].get(key)
-                if row is not None and each(sample.name):
-                    torch.use_deterministic_algorithms(deterministic)
-                    try:
-                        row = flagged.get(name, {}).get(key, row)
-                        made = outcome(sample, row)
-                        if made.kind == "raises":
-                            torch.use_deterministic_algorithms(True, warn_only=True)
-                            only_warned = outcome(sample, warned[name][key])
-                            made = only_warned if only_warned.kind in ("wrong", "crashed") else made
-                        found[sample.name] = made
-                    finally:
-                        torch.use_deterministic_algorithms(False)
+        for sample, rows in _recorded("opinfo", names):
+            name, key = sample.name.split(maxsplit=1)
+            row = rows.get(key)
+            if row is not None and each(sample.name):
+                torch.use_deterministic_algorithms(deterministic)
+                try:
+                    row = flagged.get(name, {}).get(key, row)
+                    made = outcome(sample, row)
+                    if made.kind == "raises":
+                        torch.use_deterministic_algorithms(True, warn_only=True)
+                        only_warned = outcome(sample, warned[name][key])
+                        made = only_warned if only_warned.kind in ("wrong", "crashed") else made
+                    found[sample.name] = made
+                finally:
+                    torch.use_deterministic_algorithms(False)
     return found
 
 
 def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
-    """Returns the outcomes of the recorded calls that write into tensors; of ``names`` alone.
+    """Returns the outcomes of the recorded calls that write into tensors, by sample and kind.
 
-    A call has the name of its sample and its kind; ``names`` are of operators.
+    ``names`` are those of the operators that are run; by default, all are.
     """
-    recorded, found = read("opinfo-writes")["peaks"], {}
+    found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, op in operators().items():
-            if name not in recorded or (names is not None and name not in names):
-                continue
-            for sample in samples(name, op):
-                for kind in KINDS_OF_WRITES:
-                    row = recorded[name].get(f"{sample.name.removeprefix(f'{name} ')} {kind}")
-                    if row is not None:
-                        made = outcome(sample, row, partial(_peaks_of_write, kind=kind))
-                        found[f"{sample.name} {kind}"] = made
+        for sample, rows in _recorded("opinfo-writes", names):
+            for kind in KINDS_OF_WRITES:
+                name = f"{sample.name} {kind}"
+                row = rows.get(name.partition(" ")[2])
+                if row is not None:
+                    found[name] = outcome(sample, row, partial(_peaks_of_write, kind=kind))
     return found
+
+
+def _recorded(
+    recording: str, names: Iterable[str] | None
+) -> Iterator[tuple[Sample, dict[str, Any]]]:
+    """Yields the samples of the operators that were recorded, with the rows of the operator."""
+    recorded = read(recording)["peaks"]
+    for name, op in operators().items():
+        if name in recorded and (names is None or name in names):
+            for sample in samples(name, op):
+                yield sample, recorded[name]
 
 
 def outcome(

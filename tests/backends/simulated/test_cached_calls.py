@@ -9,17 +9,26 @@ from pytest_attnmem.backends.simulated.fake_mode import SimulatedFakeMode
 aten = torch.ops.aten
 
 
-@pytest.fixture
-def made_again(monkeypatch):
-    """Returns the operators whose new tensor is made from the cache, in their order."""
+def heard(monkeypatch, owner, method, operator):
+    """Returns the operators that the method of a class is called with, in their order."""
     found = []
-    make = CachedCalls._make
+    run = getattr(owner, method)
     monkeypatch.setattr(
-        CachedCalls,
-        "_make",
-        lambda self, new, args: found.append(new.note.func) or make(self, new, args),
+        owner, method, lambda self, *args: found.append(operator(args[0])) or run(self, *args)
     )
     return found
+
+
+@pytest.fixture
+def made_again(monkeypatch):
+    """Returns the operators whose new tensor is made from the cache."""
+    return heard(monkeypatch, CachedCalls, "_make", lambda new: new.note.func)
+
+
+@pytest.fixture
+def in_general(monkeypatch):
+    """Returns the operators that PyTorch's fake mode runs, which takes ten times as long."""
+    return heard(monkeypatch, SimulatedFakeMode, "_run_in_general", lambda func: func)
 
 
 def test_the_third_training_step_makes_its_tensors_from_the_cache(run, made_again):
@@ -79,19 +88,6 @@ def test_a_number_that_is_read_is_not_noted(run):
         assert mode.values.tape._count == before
 
     run(program)
-
-
-@pytest.fixture
-def in_general(monkeypatch):
-    """Returns the operators that PyTorch's fake mode runs, which takes ten times as long."""
-    found = []
-    run = SimulatedFakeMode._run_in_general
-    monkeypatch.setattr(
-        SimulatedFakeMode,
-        "_run_in_general",
-        lambda self, func, *rest: found.append(func) or run(self, func, *rest),
-    )
-    return found
 
 
 def test_a_call_into_a_target_of_its_size_is_known_the_second_time(run, in_general):
