@@ -67,14 +67,18 @@ def is_single(given):
     return not given.tensors or given.tensors[0].single
 
 
-def write(found):
-    """Puts this version's refusals into the file, in rows shared by operators and versions."""
+def write(found, beginning="aten."):
+    """Puts this version's refusals into the file, in rows shared by operators and versions.
+
+    Rows of this version stay if they are of operators whose names begin otherwise.
+    """
     letters = {dtype: letter for letter, (dtype, _) in LETTERS.items()}
     cells = defaultdict(lambda: defaultdict(str))  # (version, op) → (decider, kernel) → letters
     for versions, decider, kernel, refused_letters, ops in rows_before():
         for version in versions.split():
-            for op in ops.split() if version != recordings.INSTALLED else ():
-                cells[version, op][decider, kernel] += refused_letters
+            for op in ops.split():
+                if version != recordings.INSTALLED or not f"aten.{op}".startswith(beginning):
+                    cells[version, op][decider, kernel] += refused_letters
     for op, deciders in found.items():
         for decider, kernels in deciders.items():
             for dtype in sorted(kernels, key=[*letters].index):

@@ -5,6 +5,9 @@ backward, are called again with every dtype, and in pairs of dtypes; so are thei
 and with ``out=``. A kernel says ``"host_softmax" not implemented for 'Int'`` on the host, before it
 is launched. A dtype is refused if every call that it decides failed, and at least one so. The rows
 of this version go to ``refusals.json`` of the package, where those of other versions stay.
+
+With an argument, ``_foreach``, the operators whose names begin so are recorded, and the rows of
+others stay too.
 """
 
 import os
@@ -51,8 +54,9 @@ LEFT_OUT = (
 LIBRARIES = re.compile("cuda error|cusolver|cublas|cudnn|cufft|nvrtc|magma|driver", re.IGNORECASE)
 
 
-def main():
+def main(beginning=""):
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "beginning").write_text(beginning)
         if not started(__file__, "collect", folder):
             raise SystemExit("the samples ended the process")
         begun = set()
@@ -61,7 +65,7 @@ def main():
         found = {}
         for path in Path(folder).glob("*.found"):
             found.update(pickle.loads(path.read_bytes()))
-    write({op: refused(outcomes) for op, outcomes in found.items()})
+    write({op: refused(outcomes) for op, outcomes in found.items()}, f"aten.{beginning}")
 
 
 def started(file, what, folder):
@@ -97,7 +101,7 @@ def collect(folder, counts=MappingProxyType(COUNTS)):
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
     opinfo_samples.COUNTS, opinfo_samples.CUDNN = dict(counts), ("cudnn", "miopen")
-    calls = {}
+    calls, beginning = {}, Path(folder, "beginning").read_text()
 
     class Collecting(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -112,7 +116,7 @@ def collect(folder, counts=MappingProxyType(COUNTS)):
             return out
 
     for name, op in opinfo_samples.operators().items():
-        if "triton" in name:
+        if "triton" in name or not name.startswith(beginning):
             continue
         for sample in opinfo_samples.samples(name, op):
             try:
@@ -147,8 +151,9 @@ def kind_of(value):
 def vary(folder):
     """Keeps the outcomes of each operator's calls in a file; those begun before are left out."""
     warnings.simplefilter("ignore")
+    beginning = Path(folder, "beginning").read_text()
     for name, calls in sorted(pickle.loads(Path(folder, "calls").read_bytes()).items()):
-        if not name.startswith("aten::"):
+        if not name.startswith(f"aten::{beginning}"):
             continue
         begun = Path(folder, f"{name.replace('::', '.')}.begun")
         func = operator(name)
@@ -238,4 +243,4 @@ def relatives(func):
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

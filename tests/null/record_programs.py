@@ -32,6 +32,7 @@ DEVICES = {
     "factorization_programs": ("A100-80GB", "B200"),
     "forward_programs": ("A100-80GB", "B200"),
     "deterministic_programs": ("A100-80GB",),
+    "database_programs": ("A100-80GB", "H100"),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings

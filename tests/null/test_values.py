@@ -113,11 +113,16 @@ thread.start()
 thread.join()
 with torch.inference_mode():
     found.append((torch.ones(3, device="cuda").max() == 1).item())
+    halves = torch.ones(3, dtype=torch.bfloat16, device="cuda").subtract(0.5)  # of a composite
+    found += [halves.multiply(2).tolist(), str(halves.divide(2).dtype)]
 unknown = noting().reads.unknown
 zeros = counts.device_reads()
 answer(found, different, first == again, w.tolist(), scaler.get_scale(), unknown, zeros)
 """
-    assert under(NOTED + script) == ([3, True], [], True, [0, 0], 4.0, [], 0)
+    assert under(NOTED + script) == (
+        [3, True, [1, 1, 1], "torch.bfloat16"],
+        *([], True, [0, 0], 4.0, [], 0),
+    )
 
 
 def test_what_nobody_knows_is_an_error_and_never_zero(under):

@@ -13,7 +13,7 @@ _KEY: Final = torch._C._dispatch_key_parse("Tracer")
 _TRACER: Final = torch._C.DispatchKeySet(_KEY)
 #: The dtypes of numbers that C++ code has as tensors, where those of ``torch.tensor`` are others.
 _EXACT: Final[Any] = MappingProxyType({float: torch.float64, complex: torch.complex128})
-_NUMBERS: Final = frozenset({bool, int, float, complex})
+NUMBERS: Final = frozenset({bool, int, float, complex})
 
 
 def traces() -> bool:
@@ -49,7 +49,7 @@ def as_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
     The constants of the JIT, which it compares, are tensors for C++ code and numbers for Python's.
     """
-    if _NUMBERS.isdisjoint(map(type, args)) or torch._C._should_allow_numbers_as_tensors(
+    if NUMBERS.isdisjoint(map(type, args)) or torch._C._should_allow_numbers_as_tensors(
         func._opname
     ):
         return args
@@ -57,7 +57,7 @@ def as_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         [
             torch.as_tensor(arg, dtype=_EXACT.get(type(arg)))
-            if type(arg) in _NUMBERS and isinstance(argument.type, torch.TensorType)
+            if type(arg) in NUMBERS and isinstance(argument.type, torch.TensorType)
             else arg
             for arg, argument in named
         ]

@@ -20,6 +20,7 @@ from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from ..tensor_subclasses import construct_past_modes
 from . import jit
+from .composite_operators import CompositeOperators
 from .fake_modes import exclude, pass_by_higher_order
 from .folded_constants import note_constants
 from .printing import end_failed_prints
@@ -30,8 +31,6 @@ from .triton_arguments import Expected
 _KEY = "Fake"
 _KEPT = "_attnmem_noting"
 _LIFT = torch.ops.aten.lift_fresh.default
-#: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
-_OWN_KERNELS = frozenset({"fsdp::chunk_cat_mixed_dtype"})
 _FOREIGN = "a kernel that is not PyTorch's ran, and nobody knows what it wrote"
 
 
@@ -45,7 +44,7 @@ class Noting:
         self._collectives: Any = None
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value
-        self._composites: dict[int, bool] = {}
+        self._composites = CompositeOperators()
         self._operators = threading.local()
         key = torch._C._dispatch_key_parse(_KEY)
         self._keys = torch._C.DispatchKeySet(key)
@@ -198,8 +197,8 @@ class Noting:
                 return func.redispatch(keys - self._keys, *args, **kwargs)
             with jit.untraced():
                 return self._dispatched(keys, func, *args, **kwargs)
-        if self._is_made_of_others(func):
-            out = func.redispatch(keys - self._keys, *args, **kwargs)
+        if self._composites.includes(func):
+            out = self._composites.run(func, keys - self._keys, args, kwargs)
             if func.namespace == "c10d":
                 self._collected(func, args, out)
             return out
@@ -236,23 +235,6 @@ class Noting:
             with torch._C._AutoDispatchBelowAutograd():
                 self._collectives.note(func, args)
             release(out)
-
-    def _is_made_of_others(self, func: Any) -> bool:
-        """Returns True if the operators that it calls come here by themselves.
-
-        A composite comes here in inference mode; elsewhere autograd takes it apart before. One with
-        a kernel on CUDA too, as ``silu_backward``, calls no others there.
-        """
-        found = self._composites.get(id(func))
-        if found is None:
-            name = func._schema.name
-            has = torch._C._dispatch_has_kernel_for_dispatch_key
-            composite = has(func.name(), "CompositeImplicitAutograd") and not has(
-                func.name(), "CUDA"
-            )
-            own = name.startswith("aten::") or name in _OWN_KERNELS
-            found = self._composites[id(func)] = composite or not own
-        return found
 
     def _lift(self, tensor: torch.Tensor) -> None:
         """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from .fake_tensor import DEVICE, SimulatedTensor
 from .formula_sums import FormulaSums
-from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH, is_dense, reference_counts
+from .in_place_gradients import (
+    IF_UNSHARED,
+    INDEX_PUT,
+    ON_FRESH,
+    is_dense,
+    reference_counts,
+)
 from .known_calls import KnownCalls
+from .transforms import is_transformed
 
 _ADD, _ADD_ = torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor
 
@@ -19,6 +28,7 @@ class AutogradCalls:
 
     def __init__(self, known: KnownCalls) -> None:
         self._formula_sums = FormulaSums()
+        self._of_transform = False
         self._known = known
 
     @property
@@ -36,6 +46,23 @@ class AutogradCalls:
             leaf = torch.empty(2, 2, device=DEVICE, requires_grad=True)
             ((leaf * 2).exp() + (leaf * 3).exp()).sum().backward()
 
+    @contextmanager
+    def backward_pass(self) -> Iterator[None]:
+        """Runs a backward pass in its body; that of a transform works in place on no tensor.
+
+        Autograd takes the tensors of ``torch.func`` for a subclass. Below them nothing tells it.
+        """
+        before, self._of_transform = self._of_transform, is_transformed()
+        try:
+            yield
+        finally:
+            self._of_transform = before
+
+    def is_in_place(self, op: Any) -> bool:
+        """Returns True if autograd now computes a formula that calls the operator in place."""
+        node = torch._C._current_autograd_node()
+        return node is not None and (node.name(), op) in ON_FRESH and not self._of_transform
+
     def note(self, out: Any) -> None:
         """Notes the result of an operator in a backward pass."""
         self._formula_sums.note(out)
@@ -51,6 +78,8 @@ class AutogradCalls:
         if func is _ADD:
             formula = self._formula_sums.includes(args[0], args[-1])
             return (func, args) if formula else self._gradient_sum(args)
+        if self._of_transform:
+            return func, args
         node = torch._C._current_autograd_node()
         call = (node.name() if node is not None else "", func)
         instead = IF_UNSHARED.get(call)

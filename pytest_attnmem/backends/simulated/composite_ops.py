@@ -26,7 +26,7 @@ from .backward_formulas import WITH_FORMULAS, cumprod_backward
 from .batch_norm import batch_norm
 from .failed_decompositions import raise_if_failed
 from .fast_encoder import encoder_layer, multi_head_attention
-from .forward_formulas import ForwardFormulas, of_duals
+from .forward_formulas import ForwardFormulas, is_dual, of_duals
 from .grids import grid_backward, sampled
 from .losses import cross_entropy, ctc_loss
 from .op_kinds import CUDA_KERNELS, in_autograd, in_cpp
@@ -164,10 +164,19 @@ class CompositeOps:
         def run(*args: Any, **kwargs: Any) -> Any:
             if is_transformed() and op is not _aten.linear.default:
                 self._mark_unknown(unknown_inside(op))
+            if op is _aten.linear.default and is_dual(args):
+                return self._linear_of_duals(*args, **kwargs)
             with self.fake_mode.in_place_of(avoided):
                 return in_cpp(op, *args, **kwargs)
 
         return run
+
+    def _linear_of_duals(self, input: Any, weight: Any, bias: Any = None) -> Any:
+        """Runs a linear layer whose forward-mode formulas add too, but not in place."""
+        rank = input.dim()
+        if bias is not None and rank != 2 and not (rank == 3 and input.is_contiguous()):
+            self._mark_unknown(of_duals(_aten.linear.default))
+        return in_cpp(_aten.linear.default, input, weight, bias)
 
     def _unknown(self, op: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:

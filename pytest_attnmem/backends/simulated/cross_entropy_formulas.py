@@ -58,23 +58,43 @@ class _CrossEntropyOfLogits(torch.autograd.Function):
         input, target, weight, positive = ctx.saved_tensors
         of_input = of_target = None
         if ctx.needs_input_grad[0]:
-            of_input = _of_logits(grad, input, target, positive)
-            _weigh(of_input, weight, ctx.reduction, input)
+            of_input = _of_logits(grad, input, target, positive, weight)
+            _average(of_input, ctx.reduction, input)
         if ctx.needs_input_grad[1]:
             of_target = _of_target(grad, input, positive)
             _weigh(of_target, weight, ctx.reduction, target)
         return of_input, of_target, None, None, None
 
 
-def _of_logits(grad: Any, input: Any, target: Any, positive: Any) -> Any:
+def _of_logits(grad: Any, input: Any, target: Any, positive: Any, weight: Any) -> Any:
+    """Returns the weighted gradient of the logits: in place unless its own gradient is recorded."""
+    if torch.is_grad_enabled():
+        difference = _difference(input, target, positive)
+        found = difference.mul(grad)
+        del difference
+        return found if weight is None else found.mul(weight)
+    found = _difference_in_place(input, target, positive).mul_(grad)
+    return found if weight is None else found.mul_(weight)
+
+
+def _difference(input: Any, target: Any, positive: Any) -> Any:
     if positive is None:
-        return input.sigmoid().sub_(target).mul_(grad)
+        return input.sigmoid().sub(target)
+    times = positive.mul(target)
+    more = times.add(1)
+    less = more.sub(target)
+    curve = input.sigmoid()
+    product = less.mul(curve)
+    return product.sub(times)
+
+
+def _difference_in_place(input: Any, target: Any, positive: Any) -> Any:
+    if positive is None:
+        return input.sigmoid().sub_(target)
     times = positive.mul(target)
     more = times.add(1).sub_(target)
     curve = input.sigmoid()
-    found = more.mul_(curve).sub_(times)
-    del times, curve
-    return found.mul_(grad)
+    return more.mul_(curve).sub_(times)
 
 
 def _of_target(grad: Any, input: Any, positive: Any) -> Any:
@@ -90,6 +110,10 @@ def _of_target(grad: Any, input: Any, positive: Any) -> Any:
 def _weigh(found: Any, weight: Any, reduction: int, like: Any) -> None:
     if weight is not None:
         found.mul_(weight)
+    _average(found, reduction, like)
+
+
+def _average(found: Any, reduction: int, like: Any) -> None:
     if reduction == _MEAN:
         found.div_(like.numel())
 

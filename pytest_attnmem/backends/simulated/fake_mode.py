@@ -83,6 +83,7 @@ class SimulatedFakeMode(FakeTensorMode):
         """Above 0 while PyTorch looks for the rule of an operator."""
         self.known_ops = KnownOps({**replacements, **COMPOSED}, known)
         self._avoided_ops: Container[Any] = ()
+        self._avoids_once = False
         self.maker = maker = FakeMaker(self)
         self._direct_ops = DirectOps(self, maker)
         self.op_cache = OpCache(maker, known)
@@ -210,7 +211,10 @@ class SimulatedFakeMode(FakeTensorMode):
             return out
         if torch._C._current_graph_task_id() != -1:
             self.autograd_calls.note(out)
-        op = DispatchedOp(func, args, kwargs, out, func in self._avoided_ops, cached)
+        in_place = func in self._avoided_ops
+        if in_place and self._avoids_once:
+            self._avoided_ops = ()
+        op = DispatchedOp(func, args, kwargs, out, in_place, cached)
         self.observer.after_op(op)
         if self.heard:
             self.heard.note(op)
@@ -276,13 +280,17 @@ class SimulatedFakeMode(FakeTensorMode):
         return op in self._avoided_ops
 
     @contextmanager
-    def in_place_of(self, ops: Container[Any]) -> Iterator[None]:
-        """Treats ``ops`` as in place: C++ code calls them on subclasses to avoid in-place ops."""
-        before, self._avoided_ops = self._avoided_ops, ops
+    def in_place_of(self, ops: Container[Any], *, once: bool = False) -> Iterator[None]:
+        """Treats ``ops`` as in place: C++ code calls them on subclasses to avoid in-place ops.
+
+        With ``once``, the first call of one is in place, and no other.
+        """
+        before = self._avoided_ops, self._avoids_once
+        self._avoided_ops, self._avoids_once = ops, once
         try:
             yield
         finally:
-            self._avoided_ops = before
+            self._avoided_ops, self._avoids_once = before
 
 
 #: Set from outside: FakeTensorMode would otherwise wrap the method for the compiler.

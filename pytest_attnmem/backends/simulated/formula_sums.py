@@ -15,6 +15,17 @@ _NODES: Final = frozenset(
     {
         *("VarMeanBackward0", "StdMeanBackward0", "SpecialI1EBackward0", "SpecialI1Backward0"),
         *("NativeGroupNormBackward0", "SpecialModifiedBesselK1Backward0", "LuUnpackBackward0"),
+        *("Atan2Backward0", "TriangularSolveBackward0", "CholeskySolveBackward0"),
+        *("CholeskyInverseBackward0", "LinalgDetBackward0", "LinalgLstsqBackward0"),
+        *("LinalgLuBackward0", "LinalgLuSolveBackward0", "LinalgPinvBackward0"),
+        *("LinalgQrBackward0", "LinalgSvdBackward0"),
+    }
+)
+#: Nodes of one input, which add what they have made to another tensor, such as the result.
+_OF_ONE_INPUT: Final = frozenset(
+    {
+        *("SpecialLogNdtrBackward0", "MvlgammaBackward0", "LogcumsumexpBackward0"),
+        "AminmaxBackward0",
     }
 )
 #: In the names of nodes that compute gradients of gradients. They return one for the gradient and
@@ -46,7 +57,8 @@ class FormulaSums:
         node = _adding_node()
         if node is None or node != self._node or not isinstance(second, torch.Tensor):
             return False
-        summands = (first,) if _OF_GRADIENTS in node[0] else (first, second)
+        alone = node[0] in _OF_ONE_INPUT or _OF_GRADIENTS in node[0]
+        summands = (first,) if alone else (first, second)
         return {t.untyped_storage()._cdata for t in summands} <= self._made
 
 
@@ -57,6 +69,6 @@ def _adding_node() -> tuple[str, int] | None:
     name = type(node).__name__  # of most nodes; ``name()`` takes several times as long
     if name == _WITHOUT_CLASS:
         name = node.name()
-    if name in _NODES or _OF_GRADIENTS in name:
+    if name in _NODES or name in _OF_ONE_INPUT or _OF_GRADIENTS in name:
         return name, node._sequence_nr()
     return None

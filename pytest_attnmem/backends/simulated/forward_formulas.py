@@ -37,6 +37,7 @@ _SOFTMAX: Final = (
 _UNKNOWN: Final = (
     *(_aten.native_layer_norm.default, _aten.native_group_norm.default),
     *(_aten.native_batch_norm.default, _aten._native_batch_norm_legit.default),
+    _aten.cudnn_batch_norm.default,
     *(_aten._native_batch_norm_legit.no_stats, _aten._batch_norm_with_update.default),
     *(_aten._fused_rms_norm.default, _aten.logcumsumexp.default, _aten.linalg_vector_norm.default),
     *(_aten._linalg_det.default, _aten._linalg_slogdet.default),
@@ -47,19 +48,6 @@ _UNKNOWN: Final = (
     *(_aten.prod.default, _aten.prod.dim_int, _aten.hinge_embedding_loss.default),
     *(_aten.binary_cross_entropy.default, _aten.binary_cross_entropy_with_logits.default),
 )
-
-
-class _Once:
-    """The operators that work in place next: one, until it has been asked for."""
-
-    def __init__(self, op: Any) -> None:
-        self._op = op
-
-    def __contains__(self, op: object) -> bool:
-        if op is not self._op:
-            return False
-        self._op = None
-        return True
 
 
 class ForwardFormulas:
@@ -117,9 +105,9 @@ class ForwardFormulas:
 
     def _of_softmax(self, op: Any) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
-            if not _is_dual(args):
+            if not is_dual(args):
                 return in_autograd(op, *args, **kwargs)
-            with self._mode().in_place_of(_Once(_aten.mul.Tensor)):
+            with self._mode().in_place_of((_aten.mul.Tensor,), once=True):
                 return in_autograd(op, *args, **kwargs)
 
         return run
@@ -129,7 +117,7 @@ class ForwardFormulas:
         otherwise = WITH_FORMULAS.get(op, in_general)
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            if _is_dual(args):
+            if is_dual(args):
                 self._mark_unknown(of_duals(op))
                 return in_general(*args, **kwargs)
             return otherwise(*args, **kwargs)
@@ -142,9 +130,9 @@ def of_duals(op: Any) -> str:
     return f"the forward-mode gradient of {op}"
 
 
-def _is_dual(args: tuple[Any, ...]) -> bool:
+def is_dual(args: tuple[Any, ...]) -> bool:
     """Returns True if one of the tensors has a tangent, outside of transforms."""
-    if is_transformed():
+    if forward_ad._current_level < 0 or is_transformed():
         return False
     with torch._C.DisableTorchFunction():
         return any(

@@ -21,14 +21,14 @@ from .file_memory import of_files
 from .legacy_constructors import new_like
 from .meta_tensors import all_meta, as_on_meta, is_meta, leaves_meta
 from .moves import Moves
-from .program_errors import NOT_LINKED, at, refuse_data
+from .program_errors import NOT_LINKED, at, refuse_cpp
 from .rebound_arguments import rebinding
 from .repeated_calls import RepeatedCalls
 from .replaced_functions import OriginalFunctions
 from .simulated_device import DeviceName
 from .stand_ins import as_given
 from .tensors_as_sizes import reading_sizes
-from .transforms import dropouts, unwrapped
+from .transforms import composites, unwrapped
 from .wrapped_tensors import casts_apart, is_wrapper, other_handler, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
             **of_devices(),
             **of_files(self._to_fake, fake_mode),
-            **dropouts(self.mark_unknown),
+            **composites(self.mark_unknown),
             **rebinding(self.mark_unknown),
             **reading_sizes(self.mark_unknown),
         }
@@ -90,10 +90,10 @@ class SimulatedFunctionMode(TorchFunctionMode):
             return self._handled(handler, func, args, kwargs)
         views = self._written_views
         if views.others:
-            views.renew(args, kwargs)
+            views.renew(func, args, kwargs)
         made = self._repeated_calls.run(self._originals[func], args, kwargs, self._call)
         if views.pending:
-            views.follow(args, kwargs)
+            views.follow(func, args, kwargs)
         return as_given(made)
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
                     return func(*args)
             return func(*args)
         except RuntimeError as error:
-            refuse_data(error, func, fake_mode.observer.refused)
+            refuse_cpp(error, func, fake_mode.observer.refused)
             raise
         finally:
             fake_mode.function_depth -= 1

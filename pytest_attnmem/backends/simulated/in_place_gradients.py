@@ -41,6 +41,8 @@ _SINCE_2_14: Final = MappingProxyType(
         for node, overload in (
             *(("Maximum", 0), ("Minimum", 0), ("Fmax", 0), ("Fmin", 0)),
             *(("Clamp", 0), ("ClampMin", 1), ("ClampMax", 1)),
+            *(("ForeachMaximum", "0List"), ("ForeachMinimum", "0List")),
+            *(("ForeachClampMin", "1List"), ("ForeachClampMax", "1List")),
         )
     }
 )
@@ -51,7 +53,10 @@ _ALWAYS: Final = MappingProxyType(
         ("TakeBackward0", _aten.put.default): _aten.put_.default,
         **{
             (f"{node}Backward{overload}", _aten.logical_and.default): _aten.logical_and_.default
-            for node, overload in (("Max", 1), ("Min", 1), ("Median", 0), ("Nanmedian", 0))
+            for node, overload in (
+                *(("Max", 1), ("Min", 1), ("Median", 0), ("Nanmedian", 0)),
+                ("ForeachMax", 1),
+            )
         },
     }
 )
@@ -68,12 +73,6 @@ def is_gradient_of_index() -> bool:
     """Returns True while autograd computes the gradient of a tensor that was indexed."""
     node = torch._C._current_autograd_node()
     return node is not None and (node.name(), INDEX_PUT) in IF_UNSHARED
-
-
-def is_in_place(op: Any) -> bool:
-    """Returns True if autograd now computes a formula that calls the operator in place."""
-    node = torch._C._current_autograd_node()
-    return node is not None and (node.name(), op) in ON_FRESH
 
 
 def reference_counts(args: tuple[Any, ...]) -> tuple[int, int, int]:

@@ -1,8 +1,8 @@
 """The rules of all operators, found in the modules of ``scratch``, ``attention``, ``convolution``.
 
 ``RULES`` of a module has its rules by operator, ``aten.sort.stable``, or by packet, ``aten.sort``,
-which is every overload but ``out=``: its results may have any layout. ``TAKES_COMPLEX = True``
-beside it says that the rules hold for complex tensors too.
+which is every overload but ``out=``: its results may have any layout. ``TAKES_COMPLEX`` beside it
+says which rules hold for complex tensors too: their names, or True for all.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ def collect(modules: Iterable[ModuleType]) -> Mapping[str, FoundRule]:
     """
     found: dict[str, FoundRule] = {}
     for module in modules:
-        takes_complex = getattr(module, "TAKES_COMPLEX", False)
+        complex_ops = getattr(module, "TAKES_COMPLEX", ())
         for op, rule in getattr(module, "RULES", {}).items():
             if op in found:
                 raise ValueError(
                     f"{op} has a rule in {found[op].module} and in {module.__name__}; keep one"
                 )
+            takes_complex = complex_ops is True or op in complex_ops
             found[op] = FoundRule(rule, module.__name__, takes_complex)
     return MappingProxyType(found)
 
@@ -72,6 +73,12 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 RULES: Final = collect(
     module for package in (scratch, attention, convolution) for module in _modules(package)
 )
+
+
+def has_rule(packet: str) -> bool:
+    """Returns True if a rule knows an overload of that packet, ``aten.view``."""
+    names = (f"{packet}.{name}" for name in getattr(torch.ops.aten, packet[5:]).overloads())
+    return any(name in RULES or rule_by_kind(name) for name in names) or packet in RULES
 
 
 def _rule_of(call: OpCall) -> Rule | None:

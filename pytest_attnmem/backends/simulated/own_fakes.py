@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from ...values.notes import leaves
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .op_facts import OpFacts
 from .op_kinds import is_for_host
+from .program_errors import at
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -40,10 +42,21 @@ def as_fakes(
 
 def _as_fake(mode: SimulatedFakeMode, arg: Any) -> Any:
     if isinstance(arg, torch.Tensor):
-        return arg if is_own(mode, arg) else mode.observer.to_fake(arg)
+        if is_own(mode, arg):
+            return arg
+        if arg.dim() and any(map(_is_wrapped, leaves(mode.current_call[1]))):
+            mode.observer.refused(
+                f"a tensor {list(arg.shape)} that C++ code makes of numbers{at()}, inside a"
+                " transform, is not counted; give it a tensor of the device"
+            )
+        return mode.observer.to_fake(arg)
     if isinstance(arg, (list, tuple)):
         return type(arg)([_as_fake(mode, item) for item in arg])
     return arg
+
+
+def _is_wrapped(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and is_functorch_wrapped_tensor(value)
 
 
 def lacks_device(

@@ -121,17 +121,19 @@ def _torch_patches(
 def _backward_pass(
     function_mode: SimulatedFunctionMode, fake_mode: SimulatedFakeMode, torch_cuda: TorchCuda
 ) -> dict[tuple[Any, str], Any]:
-    run = emptying_queue(_run_backward(_engine_run_backward, function_mode))
+    run = emptying_queue(_run_backward(_engine_run_backward, function_mode, fake_mode))
     run = torch_cuda.stream_graphs.checked(run, fake_mode.observer.refused)
     return {(torch.autograd, "_engine_run_backward"): run}
 
 
 def _run_backward(
-    original: Callable[..., Any], function_mode: SimulatedFunctionMode
+    original: Callable[..., Any],
+    function_mode: SimulatedFunctionMode,
+    fake_mode: SimulatedFakeMode,
 ) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            with function_mode.inside_autograd():
+            with fake_mode.autograd_calls.backward_pass(), function_mode.inside_autograd():
                 return original(*args, **kwargs)
         except RuntimeError as error:  # C++ code names the types that it sees
             error.args = tuple([_as_on_device(text) for text in error.args])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 from ...errors import CannotSimulate
 from ..ranks.agreement import checks_agreement
 from ..tracing.dispatch_tracker import caller
+from .op_rules import has_rule
 from .printing import PRINTING
 
 #: What C++ code says that asks for the device itself.
@@ -17,6 +19,12 @@ NOT_LINKED: Final = "not linked with support for"
 _OF_DATA: Final = (
     *("Cannot access data pointer of Tensor", "its data is not allocated yet"),
     'to a storage on different device "meta"',
+)
+#: What it says that takes a tensor for a number, which must be on the CPU.
+_OF_NUMBER: Final = "pybind_utils.cpp"
+#: What it says without the kernels of CUDA, which a simulation has none of.
+_ABSENT: Final = re.compile(
+    "Could not run '(aten::[a-z0-9_]+)[^']*' with arguments from the 'CUDA'"
 )
 
 
@@ -83,14 +91,21 @@ def _named(function: Any) -> str:
     return f"Tensor.{name}" if owner is not None or name.startswith("__") else f"torch.{name}"
 
 
-def refuse_data(error: RuntimeError, func: Any, refused: Callable[[str], CannotSimulate]) -> None:
-    """Raises the refusal of a function whose C++ code failed for the data of a tensor.
+def refuse_cpp(error: RuntimeError, func: Any, refused: Callable[[str], CannotSimulate]) -> None:
+    """Raises the refusal of a function whose C++ code failed for what a simulated tensor lacks.
 
     Raises:
-        CannotSimulate: so it did.
+        CannotSimulate: it asked for the data of a tensor, or for a kernel of CUDA.
     """
-    if any(text in str(error) for text in _OF_DATA):
+    text = str(error)
+    if any(part in text for part in _OF_DATA):
         raise refused(
             f"{_named(func)}{at()}, whose C++ code reads the data of a tensor, cannot be simulated;"
             " use backend='cpu' for this test"
+        ) from None
+    absent = _ABSENT.match(text)
+    if _OF_NUMBER in text or (absent and has_rule(absent[1].replace("::", "."))):
+        raise refused(
+            f"{_named(func)}{at()}, whose C++ code needs a CUDA device, cannot be simulated; use"
+            " backend='null' or 'cuda'"
         ) from None

@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 
 from .overlaps import Check
+from .scratch.strides import is_contiguous, kept_strides
+from .scratch.tensor_bytes import row_stride
 
 _aten = torch.ops.aten
 _NEEDS: Final = "Expected reduction dim {}to have non-zero size."
@@ -186,6 +188,23 @@ def _index_select(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
         raise RuntimeError("Index is supposed to be an empty tensor or a vector")
 
 
+def _channel_shuffle(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    """CUDA has one view of the pixels of a channel; the CPU makes them contiguous."""
+    x = args[0]
+    if x.numel() and row_stride(x.shape[2:], x.stride()[2:]) is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one"
+            " dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+
+
+def _gradient_of_pixels(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:
+    """The gradient keeps the order of the input, and the kernel takes one order alone."""
+    x = args[1]
+    if not is_contiguous(x.shape, kept_strides(x.shape, x.stride())):
+        raise RuntimeError("grad_input must be contiguous")
+
+
 _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
     {
         _aten.addbmm_.default: _resizes,
@@ -212,7 +231,9 @@ _CHECKS: Final[Mapping[Any, Check]] = MappingProxyType(
         _aten.put_.default: _put,
         _aten.index_select.default: _index_select,
         _aten.slice_scatter.default: _slice,
+        _aten.nll_loss2d_backward.default: _gradient_of_pixels,
         _aten.cat.default: _cat,
+        _aten.channel_shuffle.default: _channel_shuffle,
         _aten.stack.default: _stack,
         _aten.max_pool2d_with_indices.default: _max_pool,
         **{

@@ -16,7 +16,6 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from .deterministic_ops import algorithms
-from .in_place_gradients import is_in_place
 
 if TYPE_CHECKING:
     from .fake_mode import SimulatedFakeMode
@@ -53,7 +52,7 @@ def _check(
 
 def _result(mode: SimulatedFakeMode, op: Any, x: Any) -> Any:
     """Returns a copy of ``x``; a view of it if autograd works in place on plain tensors."""
-    if mode.avoids(op) or is_in_place(op):
+    if mode.avoids(op) or mode.autograd_calls.is_in_place(op):
         return _aten.alias.default(x)
     return torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -47,6 +48,7 @@ class StorageLifetimes:
         # By id: the hash of an operator is slow.
         self._views: dict[int, tuple[Any, bool, bool]] = {}
         self._has_older_storages = False
+        self._other_holders = Counter[DeviceBlock]()  # of a block, where several hold it
 
     def mark_unknown(self, op: str) -> None:
         """Records an operator whose scratch no model knows."""
@@ -63,6 +65,7 @@ class StorageLifetimes:
             else:
                 self._storages.pop(key, None)
                 self._has_older_storages = True
+        self._other_holders.clear()
         self.unknown.clear()
         self.written_views.others = False
 
@@ -175,7 +178,7 @@ class StorageLifetimes:
             if found is None:
                 found = self._follow(storage, key, storage.nbytes(), tensor.shape, tensor.dtype)
                 if in_place:
-                    self._take_over_block(op.args[0], found)
+                    self._share_block(op.args[0], found)
                     in_place = False
                 else:
                     tensors.append(tensor)
@@ -238,8 +241,7 @@ class StorageLifetimes:
 
     def record_stream(self, tensor: torch.Tensor, stream: int) -> None:
         """Keeps a tensor's memory from reuse until the other stream is done with it."""
-        block = self.block(tensor)
-        if block is not None:
+        if (block := self.block(tensor)) is not None:
             self.memory.record_stream(block, stream)
 
     def block_of(self, storage: torch.UntypedStorage) -> DeviceBlock | None:
@@ -257,10 +259,12 @@ class StorageLifetimes:
             )  # fmt: skip
             self._reallocate(found, storage.nbytes(), describe)
 
-    def _take_over_block(self, first: Any, output: FollowedStorage) -> None:
+    def _share_block(self, first: Any, output: FollowedStorage) -> None:
+        """Has the output hold the first tensor's block too: a device works in place there."""
         found = self._storages.get(first.untyped_storage()._cdata)
-        if found is not None and found.nbytes == output.nbytes:
-            output.block, found.block = found.block, None
+        if found is not None and found.block is not None and found.nbytes == output.nbytes:
+            output.block = found.block
+            self._other_holders[found.block] += 1
 
     def _resize(self, func: Any, tensor: Any, found: FollowedStorage, nbytes: int) -> None:
         line = self.lines.caller()
@@ -279,11 +283,18 @@ class StorageLifetimes:
         """Allocates the new block before it frees the old one, because the data is copied."""
         block = self.memory.allocate(nbytes, describe)
         if found.block is not None:
-            self.memory.free(found.block)
+            self._free(found.block)
         found.block, found.nbytes = block, nbytes
 
     def _freed(self, found: FollowedStorage) -> None:
         self._storages.pop(found.key, None)
         if found.block is not None:
             found.end()
-            self.memory.free(found.block)
+            self._free(found.block)
+
+    def _free(self, block: DeviceBlock) -> None:
+        """Frees a block when the last storage that holds it is gone."""
+        if self._other_holders and self._other_holders[block]:
+            self._other_holders[block] -= 1
+        else:
+            self.memory.free(block)

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
+from torch._C._functorch import is_batchedtensor
 from torch.utils._mode_utils import no_dispatch
 
 from .fake_tensor import SimulatedTensor
+from .transforms import unwrapped
 
 #: The arguments that are sizes, by name and position.
 _OF_SPLIT: Final = MappingProxyType({"tensor_indices_or_sections": 1})
@@ -64,9 +66,13 @@ def _numbers(name: str, sizes: Any) -> Any:
     """
     if not isinstance(sizes, torch.Tensor):
         return sizes
+    if not is_batchedtensor(sizes):
+        sizes = unwrapped(sizes)
     if type(sizes) is not SimulatedTensor:  # outside windows
         with no_dispatch():
             return sizes.tolist() if name in _OF_SPLIT else sizes.view(-1).tolist()
     if name in _OF_SPLIT and sizes.is_cuda:
         raise RuntimeError(f"tensor_split expected {name} to be on cpu, but it's on {sizes.device}")
-    return sizes.tolist() if name in _OF_SPLIT else sizes.view(-1).tolist()
+    if name in _OF_SPLIT or sizes.dim() == 1:  # a view would be wrapped again
+        return sizes.tolist()
+    return sizes.view(-1).tolist()

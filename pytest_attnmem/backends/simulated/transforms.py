@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import signature
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -38,15 +40,25 @@ def unknown_inside(op: Any) -> str:
     return f"{op} under torch.func"
 
 
-def dropouts(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[..., Any]]:
-    """Returns the functions of dropout, by what they replace: inside a transform it is unknown."""
+def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[..., Any]]:
+    """Returns functions, by what they replace, that are unknown inside a transform.
 
-    def run(function: Any, *args: Any, **kwargs: Any) -> Any:
+    Their C++ code asks there if a tensor is on CUDA.
+    """
+
+    def run(function: Any, op: str, *args: Any, **kwargs: Any) -> Any:
         if is_transformed():
-            mark_unknown(unknown_inside("aten.dropout.default"))
+            mark_unknown(unknown_inside(op))
         return function(*args, **kwargs)
 
-    return {function: partial(run, function) for function in _DROPOUTS}
+    def attend(*args: Any, **kwargs: Any) -> Any:
+        given = _ATTENTION.bind(*args, **kwargs).arguments
+        if is_transformed() and given["dropout_p"] and given.get("training", True):
+            mark_unknown(unknown_inside(_DROPOUT))
+        return _attend(*args, **kwargs)
+
+    found = {function: partial(run, function, op) for function, op in _COMPOSITES.items()}
+    return {**found, _attend: attend}
 
 
 def untraceable(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
@@ -63,4 +75,14 @@ def untraceable(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str
     return {(eager_transforms, "lazy_dynamo_disallow"): record}
 
 
-_DROPOUTS = (torch.dropout, torch.nn.functional.dropout)
+_DROPOUT = "aten.dropout.default"
+_COMPOSITES = MappingProxyType(
+    {
+        torch.dropout: _DROPOUT,
+        torch.nn.functional.dropout: _DROPOUT,
+        torch.nn.functional.batch_norm: "aten.batch_norm.default",
+        torch.nn.functional.instance_norm: "aten.instance_norm.default",
+    }
+)
+_attend = torch.nn.functional.multi_head_attention_forward
+_ATTENTION = signature(_attend)

@@ -18,6 +18,9 @@ from .program_errors import at
 
 #: The references to the storage of a tensor without views, while Python looks at it.
 _ALONE: Final = 2
+#: Autograd calls it of a view while it makes the view's gradient, and holds the lock of the view: a
+#: question for the gradient would never end.
+_RESETS_HOOKS: Final[Any] = vars(torch._C.TensorBase)["_backward_hooks"].__set__
 
 
 class WrittenViews:
@@ -41,20 +44,22 @@ class WrittenViews:
             references = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
             self.others = self.others or references > _ALONE + is_view
 
-    def follow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> None:
+    def follow(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> None:
         """Gives the views among the arguments of a call, which wrote into them, their gradients."""
+        if func == _RESETS_HOOKS:
+            return
         pending, self.pending = self.pending, set()
         with torch._C.DisableTorchFunction():
             for view in _tensors((*args, *(kwargs or {}).values())):
                 if view._is_view() and id(view._base) in pending and not _is_like_device(view):
                     self._renew(view)
 
-    def renew(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> None:
+    def renew(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> None:
         """Gives the views among the arguments, whose base was written, their gradients.
 
         Formulas of a backward pass get views as they were; autograd holds the lock of their graph.
         """
-        if torch._C._current_graph_task_id() != -1:
+        if torch._C._current_graph_task_id() != -1 or func == _RESETS_HOOKS:
             return
         with torch._C.DisableTorchFunction():
             for view in _tensors((*args, *(kwargs or {}).values())):

@@ -1,5 +1,6 @@
 """Programs that nobody chose have the peaks of PyTorch's allocator, to the byte."""
 
+import database_programs
 import deterministic_programs
 import empty_programs
 import factorization_programs
@@ -16,6 +17,7 @@ from torch.autograd import forward_ad
 MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
     *(one_element_programs, empty_programs, factorization_programs, deterministic_programs),
+    database_programs,
 )
 PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 #: The recordings, and how many of their programs are answered at least.
@@ -28,6 +30,7 @@ RECORDINGS = {
     "empty_programs": 124,
     "factorization_programs": 245,
     "deterministic_programs": 290,
+    "database_programs": 14,
 }
 
 
@@ -36,6 +39,7 @@ RECORDINGS = {
     [(name, device) for name in RECORDINGS for device in read(name)["devices"]],
 )
 @pytest.mark.filterwarnings("ignore:torch.searchsorted", "ignore:Using a non-tuple sequence")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
 def test_each_has_the_recorded_peaks(run, recording, device):
     recorded, found = read(recording)["devices"][device], {}
     for name in recorded:

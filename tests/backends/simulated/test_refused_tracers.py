@@ -20,6 +20,10 @@ def drawn():
     torch.quasirandom.SobolEngine(3).draw(4)
 
 
+def mapped():
+    torch.vmap(lambda x: torch.linspace(x, 3.0, 5, device="cuda"))(torch.ones(3, device="cuda"))
+
+
 @pytest.mark.parametrize(
     ("program", "refusal"),
     [
@@ -32,6 +36,11 @@ def drawn():
             drawn,
             "torch._sobol_engine_initialize_state_ at {}:20, whose C++ code reads the data of a"
             " tensor, cannot be simulated; use backend='cpu' for this test",
+        ),
+        (
+            mapped,
+            "torch.linspace at {}:24, whose C++ code needs a CUDA device, cannot be simulated; use"
+            " backend='null' or 'cuda'",
         ),
     ],
 )

@@ -14,6 +14,11 @@ def places(*shape):
     return torch.zeros(shape, dtype=torch.int64, **CUDA)
 
 
+def gradient_of_pixels():
+    x = ones(2, 5, 4, 3).to(memory_format=torch.channels_last).requires_grad_()
+    return torch.nn.functional.nll_loss(x, places(2, 4, 3))
+
+
 NEEDS = "Expected reduction dim {} to have non-zero size."
 PARTLY = "unsupported operation: some elements of the input tensor and the written-to tensor refer"
 SHARED = "unsupported operation: more than one element of the written-to tensor refers to a single"
@@ -21,6 +26,17 @@ SHARED = "unsupported operation: more than one element of the written-to tensor 
 #: Recorded on the null device.
 ERRORS = [
     (lambda: ones(3, 0, 4).max(-2), IndexError, "max(): " + NEEDS.format(1)),
+    (
+        lambda: torch.channel_shuffle(ones(7, 5, 4, 2).permute(3, 2, 1, 0), 2),
+        RuntimeError,
+        "view size is not compatible with input tensor's size and stride (at least one dimension"
+        " spans across two contiguous subspaces). Use .reshape(...) instead.",
+    ),
+    (
+        lambda: gradient_of_pixels().backward(),
+        RuntimeError,
+        "grad_input must be contiguous",
+    ),
     (
         lambda: ones(3).multinomial(5),
         RuntimeError,

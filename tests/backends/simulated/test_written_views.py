@@ -71,3 +71,14 @@ def test_a_view_that_cannot_be_replaced_is_not_enforced(run):
         f"{program.__code__.co_firstlineno + 3}, and was written in place, or its base was; make"
         " the view again after the write"
     )
+
+
+def test_a_formula_that_writes_a_view_of_its_own_ends(run):
+    """Autograd holds the lock of the view then; a question for its gradient would wait forever."""
+
+    def program():
+        x = torch.ones(8, device="cuda", requires_grad=True)
+        y = torch.fft.rfft(x)
+        torch.autograd.grad(y, x, torch.ones_like(y).requires_grad_(), create_graph=True)
+
+    assert run(program).unmeasured.startswith("cuFFT takes scratch")

@@ -36,3 +36,8 @@ LETTERS: Final[Mapping[str, tuple[torch.dtype, str]]] = MappingProxyType(
 )
 #: Dtype → its name in errors.
 NAMES: Final[Mapping[torch.dtype, str]] = MappingProxyType(dict(LETTERS.values()))
+
+
+def kernel_text(kernel: str, dtype: torch.dtype) -> str:
+    """Returns the words of a kernel that does not know a dtype."""
+    return f"\"{kernel}\" not implemented for '{NAMES[dtype]}'"

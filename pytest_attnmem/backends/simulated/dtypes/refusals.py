@@ -20,10 +20,11 @@ from ....errors import again, first_line
 from ....torch_releases import minor_version
 from .device_checks import CHECKS
 from .host_checks import error_on_host, is_shared
-from .names import LETTERS, NAMES
+from .names import LETTERS, kernel_text
 from .operands import DECIDERS, Decider, Signature
 
 FILE: Final = Path(__file__).with_name("refusals.json")
+_OF_A_KERNEL: Final = "\" not implemented for '"
 #: Dtype → the name of the kernel that refuses it, or "".
 Kernels = dict[torch.dtype, str]
 #: Operators that are not recorded, and those whose kernels they run.
@@ -96,7 +97,7 @@ class OpRefusals:
             if not (kernel := kernels[dtype]):
                 raise refused(fails)
             refused(fails)
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{NAMES[dtype]}'")
+            raise NotImplementedError(kernel_text(kernel, dtype))
         return True
 
     def _check_before_kernels(
@@ -106,7 +107,7 @@ class OpRefusals:
         if self._host_checks:
             error = error_on_host(self._func, args, kwargs)
         elif self._device_check is not None and (text := self._device_check(*args, **kwargs)):
-            error = RuntimeError(text)
+            error = (NotImplementedError if _OF_A_KERNEL in text else RuntimeError)(text)
         if error is not None:
             refused(f"{self._name} fails on CUDA: {first_line(error)}")
             raise again(error)

@@ -49,11 +49,12 @@ def _ldexp(call: OpCall) -> AllocationPlan | None:
 def _mvlgamma(call: OpCall) -> AllocationPlan:
     """Plans the sum of ``lgamma`` at p places of each element."""
     x, count = call.args
-    size = x.dtype.itemsize
+    dtype = call.outputs[0].dtype
+    size = dtype.itemsize
     loop = reduction((x.numel(), count), (count, 1), size, [size], (1,), False)
-    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
     return (
-        *(Temporary("places", count * size), Temporary("terms", dense_bytes(x) * count)),
+        *(Temporary("places", count * size), Temporary("terms", x.numel() * count * size)),
         Free("places"),
         *allocate_outputs(call),
         *blocks_plan(loop, kernel, call.profile),
@@ -73,12 +74,13 @@ def _dist(call: OpCall) -> AllocationPlan:
 
 
 def _count_nonzero(call: OpCall) -> AllocationPlan:
-    """Plans the sum of a mask, which is cast to integers first."""
+    """Plans the sum of a mask, which is cast to integers first; booleans are their own mask."""
     x: torch.Tensor = call.args[0]
     loop = loop_over(x, dims_or_all(x, argument(call, "dim")), False, [_COUNT], torch.int64)
     steps = blocks_plan(loop, ReductionKernel(_COUNT), call.profile)
     cast = temporary("cast", x.numel() * _COUNT, steps)
-    return temporary("nonzero", x.numel(), allocate_outputs(call), cast)
+    mask = 0 if x.dtype is torch.bool else x.numel()
+    return temporary("nonzero", mask, allocate_outputs(call), cast)
 
 
 def _renorm(call: OpCall) -> AllocationPlan:
@@ -96,6 +98,7 @@ def _renorm(call: OpCall) -> AllocationPlan:
     )
 
 
+TAKES_COMPLEX: Final = ("aten.count_nonzero",)
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.ldexp.Tensor": _ldexp,

@@ -28,7 +28,7 @@ OUTPUTS_ONLY: Final = (
     *("bernoulli.p", "native_dropout_backward"),
     *("alias_copy", "as_strided_copy", "diagonal_copy", "expand_copy", "narrow_copy"),
     *("permute_copy", "squeeze_copy", "unsqueeze_copy", "t_copy", "transpose_copy", "unbind_copy"),
-    *("detach_copy", "select_copy", "slice_copy", "fill.Scalar", "trace", "block_diag"),
+    *("detach_copy", "select_copy", "slice_copy", "fill.Scalar", "block_diag"),
     *("linalg_cross", "put", "put_", "normal.float_float"),
     *("_prelu_kernel", "_prelu_kernel_backward", "rsub"),
     *("_weight_norm_interface_backward", "fill.Tensor"),

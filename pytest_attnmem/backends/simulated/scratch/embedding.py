@@ -12,7 +12,7 @@ from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .cub import radix_sort_storage, scan_storages, unique_storage
 from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import HALVES, copy_bytes, dense_bytes
+from .tensor_bytes import HALVES, copy_bytes, dense_bytes, row_stride
 
 if TYPE_CHECKING:
     import torch
@@ -24,8 +24,11 @@ _UNSORTED: Final = 3072  # up to so many indices are added unsorted
 
 
 def _forward(call: OpCall) -> AllocationPlan:
-    """Plans ``index_select`` with contiguous indices."""
-    return temporary("contiguous indices", copy_bytes(call.args[1]), allocate_outputs(call))
+    """Plans ``index_select`` with the indices as one row."""
+    indices: torch.Tensor = call.args[1]
+    row = row_stride(indices.shape, indices.stride()) is not None
+    copied = 0 if row else dense_bytes(indices)
+    return temporary("one row of indices", copied, allocate_outputs(call))
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:

@@ -26,7 +26,6 @@ _ROWS: Final = 8
 _POINTER: Final = 8
 _INDEX: Final = 8
 _INT: Final = 4
-_MATRIX: Final = 2  # dimensions
 _GPU: Final = "takes scratch that is known on a GPU alone; keep it out of the window"
 
 
@@ -140,6 +139,12 @@ def _or_empty(rule: Rule, call: OpCall) -> AllocationPlan | None:
     return rule(call) if call.args[0].numel() else only_empty(call)
 
 
+def _lu_solve_or_empty(call: OpCall) -> AllocationPlan | None:
+    """Plans a solution, or nothing if it has no elements."""
+    empty = call.outputs and not call.outputs[0].numel()
+    return allocate_outputs(call) if empty else _of_batch(_lu_solve, call, by="getrf")
+
+
 def _eigenvalues(call: OpCall) -> AllocationPlan | None:
     """Plans checks of matrices without elements, and of the numbers of their errors."""
     matrix: torch.Tensor = call.args[0]
@@ -148,7 +153,7 @@ def _eigenvalues(call: OpCall) -> AllocationPlan | None:
     if not prod(matrix.shape[:-2]):
         return None
     checked = temporary("any error", 1)
-    if matrix.dim() == _MATRIX:
+    if prod(matrix.shape[:-2]) == 1:
         checked = temporary("error", 1, checked)
     errors = prod(matrix.shape[:-2]) * _INT
     return (
@@ -181,7 +186,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.linalg_cholesky_ex.default": _small(_cholesky_ex, "potrf"),
         "aten.linalg_inv_ex.default": _small(_inv_ex),
         "aten.linalg_lu_factor_ex.default": _small(_lu_factor_ex),
-        "aten.linalg_lu_solve.default": _small(_lu_solve),
+        "aten.linalg_lu_solve.default": _lu_solve_or_empty,
         **{f"aten.{name}.default": partial(_or_empty, _by_solver) for name in _SOLVER},
         **{f"aten.{name}.default": _by_solver for name in _REFLECTIONS},
         **{f"aten.{name}.default": partial(_by_library, "cuFFT") for name in _TRANSFORMS},

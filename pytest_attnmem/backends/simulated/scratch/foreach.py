@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
+import torch
+
+from ..op_arguments import argument
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from . import matmul, pointwise, reduction_ops
 from .plan_steps import outputs_only, temporary
 from .strides import dense_without_overlap
 from .tensor_bytes import accumulate_type
 
 _CHUNK: Final = 65_536  # elements of a tensor for one block
 _INT64: Final = 8
+_FAST: Final = (0, 1, 2, float("inf"))  # orders of norms
+_GROUPS: Final = (9, 0)  # the first devices with a kernel for lists of products
 _FIRST_CHUNKS: Final = (2, 15)  # has a table of the first chunk of each tensor
 
 _UNARY: Final = (
-    *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
+    *("acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
     *("floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round"),
     *("rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
 )
 _OTHER: Final = (
     *("add", "sub", "mul", "div", "pow", "clamp_max", "clamp_min", "maximum", "minimum"),
     *("lerp", "addcmul", "addcdiv"),
+)
+#: Operators that work on one tensor after the other, and their rules.
+_SINGLE: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "aten.abs.default": pointwise.RULES["aten.abs"],
+        "aten.linalg_vector_norm.default": reduction_ops.RULES["aten.linalg_vector_norm"],
+        "aten.max.default": reduction_ops.RULES["aten.max"],
+        "aten.mm.default": matmul.RULES["aten.mm.default"],
+    }
 )
 FUSED: Final = (
     *("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"),
@@ -32,29 +48,82 @@ FUSED: Final = (
 
 
 def _norm(call: OpCall) -> AllocationPlan | None:
-    """Plans a partial sum for each chunk of each tensor.
+    """Plans norms (``ForeachReduceOp.cu``): those of another order are computed one by one.
+
+    So are those of tensors that differ in dtype or have gaps.
+    """
+    given = call.args[0]
+    order = argument(call, "ord")
+    if any(t.is_complex() for t in given):
+        return None
+    if _alike(given) and order in _FAST:
+        return _by_chunks(call, accumulate_type(call.outputs[0].dtype))
+    dtype = {"dtype": argument(call, "dtype")}
+    return _one_by_one(
+        call, "aten.linalg_vector_norm.default", [((t, order, None, False), dtype) for t in given]
+    )
+
+
+def _max(call: OpCall) -> AllocationPlan | None:
+    """Plans the largest elements; those of tensors that differ are taken one by one."""
+    given = call.args[0]
+    if _alike(given):
+        return _by_chunks(call, given[0].dtype)
+    return _one_by_one(call, "aten.max.default", [((t,), {}) for t in given])
+
+
+def _mm(call: OpCall) -> AllocationPlan | None:
+    """Plans products, which are computed one by one, except by kernels of newer devices.
+
+    Autocast casts one factor of each product, which then fails.
+    """
+    newer = call.profile.compute_capability >= _GROUPS
+    gaps = not all(t.is_contiguous() for t in (*call.args[0], *call.args[1]))
+    if newer or gaps or torch.is_autocast_enabled("cuda"):
+        return None
+    pairs = zip(*call.args[:2], strict=True)
+    return _one_by_one(call, "aten.mm.default", [(pair, {}) for pair in pairs])
+
+
+def _abs(call: OpCall) -> AllocationPlan | None:
+    """Plans magnitudes; those of complex tensors are computed one by one."""
+    return _one_by_one(call, "aten.abs.default", [((t,), {}) for t in call.args[0]])
+
+
+def _alike(given: Sequence[Any]) -> bool:
+    return all(
+        t.dtype == given[0].dtype and dense_without_overlap(t.shape, t.stride()) for t in given
+    )
+
+
+def _one_by_one(
+    call: OpCall, op: str, calls: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]
+) -> AllocationPlan | None:
+    """Plans a call of an operator for each result, with the arguments of each."""
+    steps: list[Step] = []
+    for place, (args, kwargs) in enumerate(calls):
+        made = (call.outputs[place],)
+        plan = _SINGLE[op](replace(call, op=op, args=args, kwargs=kwargs, outputs=made))
+        if plan is None:
+            return None
+        steps += (replace(s, index=place) if isinstance(s, Output) else s for s in plan)
+    return tuple(steps)
+
+
+def _by_chunks(call: OpCall, partial: torch.dtype) -> AllocationPlan:
+    """Plans a partial result of that dtype for each chunk of each tensor.
 
     From 2.15 on a table has the first chunk of each tensor; before, every tensor has as many chunks
     as the longest. Empty tensors have no chunk: their results come last, beside results that none
     takes.
-
-    Source: ForeachReduceOp.cu. Tensors that differ in dtype or have gaps, and norms of another
-    order, are computed one by one, which is not modelled.
     """
     given = call.args[0]
-    order = call.args[1] if len(call.args) > 1 else 2
-    alike = all(
-        t.dtype == given[0].dtype and dense_without_overlap(t.shape, t.stride()) for t in given
-    )
-    if not alike or order not in (1, 2, float("inf")):
-        return None
     chunks = [-(-t.numel() // _CHUNK) for t in given]
     filled = sum(map(bool, chunks))
     table = call.version >= _FIRST_CHUNKS
     partials = sum(chunks) if table else len(given) * max(chunks)
-    nbytes = partials * accumulate_type(call.outputs[0].dtype).itemsize
-    sums = temporary("partial results", nbytes, _results(call, chunks))
-    return temporary("first chunks", _INT64 * (filled + 1), sums) if table else sums
+    results = temporary("partial results", partials * partial.itemsize, _results(call, chunks))
+    return temporary("first chunks", _INT64 * (filled + 1), results) if table else results
 
 
 def _results(call: OpCall, chunks: Sequence[int]) -> AllocationPlan:
@@ -91,10 +160,15 @@ RULES: Final = MappingProxyType[str, Rule](
             for name in (*_UNARY, *_OTHER)
             for suffix in ("", "_")
         },
+        "aten._foreach_abs": _abs,
+        "aten._foreach_abs_": outputs_only,
         "aten._foreach_pow.ScalarAndTensor": _power_of_scalar,
         "aten._foreach_zero_": outputs_only,
         "aten._foreach_copy_": outputs_only,
+        "aten._foreach_clone": outputs_only,
         "aten._foreach_norm": _norm,
+        "aten._foreach_max": _max,
+        "aten._foreach_mm": _mm,
         **{f"aten.{name}": outputs_only for name in FUSED},
     }
 )

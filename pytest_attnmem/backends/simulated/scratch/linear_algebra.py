@@ -12,9 +12,9 @@ from typing import Any, Final
 import torch
 
 from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .plan_steps import CUBLAS, allocate_outputs, temporary
-from .tensor_bytes import dense_bytes
+from .tensor_bytes import copy_bytes, dense_bytes
 
 _POINTER: Final = 8
 _INDEX: Final = 8
@@ -56,9 +56,12 @@ def _unpack(call: OpCall) -> AllocationPlan | None:
     if not argument(call, "unpack_pivots"):
         return allocate_outputs(call)
     rows = data.shape[-2] * _INDEX
+    dense = temporary("contiguous pivots", copy_bytes(pivots))
     batch = prod(pivots.shape[:-1])
-    copied = rows * batch if pivots.dim() > 1 else 0
-    return (*allocate_outputs(call), *temporary("rows", rows, temporary("all rows", copied)))
+    if batch == 1:
+        return (*allocate_outputs(call), *temporary("rows", rows, dense))
+    every = Temporary("all rows", rows * batch)
+    return (*allocate_outputs(call), *temporary("rows", rows, (every,)), *dense, Free(every.name))
 
 
 def _pointers(call: OpCall, matrix: torch.Tensor) -> AllocationPlan | None:

@@ -149,6 +149,14 @@ def _real_of_complex(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *temporary("complex result", result))
 
 
+def _power(call: OpCall) -> AllocationPlan:
+    """Plans a cast of the base to the type that an exponent gives (native/Pow.cpp)."""
+    base, exponent = call.args[:2]
+    dtype = torch.result_type(base, exponent)
+    cast = 0 if base.dtype == dtype else dense_bytes(base, dtype)
+    return temporary("base, cast", cast, allocate_outputs(call))
+
+
 def _power_of_scalar(call: OpCall) -> AllocationPlan:
     """Plans a tensor for the base, unless it is 1 (native/Pow.cpp)."""
     return (*allocate_outputs(call), *temporary("base", 0 if call.args[0] == 1 else 8))
@@ -181,6 +189,8 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.isinf.default": _is_infinite,
+        "aten.pow.Tensor_Scalar": _power,
+        "aten.pow.Tensor_Scalar_out": _power,
         "aten.pow.Scalar": _power_of_scalar,
         "aten.pow.Scalar_out": _power_of_scalar,
         "aten.where.self": _where,

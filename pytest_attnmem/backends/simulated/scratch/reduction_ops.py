@@ -84,6 +84,18 @@ def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
     return torch.int64
 
 
+def _trace(call: OpCall) -> AllocationPlan:
+    """Plans the sum of the diagonal; integers are cast first (native/cuda/TriangularOps.cu)."""
+    x: torch.Tensor = call.args[0]
+    count, out = min(x.shape), call.outputs[0].dtype if call.outputs else x.dtype
+    cast = x.dtype != out
+    step = 1 if cast else sum(x.stride())
+    loop = reduction((count,), (step,), out.itemsize, [out.itemsize], (0,), False)
+    kernel = ReductionKernel(accumulate_type(out).itemsize, into_output=out not in HALVES)
+    steps = blocks_plan(loop, kernel, call.profile)
+    return (*allocate_outputs(call), *temporary("cast", count * out.itemsize * cast, steps))
+
+
 def _extremum(call: OpCall) -> AllocationPlan:
     """Plans ``amax`` and ``amin``."""
     x: torch.Tensor = call.args[0]
@@ -220,6 +232,7 @@ def _log_sum_exp(call: OpCall) -> AllocationPlan:
     return temporary("cast", dense_bytes(x, dtype) if cast else 0, steps)
 
 
+TAKES_COMPLEX: Final = ("aten.trace",)
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _arithmetic for name in ("sum", "nansum", "mean", "prod", "norm")},
@@ -227,6 +240,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.linalg_vector_norm": _arithmetic,
         "aten.amax": _extremum,
         "aten.amin": _extremum,
+        "aten.trace": _trace,
         "aten.max": _extremum_of_all,
         "aten.min": _extremum_of_all,
         "aten.amax.out": _extremum,

@@ -39,6 +39,8 @@ def _index_reduce(call: OpCall) -> AllocationPlan | None:
     return (*allocate_outputs(call), *temporary("count", dense_bytes(x), ones, empty))
 
 
+#: Sums alone: no other kernel knows complex numbers.
+TAKES_COMPLEX: Final = ("aten.scatter_reduce.two", "aten.scatter_reduce_.two")
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten.scatter_reduce.two": _scatter_reduce,

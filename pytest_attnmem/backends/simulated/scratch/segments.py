@@ -14,6 +14,7 @@ from .comparing import all_of
 from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
+from .tensor_bytes import copy_bytes
 from .tensor_iterator import reduction
 
 _INDEX: Final = 8
@@ -47,7 +48,9 @@ def _checks(call: OpCall, lengths: torch.Tensor) -> AllocationPlan:
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
-    return _segments(call, call.args[2], ())
+    grad, x = call.args[0], call.args[2]
+    steps = _segments(call, x, ())
+    return None if steps is None else temporary("contiguous gradient", copy_bytes(grad), steps)
 
 
 def _segments(call: OpCall, x: torch.Tensor, inner: AllocationPlan) -> AllocationPlan | None:

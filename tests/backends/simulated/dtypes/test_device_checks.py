@@ -30,7 +30,43 @@ REFUSED = {
         lambda: zeros(4, dtype=torch.int64).bernoulli()
     ),
     "HalfTensor is not supported": lambda: torch.histc(zeros(4, dtype=torch.float16)),
+    "\"cuda_scatter_gather_base_kernel_func\" not implemented for 'Bool'": lambda: scattered(
+        "prod"
+    ),
+    "\"embedding_bag_backward_cuda_max\" not implemented for 'BFloat16'": (
+        lambda: largest_of_bags().backward()
+    ),
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or"
+    " `logical_xor()` operator instead.": lambda: torch._foreach_sub(booleans(), booleans()),
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to"
+    " invert a mask, use the `~` or `logical_not()` operator instead.": (
+        lambda: torch._foreach_sub([zeros(4)], True)
+    ),
+    "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long": (
+        lambda: torch._foreach_norm([zeros(4), zeros(4, dtype=torch.int64)])
+    ),
+    "_foreach_tensor_norm_cuda: the dtype of the input (Double) should be convertible without"
+    " narrowing to the specified dtype (Float)": (
+        lambda: torch._foreach_norm([zeros(4, dtype=torch.float64)], 2, dtype=torch.float32)
+    ),
+    "linalg.vector_norm cannot compute the -1 norm on an empty tensor because the operation does"
+    " not have an identity": lambda: torch._foreach_norm([zeros(0)], -1),
 }
+
+
+def scattered(reduce):
+    x = zeros(4, dtype=torch.bool)
+    return x.scatter_reduce(0, zeros(4, dtype=torch.int64), x, reduce)
+
+
+def largest_of_bags():
+    table = zeros(10, 6, dtype=torch.bfloat16).requires_grad_()
+    places = zeros(8, dtype=torch.int64)
+    return torch.nn.functional.embedding_bag(places, table, places[:1], mode="max").sum()
+
+
+def booleans():
+    return [zeros(4, dtype=torch.bool)]
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -41,6 +77,10 @@ def test_the_error_is_that_of_cuda(run, text):
         assert str(raised.value) == text
 
     assert run(refused).unmeasured.endswith(f" fails on CUDA: {text}")
+
+
+def test_a_sum_of_booleans_by_places_runs(run):
+    assert run(lambda: scattered("sum")).unmeasured is None
 
 
 def test_a_group_norm_of_integers_without_elements_runs(run):

@@ -1,0 +1,46 @@
+"""Operators that call others, which are noted by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+
+from .jit import NUMBERS
+
+#: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
+_OWN_KERNELS: Final = frozenset({"fsdp::chunk_cat_mixed_dtype"})
+_COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+class CompositeOperators:
+    """The operators that need no note, found by their kernels."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+
+    def includes(self, func: Any) -> bool:
+        """Returns True if the operators that it calls are noted by themselves.
+
+        A composite is noted in inference mode; elsewhere autograd takes it apart before. One with
+        a kernel on CUDA too, as ``silu_backward``, calls no others there.
+        """
+        found = self._known.get(id(func))
+        if found is None:
+            name = func._schema.name
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            composite = has(func.name(), _COMPOSITE.name) and not has(func.name(), "CUDA")
+            own = name.startswith("aten::") or name in _OWN_KERNELS
+            found = self._known[id(func)] = composite or not own
+        return found
+
+    def run(self, func: Any, keys: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls an operator below ``keys``.
+
+        C++ code passes a number as a tensor, which only the composite kernel takes from Python.
+        """
+        numbers = func.namespace == "aten" and not NUMBERS.isdisjoint(map(type, args))
+        if numbers and torch._C._should_allow_numbers_as_tensors(func._opname):
+            return func._op_dk(_COMPOSITE, *args, **kwargs)
+        return func.redispatch(keys, *args, **kwargs)
