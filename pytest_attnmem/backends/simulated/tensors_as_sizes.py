@@ -64,10 +64,9 @@ def _numbers(name: str, sizes: Any) -> Any:
     Raises:
         RuntimeError: ``tensor_split`` got a tensor of the device.
     """
-    if not isinstance(sizes, torch.Tensor):
+    if not isinstance(sizes, torch.Tensor) or is_batchedtensor(sizes):
         return sizes
-    if not is_batchedtensor(sizes):
-        sizes = unwrapped(sizes)
+    sizes = unwrapped(sizes)
     if type(sizes) is not SimulatedTensor:  # outside windows
         with no_dispatch():
             return sizes.tolist() if name in _OF_SPLIT else sizes.view(-1).tolist()

@@ -43,7 +43,7 @@ def unknown_inside(op: Any) -> str:
 def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[..., Any]]:
     """Returns functions, by what they replace, that are unknown inside a transform.
 
-    Their C++ code asks there if a tensor is on CUDA.
+    Their code asks there if a tensor is on CUDA, or makes a tensor of numbers.
     """
 
     def run(function: Any, op: str, *args: Any, **kwargs: Any) -> Any:
@@ -82,6 +82,7 @@ _COMPOSITES = MappingProxyType(
         torch.nn.functional.dropout: _DROPOUT,
         torch.nn.functional.batch_norm: "aten.batch_norm.default",
         torch.nn.functional.instance_norm: "aten.instance_norm.default",
+        torch.unravel_index: "torch.unravel_index",
     }
 )
 _attend = torch.nn.functional.multi_head_attention_forward
