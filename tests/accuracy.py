@@ -150,6 +150,7 @@ def _counted() -> dict[str, str]:
         ("random_programs", "programs of random steps", "test_random_programs.py"),
         ("layout_programs", "operators, random layouts", "test_random_programs.py"),
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
+        ("database_programs", "programs mistaken in other ways", "test_random_programs.py"),
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
         ("factorization_programs", "factorizations", "test_random_programs.py"),
@@ -233,11 +234,25 @@ def _op_db() -> dict[str, str]:
         "op_db": table("counts"),
         "op_db_deterministic": table("deterministic counts"),
         "op_db_writes": table("writes counts"),
+        "op_db_ways": _by_way(of_all),
         "op_db_errors": table("error counts"),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(_refused(missing)),
         "op_db_writes_refused": _listed(_refused(of_all[VERSIONS[0]]["writes operators"])),
     }
+
+
+def _by_way(of_all: dict[str, dict[str, dict[str, dict[str, int]]]]) -> str:
+    """Returns a table of the ways to call an operator: answered, refused, and wrong."""
+    lines = [_row("way", *of_all), _row(*["---"] * (1 + len(of_all)))]
+    for way in of_all[VERSIONS[0]]["ways"]:
+        cells = []
+        for found in of_all.values():
+            counts = found["ways"][way]
+            wrong = counts["wrong"] + counts["crashed"]
+            cells.append(f"{sum(counts.values())}, {counts['answered']}, {wrong}")
+        lines.append(_row(f"`{way}`", *cells))
+    return "\n".join(lines)
 
 
 def _refused(operators: dict[str, dict[str, int]]) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """The samples of ``op_db`` on the simulated device, against their recordings.
 
-They run as usual; under ``torch.use_deterministic_algorithms``, where some raise on any device; and
-by the calls that write into a tensor, in place or with ``out=``.
+They run as usual; under ``torch.use_deterministic_algorithms``, where some raise on any device; by
+the calls that write into a tensor, in place or with ``out=``; and in the ways of
+``opinfo_ways.py``.
 """
 
 import json
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import error_inputs
+import opinfo_ways
 import torch
 from opinfo_samples import (
     KINDS_OF_WRITES,
@@ -86,14 +88,31 @@ def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
     return found
 
 
+def in_other_ways(names: Iterable[str] | None = None) -> dict[str, Outcome]:
+    """Returns the outcomes of the samples that are called in other ways, by sample and way.
+
+    ``names`` are those of the operators that are run; by default, all are.
+    """
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample, rows in _recorded("opinfo-ways", names, opinfo_ways.COUNTS):
+            for way in opinfo_ways.WAYS:
+                name = f"{sample.name} {way}"
+                row = rows.get(name.partition(" ")[2])
+                if row is not None:
+                    found[name] = outcome(sample, row, partial(_peaks_in_way, way=way))
+    return found
+
+
 def _recorded(
-    recording: str, names: Iterable[str] | None
+    recording: str, names: Iterable[str] | None, counts: dict[torch.dtype, int] | None = None
 ) -> Iterator[tuple[Sample, dict[str, Any]]]:
     """Yields the samples of the operators that were recorded, with the rows of the operator."""
     recorded = read(recording)["peaks"]
     for name, op in operators().items():
         if name in recorded and (names is None or name in names):
-            for sample in samples(name, op):
+            for sample in samples(name, op, counts):
                 yield sample, recorded[name]
 
 
@@ -107,6 +126,7 @@ def outcome(
     run = run or _peaks
     simulated = device(ON)
     simulated.forget()
+    simulated.name_device()
     state = random.getstate()
     try:
         with simulated.world():
@@ -161,6 +181,23 @@ def _peaks_of_write(simulated: Any, sample: Sample, kind: str) -> tuple[list[int
     return peaks, problem or ""
 
 
+def _peaks_in_way(simulated: Any, sample: Sample, way: str) -> tuple[list[int], str]:
+    """Returns the peaks of the call in that way, and why they are not to be trusted."""
+    gauge = simulated.gauge()
+    calls = opinfo_ways.ways_to_call(sample, "cuda", way)
+    (_, call, after) = next(calls)
+    gauge.start()
+    try:
+        torch.manual_seed(0)
+        result = call()
+        peaks = peaks_so_far(simulated)
+        if after(result):
+            peaks += peaks_so_far(simulated)
+    finally:
+        problem = gauge.stop().problem
+    return peaks, problem or ""
+
+
 def peaks_so_far(simulated: Any) -> list[int]:
     interval = simulated._simulation.device.interval(None)
     return [interval.requested.peak, interval.allocated.peak]
@@ -172,6 +209,14 @@ def by_operator(found: dict[str, Outcome]) -> dict[str, Counter[str]]:
     for name, outcome in found.items():
         counts[name.split()[0]][outcome.kind] += 1
     return counts
+
+
+def by_way(found: dict[str, Outcome]) -> dict[str, dict[str, int]]:
+    """Returns the counts of outcomes by the way that the samples are called."""
+    counts: dict[str, Counter[str]] = {way: Counter() for way in opinfo_ways.WAYS}
+    for name, outcome in found.items():
+        counts[name.rpartition(" ")[2]][outcome.kind] += 1
+    return {way: {kind: each[kind] for kind in OUTCOMES} for way, each in counts.items()}
 
 
 def told(found: dict[str, Outcome]) -> dict[str, Any]:
@@ -199,11 +244,15 @@ def main() -> None:
     made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
     written = told(of_writes())
     made |= {f"writes {kind}": written[kind] for kind in ("counts", "operators")}
+    others = in_other_ways()
+    made |= {f"ways {kind}": told(others)[kind] for kind in ("counts", "operators")}
+    made["ways"] = by_way(others)
     made["error counts"] = error_inputs.counted()
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    print(made["counts"], flagged["counts"], written["counts"], made["error counts"])
+    for key in ("counts", "deterministic counts", "writes counts", "ways counts", "error counts"):
+        print(key, made[key])
 
 
 def _lines(table: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Samples of PyTorch's own database of operators, the same on every build of one version.
 
-An operator of ``op_db`` makes its samples on the CPU from fixed seeds. A sample runs on a device
+An operator makes its samples on the CPU from fixed seeds. A sample runs on a device
 with copies of its tensors: forward, and backward if a result requires a gradient.
 """
 
@@ -8,9 +8,10 @@ import random
 import sys
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +30,9 @@ OTHER = (
     "nn.functional.scaled_dot_product_attention",
 )
 
+
+#: The kinds of operators over lists of tensors.
+KINDS_OF_LISTS = ("unary", "binary", "pointwise", "reduce", "other")
 
 #: Calls with targets of the results' sizes, with targets without elements, and in place.
 SIZED, EMPTY, IN_PLACE = KINDS_OF_WRITES = ("sized", "empty", "in_place")
@@ -53,13 +57,18 @@ class Sample:
     kwargs: dict[str, Any]
     takes_targets: bool = False
     in_place: Callable[..., Any] | None = None
+    gaps: bool = False
+    """True for tensors of which each element has a gap behind it."""
 
     def on(self, device: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Returns the arguments with new tensors on the device."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, _Input):
-                return value.tensor.to(device).requires_grad_(value.requires_grad)
+                moved = value.tensor.to(device)
+                if self.gaps and moved.layout is torch.strided:
+                    moved = torch.stack([moved, moved], -1)[..., 0].detach()
+                return moved.requires_grad_(value.requires_grad)
             if value == "cpu" or (isinstance(value, torch.device) and value.type == "cpu"):
                 return device
             return value
@@ -91,16 +100,20 @@ def _empty(result: torch.Tensor) -> torch.Tensor:
 
 
 def database() -> list[Any]:
-    """Returns ``op_db``; its module imports ``expecttest``, which no sample needs."""
+    """Returns ``op_db`` and the operators over lists of tensors, ``_foreach_add`` and so on.
+
+    Their module imports ``expecttest``, which no sample needs.
+    """
     absent = ModuleType("expecttest")
     absent.TestCase = unittest.TestCase  # type: ignore[attr-defined]
     used = sys.modules.setdefault("expecttest", absent)
     with patch("torch.backends.disable_global_flags"):  # for the whole process
-        from torch.testing._internal import common_methods_invocations
+        from torch.testing._internal import common_methods_invocations as known
 
     if used is absent:
         del sys.modules["expecttest"]
-    return list(common_methods_invocations.op_db)
+    lists = (getattr(known, f"foreach_{kind}_op_db") for kind in KINDS_OF_LISTS)
+    return [*known.op_db, *chain.from_iterable(lists)]
 
 
 def operators() -> dict[str, Any]:
@@ -114,12 +127,18 @@ def operators() -> dict[str, Any]:
     return found
 
 
-def samples(name: str, op: Any) -> Iterator[Sample]:
-    """Yields the samples of an operator; those that the CPU cannot make are left out."""
-    offered = set(op.dtypes) or set(COUNTS)
-    wanted = {dtype: count for dtype, count in COUNTS.items() if dtype in offered}
+def samples(
+    name: str, op: Any, counts: Mapping[torch.dtype, int] | None = None
+) -> Iterator[Sample]:
+    """Yields the samples of an operator; those that the CPU cannot make are left out.
+
+    ``counts`` are the most samples by dtype, those of ``COUNTS`` by default.
+    """
+    counts = COUNTS if counts is None else counts
+    offered = set(op.dtypes) or set(counts)
+    wanted = {dtype: count for dtype, count in counts.items() if dtype in offered}
     if not wanted:
-        wanted = {min(offered, key=str): COUNTS[torch.float32]}
+        wanted = {min(offered, key=str): counts[torch.float32]}
     for dtype, count in wanted.items():
         for number, made in enumerate(_spread(_made(op, dtype), count)):
             text = f"{name} {str(dtype).removeprefix('torch.')} {number}"
@@ -157,13 +176,15 @@ def _spread(given: list[Any], count: int) -> list[Any]:
     return [given[int(index * step)] for index in range(min(count, len(given)))]
 
 
+def results_with_gradients(result: Any) -> list[torch.Tensor]:
+    """Returns the tensors of a result that require a gradient."""
+    leaves = (leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+    return [leaf for leaf in leaves if leaf.requires_grad]
+
+
 def backward(result: Any) -> bool:
     """Runs the backward of a result; returns False if nothing of it requires a gradient."""
-    outputs = [
-        leaf
-        for leaf in tree_leaves(result)
-        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
-    ]
+    outputs = results_with_gradients(result)
     if outputs:
         torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs])
     return bool(outputs)

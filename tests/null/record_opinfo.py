@@ -13,8 +13,10 @@ there, without advice; its row with ``warn_only=True`` is in ``opinfo-warned.jso
 ``opinfo-writes.json`` has the peaks of operators that write into a tensor: ``in_place``, or into
 one that is given, ``out=``, of the result's size (``sized``) or without elements (``empty``).
 
+``opinfo-ways.json`` has the peaks of samples that are called in other ways (``opinfo_ways.py``).
+
 Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``,
-``writes``.
+``writes``, ``ways``.
 """
 
 import json
@@ -35,7 +37,7 @@ from pytest_attnmem.profiles import find_profile
 TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
-ALGORITHMS = ("usual", "deterministic", "warned", "writes")
+ALGORITHMS = ("usual", "deterministic", "warned", "writes", "ways")
 ERRORS = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
 CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
@@ -56,7 +58,9 @@ def main():
             write("opinfo-warned", "rows of samples that raise, with warn_only=True,", found)
         else:
             found = {name: row for name, row in found.items() if not is_error(row)}
-            write("opinfo-writes", "peaks in bytes of samples of torch's op_db that write", found)
+            which = {"writes": "that write", "ways": "in other ways"}[algorithms]
+            what = f"peaks in bytes of samples of torch's op_db {which}"
+            write(f"opinfo-{algorithms}", what, found)
 
 
 def recorded(file):
@@ -119,6 +123,7 @@ def part_of(algorithms, part, without):
 def record(algorithms, part, *without):
     """Prints the name of each sample before it runs, then its row; an empty name at the end."""
     import opinfo_samples
+    import opinfo_ways
     import torch
 
     from pytest_attnmem.backends.null import program
@@ -129,15 +134,19 @@ def record(algorithms, part, *without):
     warned = algorithms == "warned"
     deterministic = algorithms in ("deterministic", "warned")
     torch.use_deterministic_algorithms(deterministic, warn_only=warned)
+    counts = None
+    if algorithms == "ways":
+        counts = opinfo_ways.COUNTS
+        number_gradients_last()
     raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
         if index % PARTS != int(part):
             continue
-        for sample in opinfo_samples.samples(name, op):
+        for sample in opinfo_samples.samples(name, op, counts):
             if sample.name in without or (warned and not is_error(raising.get(sample.name))):
                 continue
             print(json.dumps(sample.name), flush=True)
-            run = of_writes if algorithms == "writes" else of_both_passes
+            run = {"writes": of_writes, "ways": of_ways}.get(algorithms, of_both_passes)
             print(json.dumps(run(sample)), flush=True)
             torch.cuda.empty_cache()
     print('""', flush=True)
@@ -152,6 +161,21 @@ def warm():
         x = torch.empty(8, 8, dtype=dtype, device="cuda", requires_grad=True)
         (x @ x).sum().backward()
     torch.cuda.manual_seed(0)
+
+
+def number_gradients_last():
+    """Has the nodes of gradients, which autograd's thread makes, run before those of the program.
+
+    Autograd runs the node with the highest number first, and each thread counts its own. So a pass
+    through gradients has another order, and another peak, once its thread has made enough nodes.
+    """
+    import torch
+
+    for _ in range(8000):
+        x = torch.ones(1, device="cuda", requires_grad=True)
+        y = x.pow(7)
+        for _ in range(5):  # each has some three times as many nodes
+            (y,) = torch.autograd.grad(y, x, create_graph=True)
 
 
 def of_both_passes(sample):
@@ -171,6 +195,14 @@ def of_writes(sample):
     except (UnknownValue, *ERRORS):
         calls = []  # nobody can make the result, of which a target has the size
     return {f"{sample.name} {kind}": row(call) for kind, call in calls}
+
+
+def of_ways(sample):
+    """Returns the rows of a sample that is called in other ways, by its name and the way's."""
+    from opinfo_ways import ways_to_call
+
+    calls = ways_to_call(sample, "cuda")
+    return {f"{sample.name} {name}": row(call, after) for name, call, after in calls}
 
 
 def row(call, backward=lambda _: False):

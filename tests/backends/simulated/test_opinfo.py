@@ -5,7 +5,7 @@ from pathlib import Path
 
 import error_inputs
 import pytest
-from opinfo import OUTCOMES, of_writes, outcomes
+from opinfo import OUTCOMES, in_other_ways, of_writes, outcomes
 from recordings import DATA, INSTALLED, read
 
 TOLD = DATA / INSTALLED / "opinfo-outcomes.json"
@@ -29,7 +29,11 @@ def test_deterministic_algorithms_take_the_recorded_memory_or_raise():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("recording", "key", "of"),
-    [("opinfo", "operators", outcomes), ("opinfo-writes", "writes operators", of_writes)],
+    [
+        ("opinfo", "operators", outcomes),
+        ("opinfo-writes", "writes operators", of_writes),
+        ("opinfo-ways", "ways operators", in_other_ways),
+    ],
 )
 def test_a_sample_of_operators_is_as_told(recording, key, of):
     names = [*read(recording)["peaks"]][::EVERY]
@@ -55,7 +59,7 @@ def test_a_call_that_raises_on_a_device_does_not_run():
 
 def test_few_samples_are_refused_and_none_is_wrong_without_a_word():
     told = json.loads(TOLD.read_text("utf-8"))
-    limits = {"counts": 3, "deterministic counts": 7, "writes counts": 15}
+    limits = {"counts": 3, "deterministic counts": 7, "writes counts": 15, "ways counts": 7}
     for counts, percent in ((told[key], limit) for key, limit in limits.items()):
         assert counts["wrong"] == counts["crashed"] == 0
         assert counts["refused"] <= sum(counts.values()) * percent // 100
