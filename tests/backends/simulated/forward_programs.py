@@ -91,7 +91,8 @@ def tensors_made_in_a_transform():
 
     def function(x):
         table = torch.zeros(1000, 3, device=x.device)
-        return (x[[0, 2]] + torch.tensor(2.0, device=x.device) + table.sum()).to("cuda").sum()
+        rows = x[torch.tensor([0, 2], device=x.device)]
+        return (rows + torch.tensor(2.0, device=x.device) + table.sum()).to("cuda").sum()
 
     x = made(4, 5)
     pushed(function, x)
