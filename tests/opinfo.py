@@ -34,6 +34,11 @@ ON = "A100-80GB"
 OUTCOMES = ("answered", "raises", "refused", "needs values", "wrong", "crashed")
 
 
+#: A call, and the pass after it, which returns False if there is none.
+Prepared = tuple[Callable[[], Any], Callable[[Any], bool]]
+Prepare = Callable[[Sample], Prepared]
+
+
 class Outcome(NamedTuple):
     """The outcome of a sample, one of ``OUTCOMES``, and the reason if it is not answered."""
 
@@ -84,7 +89,7 @@ def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
                 name = f"{sample.name} {kind}"
                 row = rows.get(name.partition(" ")[2])
                 if row is not None:
-                    found[name] = outcome(sample, row, partial(_peaks_of_write, kind=kind))
+                    found[name] = outcome(sample, row, partial(_as_write, kind=kind))
     return found
 
 
@@ -101,7 +106,7 @@ def in_other_ways(names: Iterable[str] | None = None) -> dict[str, Outcome]:
                 name = f"{sample.name} {way}"
                 row = rows.get(name.partition(" ")[2])
                 if row is not None:
-                    found[name] = outcome(sample, row, partial(_peaks_in_way, way=way))
+                    found[name] = outcome(sample, row, partial(_in_way, way=way))
     return found
 
 
@@ -116,21 +121,18 @@ def _recorded(
                 yield sample, recorded[name]
 
 
-def outcome(
-    sample: Sample, recorded: Any, run: Callable[[Any, Sample], tuple[list[int], str]] | None = None
-) -> Outcome:
+def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Outcome:
     """Returns what becomes of a sample, whose recorded row is given.
 
-    It runs forward and backward, or as ``run`` does.
+    It runs forward and backward, or what ``prepare`` makes of it.
     """
-    run = run or _peaks
     simulated = device(ON)
     simulated.forget()
     simulated.name_device()
     state = random.getstate()
     try:
         with simulated.world():
-            peaks, problem = run(simulated, sample)
+            peaks, problem = _peaks(simulated, sample, prepare or _as_usual)
     except CannotSimulate as error:
         peaks, problem = [], str(error)
     except AttnMemError as error:
@@ -151,41 +153,24 @@ def outcome(
     return Outcome("wrong", f"{peaks}, recorded {recorded}")
 
 
-def _peaks(simulated: Any, sample: Sample) -> tuple[list[int], str]:
-    """Returns the peaks of the forward pass and of both, and why they are not to be trusted."""
-    gauge = simulated.gauge()
+def _as_usual(sample: Sample) -> Prepared:
     input, args, kwargs = sample.on("cuda")
-    gauge.start()
-    try:
-        torch.manual_seed(0)
-        result = sample.op(input, *args, **kwargs)
-        peaks = peaks_so_far(simulated)
-        if backward(result):
-            peaks += peaks_so_far(simulated)
-    finally:
-        problem = gauge.stop().problem
-    return peaks, problem or ""
+    return partial(sample.op, input, *args, **kwargs), backward
 
 
-def _peaks_of_write(simulated: Any, sample: Sample, kind: str) -> tuple[list[int], str]:
-    """Returns the peaks of the call of that kind, and why they are not to be trusted."""
+def _as_write(sample: Sample, kind: str) -> Prepared:
+    return dict(writing_calls(sample, "cuda"))[kind], lambda _: False
+
+
+def _in_way(sample: Sample, way: str) -> Prepared:
+    _, call, after = next(opinfo_ways.ways_to_call(sample, "cuda", way))
+    return call, after
+
+
+def _peaks(simulated: Any, sample: Sample, prepare: Prepare) -> tuple[list[int], str]:
+    """Returns the peaks of a call and of the pass after it, and why they are not to be trusted."""
     gauge = simulated.gauge()
-    call = dict(writing_calls(sample, "cuda"))[kind]
-    gauge.start()
-    try:
-        torch.manual_seed(0)
-        call()
-        peaks = peaks_so_far(simulated)
-    finally:
-        problem = gauge.stop().problem
-    return peaks, problem or ""
-
-
-def _peaks_in_way(simulated: Any, sample: Sample, way: str) -> tuple[list[int], str]:
-    """Returns the peaks of the call in that way, and why they are not to be trusted."""
-    gauge = simulated.gauge()
-    calls = opinfo_ways.ways_to_call(sample, "cuda", way)
-    (_, call, after) = next(calls)
+    call, after = prepare(sample)
     gauge.start()
     try:
         torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Samples of PyTorch's own database of operators, the same on every build of one version.
 
-An operator makes its samples on the CPU from fixed seeds. A sample runs on a device
-with copies of its tensors: forward, and backward if a result requires a gradient.
+An operator makes its samples on the CPU from fixed seeds. A sample runs on a device with copies of
+its tensors: forward, and backward if a result requires a gradient.
 """
 
 import random
@@ -65,10 +65,10 @@ class Sample:
 
         def moved(value: Any) -> Any:
             if isinstance(value, _Input):
-                moved = value.tensor.to(device)
-                if self.gaps and moved.layout is torch.strided:
-                    moved = torch.stack([moved, moved], -1)[..., 0].detach()
-                return moved.requires_grad_(value.requires_grad)
+                tensor = value.tensor.to(device)
+                if self.gaps and tensor.layout is torch.strided:
+                    tensor = torch.stack([tensor, tensor], -1)[..., 0].detach()
+                return tensor.requires_grad_(value.requires_grad)
             if value == "cpu" or (isinstance(value, torch.device) and value.type == "cpu"):
                 return device
             return value

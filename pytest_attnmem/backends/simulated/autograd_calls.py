@@ -10,13 +10,7 @@ import torch
 
 from .fake_tensor import DEVICE, SimulatedTensor
 from .formula_sums import FormulaSums
-from .in_place_gradients import (
-    IF_UNSHARED,
-    INDEX_PUT,
-    ON_FRESH,
-    is_dense,
-    reference_counts,
-)
+from .in_place_gradients import IF_UNSHARED, INDEX_PUT, ON_FRESH, is_dense, reference_counts
 from .known_calls import KnownCalls
 from .transforms import is_transformed
 

@@ -77,8 +77,9 @@ RULES: Final = collect(
 
 def has_rule(packet: str) -> bool:
     """Returns True if a rule knows an overload of that packet, ``aten.view``."""
-    names = (f"{packet}.{name}" for name in getattr(torch.ops.aten, packet[5:]).overloads())
-    return any(name in RULES or rule_by_kind(name) for name in names) or packet in RULES
+    overloads = getattr(torch.ops.aten, packet.removeprefix("aten.")).overloads()
+    names = (f"{packet}.{name}" for name in overloads)
+    return packet in RULES or any(name in RULES or rule_by_kind(name) for name in names)
 
 
 def _rule_of(call: OpCall) -> Rule | None:

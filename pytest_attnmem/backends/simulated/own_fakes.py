@@ -46,7 +46,7 @@ def _as_fake(mode: SimulatedFakeMode, arg: Any) -> Any:
             return arg
         if arg.dim() and any(map(_is_wrapped, leaves(mode.current_call[1]))):
             mode.observer.refused(
-                f"a tensor {list(arg.shape)} that C++ code makes of numbers{at()}, inside a"
+                f"a tensor {list(arg.shape)} that is made of numbers{at()}, inside a"
                 " transform, is not counted; give it a tensor of the device"
             )
         return mode.observer.to_fake(arg)

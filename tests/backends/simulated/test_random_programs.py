@@ -57,6 +57,14 @@ def test_an_operator_that_was_answered_wrongly_is_refused(run, op):
     )
 
 
+@pytest.mark.parametrize("text", database_programs.REFUSED)
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_a_way_that_was_answered_wrongly_is_refused(run, text):
+    seen = run(database_programs.REFUSED[text]).unmeasured
+    line = database_programs.indexed.__code__.co_firstlineno + 1
+    assert seen == text.format(line)
+
+
 @pytest.mark.parametrize("op", factorization_programs.REFUSED)
 def test_a_gradient_with_another_order_of_frees_is_refused(run, op):
     function = factorization_programs.REFUSED[op]
