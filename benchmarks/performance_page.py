@@ -64,9 +64,12 @@ A simulated operator takes as long at any size, and a computed one does not: whe
 and few heads share one, the CPU computes them sooner than Python simulates them. Each loop of
 `benchmarks/tile_loops.py` has {side} x {side} tiles of 64 features, in float32 and on one thread.
 `tiles` is flash attention without gradients. `trained` is a checkpoint for each tile, and the
-backward pass. `meta` is PyTorch's own device without data. The last column is a bound for a
-simulation that sees each operator in Python: code that makes the tensors of the program, and
-follows neither devices nor memory nor values. Where it is over 1, the CPU is faster in any case.
+backward pass. `meta` is PyTorch's own device without data. The last two columns are bounds for a
+simulation that sees each operator in Python. The code of the first makes the tensors of the program
+and does nothing else. That of the second counts their memory too: a block of attnmem's allocator
+for each storage, which is given back when the storage ends, and one note for each result. Neither
+follows devices, checks arguments, plans the scratch of kernels, or computes a value. Where a bound
+is over 1, the CPU is faster than any such simulation.
 
 """
 

@@ -151,6 +151,7 @@ def _counted() -> dict[str, str]:
         ("layout_programs", "operators, random layouts", "test_random_programs.py"),
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
         ("database_programs", "programs once mistaken", "test_random_programs.py"),
+        ("index_programs", "reads and writes by index", "test_random_programs.py"),
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
         ("factorization_programs", "factorizations", "test_random_programs.py"),

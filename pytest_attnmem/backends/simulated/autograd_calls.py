@@ -22,7 +22,8 @@ class AutogradCalls:
 
     def __init__(self, known: KnownCalls) -> None:
         self._formula_sums = FormulaSums()
-        self._of_transform = False
+        self.of_transform = False
+        """True in the backward pass of a transform."""
         self._known = known
 
     @property
@@ -46,16 +47,16 @@ class AutogradCalls:
 
         Autograd takes the tensors of ``torch.func`` for a subclass. Below them nothing tells it.
         """
-        before, self._of_transform = self._of_transform, is_transformed()
+        before, self.of_transform = self.of_transform, is_transformed()
         try:
             yield
         finally:
-            self._of_transform = before
+            self.of_transform = before
 
     def is_in_place(self, op: Any) -> bool:
         """Returns True if autograd now computes a formula that calls the operator in place."""
         node = torch._C._current_autograd_node()
-        return node is not None and (node.name(), op) in ON_FRESH and not self._of_transform
+        return node is not None and (node.name(), op) in ON_FRESH and not self.of_transform
 
     def note(self, out: Any) -> None:
         """Notes the result of an operator in a backward pass."""
@@ -72,7 +73,7 @@ class AutogradCalls:
         if func is _ADD:
             formula = self._formula_sums.includes(args[0], args[-1])
             return (func, args) if formula else self._gradient_sum(args)
-        if self._of_transform:
+        if self.of_transform:
             return func, args
         node = torch._C._current_autograd_node()
         call = (node.name() if node is not None else "", func)

@@ -21,7 +21,7 @@ from .call_arguments import is_plain
 from .fake_tensor import CPU, IMPLICIT_CUDA, META, SimulatedTensor
 from .index_tensors import MASKS
 from .number_checks import check_number
-from .set_by_index import FILLS, fill
+from .set_by_index import FILLS, Target
 from .transforms import unwrapped
 
 #: A list of so many elements is never a tuple of indices.
@@ -48,13 +48,24 @@ class Elements:
         device = _device_of(tensor)
         if device is not None and not is_plain(index):
             index = self._with_tensors(tensor, index, device)
-        if device is IMPLICIT_CUDA and isinstance(value, (Integral, float, complex)):
-            if fill(tensor, index, value, self._flag):
-                return
-            if FILLS or not tensor.dtype.is_floating_point:  # a tensor rounds to infinity
-                check_number(value, tensor.dtype)
-            value = self._make(torch.tensor, (value,), {"dtype": tensor.dtype, "device": CPU})
-        self._set(tensor, index, value)
+        if device is IMPLICIT_CUDA:
+            target = Target(tensor, index, self._flag)
+            if isinstance(value, torch.Tensor):
+                if target.put(value):
+                    return
+            elif isinstance(value, (Integral, float, complex)):
+                if target.fill(value):
+                    return
+                if FILLS or not tensor.dtype.is_floating_point:  # a tensor rounds to infinity
+                    check_number(value, tensor.dtype)
+                value = self._make(torch.tensor, (value,), {"dtype": tensor.dtype, "device": CPU})
+                if target.put(value, of_number=True):
+                    return
+        try:
+            self._set(tensor, index, value)
+        except TypeError as error:  # C++ code has seen the type of a tensor on ``meta``
+            kind = "cuda." if device is IMPLICIT_CUDA else ""
+            raise TypeError(str(error).replace("torch.meta.", f"torch.{kind}")) from None
 
     def _with_tensors(self, tensor: Any, index: Any, device: torch.device) -> Any:
         """Returns the index with a tensor in the place of each sequence that becomes one."""
@@ -70,7 +81,7 @@ class Elements:
         if not _is_sequence(part):
             return part
         try:
-            with torch._C.DisableTorchFunction(), no_dispatch():
+            with torch._C.DisableTorchFunction(), torch._C._DisableFuncTorch(), no_dispatch():
                 numbers = tree_map_only(torch.Tensor, _zero_like, part)
                 dtype = torch.tensor(numbers, device=META).dtype
         except (TypeError, ValueError, RuntimeError):

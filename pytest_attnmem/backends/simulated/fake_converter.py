@@ -146,7 +146,8 @@ class FakeConverter:
             (take or self._values.adopt)(fake, real)
         if not (real.is_inference() or fake.is_inference()):
             torch._C._autograd._unsafe_set_version_counter((fake,), (real._version,))
-        return fake.requires_grad_(real.requires_grad)
+        with torch._C._DisableFuncTorch():  # a transform may use a tensor from outside of it
+            return fake.requires_grad_(real.requires_grad)
 
     def _storage(self, real: torch.Tensor) -> torch.UntypedStorage:
         storage = real.untyped_storage()

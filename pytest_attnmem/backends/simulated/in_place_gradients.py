@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from ...torch_releases import minor_version
 
@@ -70,9 +71,12 @@ ON_FRESH: Final[Mapping[tuple[str, Any], Any]] = MappingProxyType(
 
 
 def is_gradient_of_index() -> bool:
-    """Returns True while autograd computes the gradient of a tensor that was indexed."""
+    """Returns True while autograd computes the gradient of a plain tensor that was indexed."""
     node = torch._C._current_autograd_node()
-    return node is not None and (node.name(), INDEX_PUT) in IF_UNSHARED
+    if node is None or (node.name(), INDEX_PUT) not in IF_UNSHARED:
+        return False
+    mode: Any = _get_current_dispatch_mode()  # the fake mode, whose operator this is
+    return not mode.autograd_calls.of_transform
 
 
 def reference_counts(args: tuple[Any, ...]) -> tuple[int, int, int]:

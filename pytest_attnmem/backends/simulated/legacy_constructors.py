@@ -13,6 +13,7 @@ import torch
 from .deterministic_ops import algorithms
 from .fake_tensor import CUDA
 from .moves import TYPES
+from .transforms import unwrapped
 
 _range: Final = torch.range
 
@@ -44,7 +45,8 @@ def new_like(call: Call) -> Callable[..., Any]:
     """Returns ``Tensor.new`` of simulated tensors, which makes tensors by ``call``."""
 
     def new(tensor: Any, *args: Any, device: Any = None) -> Any:
-        return _made(tensor.dtype, tensor.device if device is None else device, args, call)
+        own = unwrapped(tensor).device
+        return _made(tensor.dtype, own if device is None else device, args, call)
 
     return new
 

@@ -47,9 +47,16 @@ def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[...
     """
 
     def run(function: Any, op: str, *args: Any, **kwargs: Any) -> Any:
-        if is_transformed():
-            mark_unknown(unknown_inside(op))
-        return function(*args, **kwargs)
+        if not is_transformed():
+            return function(*args, **kwargs)
+        mark_unknown(unknown_inside(op))
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            if _CAPTURED not in str(error):
+                raise
+            text = f"no model of {unknown_inside(op)}; use backend='null' or 'cuda'"
+            raise CannotSimulate(text) from None
 
     def attend(*args: Any, **kwargs: Any) -> Any:
         given = _ATTENTION.bind(*args, **kwargs).arguments
@@ -75,6 +82,7 @@ def untraceable(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str
     return {(eager_transforms, "lazy_dynamo_disallow"): record}
 
 
+_CAPTURED = "that would mutate a captured Tensor"  # said of a tensor of numbers before 2.15
 _DROPOUT = "aten.dropout.default"
 _COMPOSITES = MappingProxyType(
     {

@@ -4,6 +4,7 @@ import database_programs
 import deterministic_programs
 import empty_programs
 import factorization_programs
+import index_programs
 import layout_programs
 import mended_programs
 import one_element_programs
@@ -17,7 +18,7 @@ from torch.autograd import forward_ad
 MODULES = (
     *(random_programs, layout_programs, mended_programs, recurrent_programs),
     *(one_element_programs, empty_programs, factorization_programs, deterministic_programs),
-    database_programs,
+    *(database_programs, index_programs),
 )
 PROGRAMS = {module.__name__: module.PROGRAMS for module in MODULES}
 #: The recordings, and how many of their programs are answered at least.
@@ -31,6 +32,7 @@ RECORDINGS = {
     "factorization_programs": 245,
     "deterministic_programs": 290,
     "database_programs": 14,
+    "index_programs": 7,
 }
 
 
@@ -61,7 +63,7 @@ def test_an_operator_that_was_answered_wrongly_is_refused(run, op):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")
 def test_a_way_that_was_answered_wrongly_is_refused(run, text):
     seen = run(database_programs.REFUSED[text]).unmeasured
-    line = database_programs.indexed.__code__.co_firstlineno + 1
+    line = database_programs.times.__code__.co_firstlineno + 1
     assert seen == text.format(line)
 
 

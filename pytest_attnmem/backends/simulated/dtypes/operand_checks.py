@@ -14,10 +14,17 @@ from typing import Any, Final
 
 import torch
 
-from .names import NAMES
+from .names import NAMES, kernel_text
 
 _aten = torch.ops.aten
 _FLOATS: Final = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_MASKS: Final = (torch.bool, torch.uint8)
+_UNSIGNED: Final = (torch.uint16, torch.uint32, torch.uint64)
+_NEVER_FILLED: Final = (
+    *_UNSIGNED,
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    torch.float8_e8m0fnu,
+)
 #: The dtypes whose tensors have a type of their own in errors.
 _LEGACY: Final = ("Half", "Float", "Double", "Byte", "Char", "Short")
 #: The names of dtypes in C++, which some errors have.
@@ -139,14 +146,32 @@ def _lerp(start: Any, end: Any, weight: Any = None, *_: Any, **__: Any) -> str:
     return ""
 
 
-def _index_put(target: Any, _indices: Any, values: Any, *_: Any, **__: Any) -> str:
+def _index_put(
+    target: Any, indices: Any, values: Any, accumulate: bool = False, *_: Any, **named: Any
+) -> str:
+    sums = accumulate or named.get("accumulate", False)
+    given = [index for index in indices if index is not None]
+    alone = len(given) == 1 and given[0].dtype in _MASKS and given[0].device == target.device
+    if alone and not sums and values.numel() == 1 and values.device.type == "cpu":
+        return _masked_fill(target, given[0]) or _kernel("masked_fill_", _NEVER_FILLED, target)
     if not _differ(target, values):
-        return ""
+        return "" if sums else _kernel("index_put", _UNSIGNED, target)
     destination, source = _names(target, values)
     return (
         "Index put requires the source and destination dtypes match, got"
         f" {destination} for the destination and {source} for the source."
     )
+
+
+def _masked_fill(_target: Any, mask: Any, *_: Any, **__: Any) -> str:
+    if mask.dtype is torch.bool:
+        return ""
+    return f"masked_fill only supports boolean masks, but got dtype {_names(mask)[0]}"
+
+
+def _kernel(name: str, dtypes: tuple[torch.dtype, ...], target: Any) -> str:
+    """Checks a kernel that does not know some dtypes."""
+    return kernel_text(name, target.dtype) if target.dtype in dtypes and target.numel() else ""
 
 
 def _embedding(_weight: Any, indices: Any, *_: Any, **__: Any) -> str:
@@ -198,6 +223,11 @@ OPERAND_CHECKS: Final[Mapping[Any, Callable[..., str]]] = MappingProxyType(
             (_aten.index_put.default, _aten.index_put_.default, _aten._index_put_impl_.default),
             _index_put,
         ),
+        **{
+            getattr(op, overload): _masked_fill
+            for op in (_aten.masked_fill, _aten.masked_fill_)
+            for overload in ("Scalar", "Tensor")
+        },
         _aten.embedding.default: _embedding,
         **{
             op: partial(_in_place, packet is _aten.div_)
