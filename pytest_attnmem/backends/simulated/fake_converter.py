@@ -19,6 +19,7 @@ from .observer import DispatchedOp
 from .pinned_memory import PinnedMemory
 from .refused_subclasses import PLAIN, refusal
 from .stand_ins import stands_for
+from .transforms import outside_of_transforms
 from .values import Values
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class FakeConverter:
         found = self.find(real)
         if found is not None:
             return found
-        with torch._C.DisableTorchFunction():  # the program does not make these calls
+        # The program does not make these calls.
+        with torch._C.DisableTorchFunction(), outside_of_transforms():
             self._check(real)
             with no_dispatch():
                 fake = self._make(real, self._is_on_host(real))
@@ -97,7 +99,7 @@ class FakeConverter:
 
     def to_host_fake(self, real: torch.Tensor) -> Any:
         """Returns a fake on the host, without history, of a real tensor outside windows."""
-        with torch._C.DisableTorchFunction(), no_dispatch():
+        with torch._C.DisableTorchFunction(), outside_of_transforms(), no_dispatch():
             data = real.detach()
             self._check(data)
             fake = self._make(data, host=True, take=self._values.take)
@@ -146,8 +148,7 @@ class FakeConverter:
             (take or self._values.adopt)(fake, real)
         if not (real.is_inference() or fake.is_inference()):
             torch._C._autograd._unsafe_set_version_counter((fake,), (real._version,))
-        with torch._C._DisableFuncTorch():  # a transform may use a tensor from outside of it
-            return fake.requires_grad_(real.requires_grad)
+        return fake.requires_grad_(real.requires_grad)
 
     def _storage(self, real: torch.Tensor) -> torch.UntypedStorage:
         storage = real.untyped_storage()

@@ -7,6 +7,7 @@ place on none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from inspect import signature
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 from torch._functorch import eager_transforms
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ...errors import CannotSimulate
 
@@ -21,6 +23,11 @@ from ...errors import CannotSimulate
 def is_transformed() -> bool:
     """Returns True inside a transform, ``vmap`` or ``grad`` or another."""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def outside_of_transforms() -> AbstractContextManager[Any]:
+    """Runs its body outside of the transforms that run: its tensors are wrapped by none."""
+    return temporarily_clear_interpreter_stack() if is_transformed() else nullcontext()
 
 
 def unwrapped(tensor: Any) -> Any:

@@ -78,3 +78,34 @@ def test_a_list_of_tensors_makes_a_tensor_of_their_values(run):
 
     run(program)
     assert found == [[3.0, 2.0], [[3.0, 4.0]], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+@pytest.mark.parametrize("transform", [torch.vmap, torch.func.jacrev])
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_the_values_in_a_transform_are_those_of_the_host(run, transform, index):
+    def changed(x):
+        return put(x * 2, index) + x[index].sum()
+
+    given, found = torch.arange(48.0).reshape(2, 4, 6), []
+    if transform is torch.func.jacrev:
+        given = given[0]
+    expected = transform(changed)(given)
+    run(lambda: found.append(transform(changed)(given.to("cuda")).tolist()))
+    assert found == [expected.tolist()]
+
+
+def test_a_number_of_another_library_has_the_error_of_the_device(backends):
+    with backends().world(), pytest.raises(TypeError) as found:
+        filled("cuda")[0] = numpy.float32(1)
+    assert str(found.value) == "can't assign a numpy.float32 to a torch.cuda.FloatTensor"
+
+
+def test_indices_of_a_flat_tensor_have_no_model_in_a_transform(run):
+    def program():
+        places = torch.tensor([1, 5], device="cuda")
+        return torch.vmap(lambda x: x[torch.unravel_index(places, (4, 6))])(filled("cuda")[None])
+
+    assert run(program).unmeasured == (
+        "no model of torch.unravel_index under torch.func; use backend='null' or 'cuda'"
+    )

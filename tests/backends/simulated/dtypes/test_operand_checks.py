@@ -13,6 +13,10 @@ def ones(dtype, *shape):
     return torch.ones(shape, dtype=dtype, device="cuda")
 
 
+def host(dtype):
+    return torch.zeros((), dtype=dtype)
+
+
 def rows(dtype):
     return torch.zeros(2, dtype=dtype, device="cuda")
 
@@ -75,6 +79,22 @@ CALLS = {
         lambda: ones(FLOAT, 4).index_put_((rows(LONG),), ones(DOUBLE, 2)),
         "Index put requires the source and destination dtypes match, got Float for the destination"
         " and Double for the source.",
+    ),
+    "index_put by a mask of bytes": (
+        lambda: ones(FLOAT, 2).index_put_((rows(torch.uint8),), torch.tensor(0.0)),
+        "masked_fill only supports boolean masks, but got dtype Byte",
+    ),
+    "index_put of float8": (
+        lambda: rows(torch.float8_e5m2).index_put((rows(torch.bool),), host(torch.float8_e5m2)),
+        "\"masked_fill_\" not implemented for 'Float8_e5m2'",
+    ),
+    "index_put of uint16": (
+        lambda: ones(torch.uint16, 2).index_put_((rows(LONG),), ones(torch.uint16, 2)),
+        "\"index_put\" not implemented for 'UInt16'",
+    ),
+    "masked_fill": (
+        lambda: ones(FLOAT, 2).masked_fill_(rows(torch.uint8), 0.0),
+        "masked_fill only supports boolean masks, but got dtype Byte",
     ),
     "embedding": (
         lambda: F.embedding(rows(FLOAT), ones(FLOAT, 4, 3)),
