@@ -477,3 +477,41 @@ def test_without_a_budget(model, optimizer):
     ran = suite.run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 3}
     assert ran.row("test_on_the_host")["peak_bytes"] == 256
+
+
+def test_transforms_take_tensors_of_the_host_from_outside(pytester):
+    """They wrap them before an operator does; the host's tensors count nothing."""
+    pytester.makepyfile(
+        """
+        import pytest
+        import torch
+
+        X = torch.arange(6.0).reshape(2, 3)
+
+
+        @pytest.fixture
+        def y():
+            return torch.ones(2, 3)
+
+
+        def loss(x):
+            return (x * x).sum()
+
+
+        @pytest.mark.parametrize("transform", [torch.func.grad, torch.vmap, torch.func.hessian])
+        @pytest.mark.memory_budget("4 B")
+        def test_host(transform, y):
+            torch.ones(1, device="cuda")
+            assert transform(loss)(y).device.type == "cpu"
+            assert transform(loss)(X).device.type == "cpu"
+            torch.func.jvp(loss, (X,), (y,))
+
+
+        @pytest.mark.memory_budget("3*24 + 8")
+        def test_device(y):
+            grad = torch.func.grad(lambda x: loss(x.cuda()))(X)
+            assert grad.tolist() == (2 * X).tolist() and grad.device.type == "cpu"
+        """
+    )
+    done = pytester.runpytest("--attnmem-backend=simulated", "--attnmem-strict", "-Wignore")
+    done.assert_outcomes(passed=4)

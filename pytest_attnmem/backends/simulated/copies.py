@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from .program_attributes import attributes
 
@@ -52,10 +53,12 @@ def of_tensors_from_outside(
     reduce_ex: Any = torch.Tensor.__reduce_ex__
 
     def copied(tensor: Any) -> Any:
+        if is_functorch_wrapped_tensor(tensor):
+            return reduce_ex(tensor, 4)  # raises, because it has no storage
         return shallow_copy(as_fakes((tensor,))[0])
 
     def reduced(tensor: Any, protocol: Any) -> Any:  # it asks no mode about a plain tensor
-        if type(tensor) is torch.Tensor:
+        if type(tensor) is torch.Tensor and not is_functorch_wrapped_tensor(tensor):
             return as_fakes((tensor,))[0].__reduce_ex__(protocol)
         return reduce_ex(tensor, protocol)
 

@@ -29,6 +29,7 @@ from .simulated_device import DeviceName
 from .stand_ins import as_given
 from .tensors_as_sizes import reading_sizes
 from .transforms import composites, unwrapped
+from .wrapped_reads import reads
 from .wrapped_tensors import casts_apart, is_wrapper, other_handler, own_handler, with_own_tensors
 
 if TYPE_CHECKING:
@@ -41,10 +42,6 @@ _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T
 #: Attributes of a tensor in a transform that are read from the tensor that it wraps.
 _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 #: Methods of tensors that read values in C++, and on simulated tensors here.
-_READS = (
-    *("tolist", "numpy", "__array__", "data_ptr", "__repr__", "__format__", "__dlpack__"),
-    *("__dlpack_device__", "is_shared", "share_memory_", "__reduce_ex__", "apply_", "map_"),
-)
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
 _NEW_TENSOR = torch.Tensor.new_tensor
@@ -72,8 +69,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             torch.Tensor.new: new_like(self.run_factory),
             torch.Tensor.pin_memory: self.pinned_memory.pin,
             torch.Tensor.is_pinned: self.pinned_memory.is_pinned,
-            torch.Tensor.__deepcopy__: lambda tensor, memo: tensor.__deepcopy__(memo),
-            **{getattr(torch.Tensor, name): getattr(SimulatedTensor, name) for name in _READS},
+            **reads(),
             **of_devices(),
             **of_files(self._to_fake, fake_mode),
             **composites(self.mark_unknown),

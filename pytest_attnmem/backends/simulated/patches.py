@@ -20,7 +20,7 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils, _python_dispatch
 
 from ...errors import UnknownValue
-from . import copies, loading, rebound_arguments
+from . import copies, loading, rebound_arguments, transforms
 from .changed_tensors import set_data
 from .failed_backward import emptying_queue
 from .fake_tensor import CUDA, SimulatedTensor
@@ -111,6 +111,7 @@ def _torch_patches(
         ],
         (torch.overrides, "has_torch_function"): lambda tensors: False,
         **copies.of_tensors_from_outside(function_mode.to_fakes),
+        **transforms.of_tensors_from_outside(function_mode.to_fakes),
         **rebound_arguments.patches(),
         (torch.utils, "swap_tensors"): swapping(torch.utils.swap_tensors, function_mode.to_fakes),
         (torch.backends.cudnn, "is_acceptable"): lambda tensor: False,

@@ -11,6 +11,7 @@ import torch
 
 from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
 from .moves import NAMES
+from .transforms import unwrapped
 
 _TO = torch.Tensor.to
 #: PyTorch's factories that may be asked for pinned memory, by their owners.
@@ -43,7 +44,7 @@ class PinnedMemory:
 
     def is_pinned(self, tensor: Any, *_: Any, **__: Any) -> bool:
         """Runs ``Tensor.is_pinned``."""
-        return self.holds(tensor.untyped_storage())
+        return self.holds(unwrapped(tensor).untyped_storage())
 
     def holds(self, storage: torch.UntypedStorage) -> bool:
         """Returns True for a pinned storage."""
@@ -55,9 +56,10 @@ class PinnedMemory:
         Raises:
             RuntimeError: the tensor is on the device.
         """
-        if tensor.is_cuda:
+        inner = unwrapped(tensor)
+        if inner.is_cuda:
             raise RuntimeError("Only dense CPU tensors can be pinned")
-        self.note(tensor.untyped_storage())
+        self.note(inner.untyped_storage())
         return tensor
 
     def note(self, storage: torch.UntypedStorage) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch._functorch import eager_transforms
+from torch._functorch import eager_transforms, vmap
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ...errors import CannotSimulate
@@ -73,6 +73,25 @@ def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[...
 
     found = {function: partial(run, function, op) for function, op in _COMPOSITES.items()}
     return {**found, _attend: attend}
+
+
+def of_tensors_from_outside(
+    as_fakes: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+) -> dict[tuple[Any, str], Any]:
+    """Returns the patches, by owner and name, that make fakes of what transforms wrap."""
+    in_grad: Any = vars(eager_transforms)["_wrap_for_grad"]
+    in_batch: Any = vars(vmap)["_add_batch_dim"]
+
+    def wrap_for_grad(tensor: Any, level: int) -> Any:
+        return in_grad(as_fakes((tensor,))[0], level)
+
+    def add_batch_dim(tensor: Any, dim: int, level: int) -> Any:
+        return in_batch(as_fakes((tensor,))[0], dim, level)
+
+    return {
+        (eager_transforms, "_wrap_for_grad"): wrap_for_grad,
+        (vmap, "_add_batch_dim"): add_batch_dim,
+    }
 
 
 def untraceable(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
