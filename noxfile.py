@@ -48,10 +48,12 @@ CORE = (
     "tests/report/test_terminal.py",
 )
 SIMULATED = ("tests/plugin/test_growth.py", "tests/plugin/test_simulated.py")
-#: The recordings of a version of torch and published numbers, which its rules are held to.
+#: The recordings of a version of torch and published numbers, which its rules are held to, and
+#: indices, whose C++ code is written anew in Python for a version.
 RECORDED = (
     "tests/backends/simulated/attention",
     "tests/backends/simulated/scratch",
+    "tests/backends/simulated/test_elements.py",
     "tests/backends/simulated/test_fake_mode.py",
     "tests/backends/simulated/test_published.py",
     "tests/backends/simulated/test_random_programs.py",

@@ -24,6 +24,7 @@ from .number_checks import check_number
 from .set_by_index import FILLS, Target
 from .transforms import unwrapped
 
+_ON_META: Final = "torch.meta."
 #: A list of so many elements is never a tuple of indices.
 _MOST: Final = 32
 
@@ -64,8 +65,10 @@ class Elements:
         try:
             self._set(tensor, index, value)
         except TypeError as error:  # C++ code has seen the type of a tensor on ``meta``
-            kind = "cuda." if device is IMPLICIT_CUDA else ""
-            raise TypeError(str(error).replace("torch.meta.", f"torch.{kind}")) from None
+            if device is None or _ON_META not in str(error):
+                raise
+            seen = "torch.cuda." if device is IMPLICIT_CUDA else "torch."
+            raise TypeError(str(error).replace(_ON_META, seen)) from None
 
     def _with_tensors(self, tensor: Any, index: Any, device: torch.device) -> Any:
         """Returns the index with a tensor in the place of each sequence that becomes one."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T", "mT", "H", "mH"})
 #: Attributes of a tensor in a transform that are read from the tensor that it wraps.
 _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
-#: Methods of tensors that read values in C++, and on simulated tensors here.
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
 _NEW_TENSOR = torch.Tensor.new_tensor

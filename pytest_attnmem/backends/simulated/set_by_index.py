@@ -16,17 +16,13 @@ from typing import Any, Final
 import torch
 
 from ...torch_releases import minor_version
+from .dtypes.names import FLOAT8, UNSIGNED
 from .index_tensors import MASKS
 from .transforms import unwrapped
 
 #: True if PyTorch fills elements with a number, instead of copying a tensor of it.
 FILLS: Final = minor_version(torch.__version__) >= (2, 15)
 _PLACES: Final = (torch.int64, torch.int32)
-_UNSIGNED: Final = (torch.uint16, torch.uint32, torch.uint64)
-_FLOAT8: Final = (
-    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-    torch.float8_e8m0fnu,
-)
 
 
 class Target:
@@ -39,7 +35,8 @@ class Target:
         ellipses = sum(part is ... for part in self._parts)
         simple = isinstance(index, bool) or ellipses > 1
         self._is_known = FILLS and not simple and all(map(_is_known, self._parts))
-        self._tensors = [part for part in self._parts if self._is_tensor(part)]
+        known = self._parts if self._is_known else ()
+        self._tensors = [part for part in known if self._is_tensor(part)]
 
     def fill(self, number: Any) -> bool:
         """Sets the elements to a number; returns False where C++ code sets them as on CUDA."""
@@ -86,7 +83,7 @@ class Target:
         if not isinstance(part, torch.Tensor) or part.dim() or part.dtype not in _PLACES:
             return False
         plain = unwrapped(part) is part and unwrapped(self._tensor) is self._tensor
-        if not plain or not self._is_on_device(part) or self._tensor.dtype in _UNSIGNED:
+        if not plain or not self._is_on_device(part) or self._tensor.dtype in UNSIGNED:
             return False
         return not _share(part, self._tensor)
 
@@ -102,7 +99,7 @@ class Target:
 
     def _takes(self, index: Any) -> bool:
         """Returns True for an index tensor that ``index_fill_`` takes."""
-        if self._tensor.dtype in _FLOAT8:
+        if self._tensor.dtype in FLOAT8:
             return False
         if _is_flag(index):
             return True

@@ -34,6 +34,12 @@ LETTERS: Final[Mapping[str, tuple[torch.dtype, str]]] = MappingProxyType(
         "0": (torch.float8_e8m0fnu, "Float8_e8m0fnu"),
     }
 )
+#: The unsigned integers that few kernels know, and the floats of 8 bits.
+UNSIGNED: Final = (torch.uint16, torch.uint32, torch.uint64)
+FLOAT8: Final = (
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    torch.float8_e8m0fnu,
+)
 #: Dtype → its name in errors.
 NAMES: Final[Mapping[torch.dtype, str]] = MappingProxyType(dict(LETTERS.values()))
 

@@ -1,8 +1,9 @@
 """Checks of CUDA's operators that their operands have the same dtype, or one that they take.
 
 The texts are those of aten/src/ATen/native: LinearAlgebra.cpp, Blas.cpp and LossNLL.cpp, Lerp.cpp,
-layer_norm.cpp, mixed_data_type.h, cuda/Blas.cpp and cuda/IndexKernel.cpp; of TensorIterator.cpp and
-TensorUtils.cpp in aten/src/ATen; and of the code that reads the data of a tensor of another dtype.
+layer_norm.cpp, mixed_data_type.h, TensorAdvancedIndexing.cpp, cuda/Blas.cpp and
+cuda/IndexKernel.cpp; of TensorIterator.cpp and TensorUtils.cpp in aten/src/ATen; and of the code
+that reads the data of a tensor of another dtype.
 """
 
 from __future__ import annotations
@@ -14,17 +15,11 @@ from typing import Any, Final
 
 import torch
 
-from .names import NAMES, kernel_text
+from .names import FLOAT8, NAMES, UNSIGNED, kernel_text
 
 _aten = torch.ops.aten
 _FLOATS: Final = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _MASKS: Final = (torch.bool, torch.uint8)
-_UNSIGNED: Final = (torch.uint16, torch.uint32, torch.uint64)
-_NEVER_FILLED: Final = (
-    *_UNSIGNED,
-    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-    torch.float8_e8m0fnu,
-)
 #: The dtypes whose tensors have a type of their own in errors.
 _LEGACY: Final = ("Half", "Float", "Double", "Byte", "Char", "Short")
 #: The names of dtypes in C++, which some errors have.
@@ -153,9 +148,11 @@ def _index_put(
     given = [index for index in indices if index is not None]
     alone = len(given) == 1 and given[0].dtype in _MASKS and given[0].device == target.device
     if alone and not sums and values.numel() == 1 and values.device.type == "cpu":
-        return _masked_fill(target, given[0]) or _kernel("masked_fill_", _NEVER_FILLED, target)
+        return _masked_fill(target, given[0]) or _kernel(
+            "masked_fill_", (*UNSIGNED, *FLOAT8), target
+        )
     if not _differ(target, values):
-        return "" if sums else _kernel("index_put", _UNSIGNED, target)
+        return "" if sums else _kernel("index_put", UNSIGNED, target)
     destination, source = _names(target, values)
     return (
         "Index put requires the source and destination dtypes match, got"
