@@ -43,6 +43,7 @@ _ANSWERED_BY_FAKE = frozenset({"device", "is_cuda", "is_cpu", "grad", "data", "T
 _OF_WRAPPED = frozenset({"device", "is_cuda", "is_cpu", "is_meta"})
 _MOVES = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu})  # or what it wraps
 _NAME_DEVICES = frozenset({torch.Tensor.to, torch.Tensor.cuda})  # a program may replace them
+_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
 _NEW_TENSOR = torch.Tensor.new_tensor
 _DisableTorchFunctionSubclass = torch._C.DisableTorchFunctionSubclass
 
@@ -71,7 +72,7 @@ class SimulatedFunctionMode(TorchFunctionMode):
             **reads(),
             **of_devices(),
             **of_files(self._to_fake, fake_mode),
-            **composites(self.mark_unknown),
+            **composites(self.mark_unknown, lambda: fake_mode.known_ops.of(_ATTENTION).composite),
             **rebinding(self.mark_unknown),
             **reading_sizes(self.mark_unknown),
         }

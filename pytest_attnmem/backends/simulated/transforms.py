@@ -18,6 +18,7 @@ from torch._functorch import eager_transforms, vmap
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ...errors import CannotSimulate
+from ...torch_releases import minor_version
 
 
 def is_transformed() -> bool:
@@ -47,10 +48,19 @@ def unknown_inside(op: Any) -> str:
     return f"{op} under torch.func"
 
 
-def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[..., Any]]:
+def is_batch() -> bool:
+    """Returns True if the innermost transform is ``vmap``."""
+    transform = torch._C._functorch.peek_interpreter_stack()
+    return transform is not None and transform.key() == torch._C._functorch.TransformType.Vmap
+
+
+def composites(
+    mark_unknown: Callable[[str], None], attention: Callable[[], Any]
+) -> Mapping[Any, Callable[..., Any]]:
     """Returns functions, by what they replace, that are unknown inside a transform.
 
-    Their code asks there if a tensor is on CUDA, or makes a tensor of numbers.
+    Their code asks there if a tensor is on CUDA, or makes a tensor of numbers. Attention in a batch
+    runs by the function that ``attention`` returns, which selects the backend of a device.
     """
 
     def run(function: Any, op: str, *args: Any, **kwargs: Any) -> Any:
@@ -69,10 +79,23 @@ def composites(mark_unknown: Callable[[str], None]) -> Mapping[Any, Callable[...
         given = _ATTENTION.bind(*args, **kwargs).arguments
         if is_transformed() and given["dropout_p"] and given.get("training", True):
             mark_unknown(unknown_inside(_DROPOUT))
+        if is_batch() and not given.get("need_weights", True):
+            mark_unknown(unknown_inside(str(_SCALED_ATTENTION)))
         return _attend(*args, **kwargs)
 
+    def attend_scaled(*args: Any, **kwargs: Any) -> Any:
+        if not is_batch():
+            return _attend_scaled(*args, **kwargs)
+        tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.Tensor)]
+        fused = bool(tensors) and tensors[0].dim() in (3, 4)
+        masked = len(tensors) > 3 and (_BEFORE_2_15 or tensors[0].itemsize < 4)
+        trained = _BEFORE_2_15 and any(map(_has_history, tensors))
+        if masked or trained or not (fused or torch.backends.cuda.math_sdp_enabled()):
+            mark_unknown(unknown_inside(str(_SCALED_ATTENTION)))
+        return (attention() if fused else _attend_scaled)(*args, **kwargs)
+
     found = {function: partial(run, function, op) for function, op in _COMPOSITES.items()}
-    return {**found, _attend: attend}
+    return {**found, _attend: attend, _attend_scaled: attend_scaled}
 
 
 def of_tensors_from_outside(
@@ -108,6 +131,16 @@ def untraceable(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str
     return {(eager_transforms, "lazy_dynamo_disallow"): record}
 
 
+def _has_history(tensor: Any) -> bool:
+    """Returns True if a tensor, or one that it wraps, requires a gradient."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if tensor.requires_grad:
+            return True
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return bool(tensor.requires_grad)
+
+
+_BEFORE_2_15 = minor_version(torch.__version__) < (2, 15)
 _CAPTURED = "that would mutate a captured Tensor"  # said of a tensor of numbers before 2.15
 _DROPOUT = "aten.dropout.default"
 _COMPOSITES = MappingProxyType(
@@ -119,5 +152,7 @@ _COMPOSITES = MappingProxyType(
         torch.unravel_index: "torch.unravel_index",
     }
 )
+_SCALED_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+_attend_scaled = torch.nn.functional.scaled_dot_product_attention
 _attend = torch.nn.functional.multi_head_attention_forward
 _ATTENTION = signature(_attend)

@@ -4,6 +4,8 @@ PyTorch's database of operators found them, when its samples were called in othe
 in other dtypes, over lists, and with the gradients of ``opinfo_ways.py``.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from mended_programs import made
@@ -28,6 +30,8 @@ REFUSED = {
     "no model of aten.dropout.default under torch.func; use backend='null' or 'cuda'": (
         lambda: torch.func.grad(lambda x: attended(x).sum())(made(3, 2, 4))
     ),
+    "no model of aten.scaled_dot_product_attention.default under torch.func; use backend='null' or"
+    " 'cuda'": lambda: torch.vmap(masked)(made(2, 2, 4, 8, 16, dtype=torch.float16)),
     "no model of the forward-mode gradient of aten.cudnn_batch_norm.default; use backend='null' or"
     " 'cuda'": lambda: normalized_duals(),
     "a tensor [5] that is made of numbers at database_programs.py:{}, inside a transform, is"
@@ -38,6 +42,12 @@ REFUSED = {
 def attended(x):
     layer = torch.nn.MultiheadAttention(4, 2, dropout=0.5, device="cuda")
     return layer(x, x, x)[0]
+
+
+def masked(x):
+    return F.scaled_dot_product_attention(
+        x, x, x, torch.ones(8, 8, dtype=torch.bool, device="cuda")
+    )
 
 
 def normalized_duals():
@@ -165,3 +175,15 @@ def formulas_that_add_a_result():
     for function in (torch.special.log_ndtr, lambda x: x.atan2(x * 2), lambda x: x.mvlgamma(2)):
         x = (made(3000) * 3).requires_grad_()
         checkpoint(function, x, use_reentrant=False).backward(made(3000))
+
+
+@program
+def attention_in_batches():
+    """The backend is selected for one element of the batch, and its kernel runs for all."""
+    for dtype in (torch.float32, torch.float16):
+        for shape in ((2, 4, 8, 16), (4, 8, 16), (2, 4, 256, 64), (8, 16)):
+            q, k, v = (made(3, *shape, dtype=dtype) for _ in "qkv")
+            for causal in (False, True):
+                attend = partial(F.scaled_dot_product_attention, is_causal=causal)
+                torch.vmap(attend)(q, k, v)
+                torch.vmap(attend, (0, None, None))(q, k[0], v[0])

@@ -31,7 +31,7 @@ RECORDINGS = {
     "empty_programs": 124,
     "factorization_programs": 245,
     "deterministic_programs": 290,
-    "database_programs": 14,
+    "database_programs": 15,
     "index_programs": 7,
 }
 
