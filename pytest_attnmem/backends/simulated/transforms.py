@@ -75,6 +75,13 @@ def composites(
             text = f"no model of {unknown_inside(op)}; use backend='null' or 'cuda'"
             raise CannotSimulate(text) from None
 
+    def drop(function: Any, *args: Any, **kwargs: Any) -> Any:
+        p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+        given = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
+        if is_transformed() and p and given:  # else it returns its input
+            mark_unknown(unknown_inside(_DROPOUT))
+        return function(*args, **kwargs)
+
     def attend(*args: Any, **kwargs: Any) -> Any:
         given = _ATTENTION.bind(*args, **kwargs).arguments
         if is_transformed() and given["dropout_p"] and given.get("training", True):
@@ -95,6 +102,7 @@ def composites(
         return (attention() if fused else _attend_scaled)(*args, **kwargs)
 
     found = {function: partial(run, function, op) for function, op in _COMPOSITES.items()}
+    found.update({function: partial(drop, function) for function in _DROPOUTS})
     return {**found, _attend: attend, _attend_scaled: attend_scaled}
 
 
@@ -143,10 +151,9 @@ def _has_history(tensor: Any) -> bool:
 _BEFORE_2_15 = minor_version(torch.__version__) < (2, 15)
 _CAPTURED = "that would mutate a captured Tensor"  # said of a tensor of numbers before 2.15
 _DROPOUT = "aten.dropout.default"
+_DROPOUTS = (torch.dropout, torch.nn.functional.dropout)
 _COMPOSITES = MappingProxyType(
     {
-        torch.dropout: _DROPOUT,
-        torch.nn.functional.dropout: _DROPOUT,
         torch.nn.functional.batch_norm: "aten.batch_norm.default",
         torch.nn.functional.instance_norm: "aten.instance_norm.default",
         torch.unravel_index: "torch.unravel_index",
