@@ -81,16 +81,7 @@ def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
 
     ``names`` are those of the operators that are run; by default, all are.
     """
-    found = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for sample, rows in _recorded("opinfo-writes", names):
-            for kind in KINDS_OF_WRITES:
-                name = f"{sample.name} {kind}"
-                row = rows.get(name.partition(" ")[2])
-                if row is not None:
-                    found[name] = outcome(sample, row, partial(_as_write, kind=kind))
-    return found
+    return _of_kinds("opinfo-writes", KINDS_OF_WRITES, _as_write, names)
 
 
 def in_other_ways(names: Iterable[str] | None = None) -> dict[str, Outcome]:
@@ -98,15 +89,26 @@ def in_other_ways(names: Iterable[str] | None = None) -> dict[str, Outcome]:
 
     ``names`` are those of the operators that are run; by default, all are.
     """
+    counts = opinfo_ways.COUNTS
+    return _of_kinds("opinfo-ways", opinfo_ways.WAYS, _in_way, names, counts)
+
+
+def _of_kinds(
+    recording: str,
+    kinds: Iterable[str],
+    run_as: Callable[..., Any],
+    names: Iterable[str] | None,
+    counts: dict[torch.dtype, int] | None = None,
+) -> dict[str, Outcome]:
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for sample, rows in _recorded("opinfo-ways", names, opinfo_ways.COUNTS):
-            for way in opinfo_ways.WAYS:
-                name = f"{sample.name} {way}"
+        for sample, rows in _recorded(recording, names, counts):
+            for kind in kinds:
+                name = f"{sample.name} {kind}"
                 row = rows.get(name.partition(" ")[2])
                 if row is not None:
-                    found[name] = outcome(sample, row, partial(_in_way, way=way))
+                    found[name] = outcome(sample, row, partial(run_as, kind=kind))
     return found
 
 
@@ -162,8 +164,8 @@ def _as_write(sample: Sample, kind: str) -> Prepared:
     return dict(writing_calls(sample, "cuda"))[kind], lambda _: False
 
 
-def _in_way(sample: Sample, way: str) -> Prepared:
-    _, call, after = next(opinfo_ways.ways_to_call(sample, "cuda", way))
+def _in_way(sample: Sample, kind: str) -> Prepared:
+    _, call, after = next(opinfo_ways.ways_to_call(sample, "cuda", kind))
     return call, after
 
 

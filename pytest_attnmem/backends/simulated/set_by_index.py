@@ -125,7 +125,7 @@ class Target:
             at = parts.index(...)
             parts[at : at + 1] = [slice(None)] * absent
             places = [(place + (absent - 1) * (at < place), found) for place, found in places]
-        whole = not absent < 0 and all(map(_is_whole, parts, self._tensor.shape))
+        whole = absent >= 0 and all(map(_is_whole, parts, self._tensor.shape))
         kept = self._tensor if whole else self._tensor[tuple(parts)]
         indices: list[Any] = []
         for place, found in places:

@@ -77,8 +77,8 @@ def composites(
 
     def drop(function: Any, *args: Any, **kwargs: Any) -> Any:
         p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-        given = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
-        if is_transformed() and p and given:  # else it returns its input
+        trains = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
+        if is_transformed() and p and trains:  # else it returns its input
             mark_unknown(unknown_inside(_DROPOUT))
         return function(*args, **kwargs)
 

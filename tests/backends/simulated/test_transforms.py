@@ -2,15 +2,9 @@
 
 import pytest
 import torch
+from func_transforms import TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
-
-TRANSFORMS = {
-    "grad": torch.func.grad,
-    "vmap": torch.vmap,
-    "jvp": lambda function: lambda x: torch.func.jvp(function, (x,), (x,)),
-    "grads of a batch": lambda function: torch.vmap(torch.func.grad(function)),
-}
 
 
 @pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.5, False)])
@@ -34,3 +28,16 @@ def test_a_tensor_from_outside_is_an_input_of_a_transform(run, transform):
     outside = torch.ones(2, 3)
     expected, seen = run(lambda: call(torch.ones(2, 3, device="cuda"))), run(lambda: call(outside))
     assert (seen.unmeasured, seen.peak_bytes) == (None, expected.peak_bytes - 24)
+
+
+def test_layers_of_a_batch_that_call_a_fused_kernel_have_no_model(run):
+    layer = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def program():
+        on_device, x = layer.cuda(), torch.ones(3, 2, 8, 16, device="cuda")
+        return torch.vmap(lambda x: on_device(x, x, x, need_weights=False)[0])(x)
+
+    assert run(program).unmeasured == (
+        "no model of aten.scaled_dot_product_attention.default under torch.func; use"
+        " backend='null' or 'cuda'"
+    )

@@ -6,15 +6,9 @@ import io
 import numpy
 import pytest
 import torch
+from func_transforms import TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
-
-TRANSFORMS = {
-    "grad": torch.func.grad,
-    "vmap": torch.vmap,
-    "jvp": lambda function: lambda x: torch.func.jvp(function, (x,), (x,)),
-    "grads of a batch": lambda function: torch.vmap(torch.func.grad(function)),
-}
 
 
 def reading(read, transform, x):
