@@ -115,10 +115,21 @@ class Conclusions:
     exceeded: list[Exceeded] = field(default_factory=list)
     """The exceeded limits of regions, checks and comparisons, even if the test caught the error."""
 
+    def conclude_again(self, part: Part, verdict: Verdict | None, measurement: Measurement) -> None:
+        """Concludes a part a second time, when its test has ended and can run again."""
+        verdict = self.conclude(part, verdict, measurement, again=True)
+        if verdict is not None and verdict.fails(self.strict):
+            self.exceeded.append(Exceeded(part, verdict))
+
     def conclude(
-        self, part: Part, verdict: Verdict | None, measurement: Measurement | None
+        self,
+        part: Part,
+        verdict: Verdict | None,
+        measurement: Measurement | None,
+        *,
+        again: bool = False,
     ) -> Verdict | None:
-        """Returns the complete verdict that counts, and writes its row.
+        """Returns the complete verdict that counts, and writes its row, or writes it ``again``.
 
         ``verdict`` is None for a part without a limit.
         """
@@ -129,9 +140,9 @@ class Conclusions:
         try:
             verdict = self._explained(part, verdict)
         except stops():  # raised by the extra run; the known verdict counts
-            self.rows.write(part, verdict, measurement)
+            self.rows.write(part, verdict, measurement, again=again)
             raise
-        return self.rows.write(part, verdict, measurement)
+        return self.rows.write(part, verdict, measurement, again=again)
 
     def enforce(
         self, part: Part, verdict: Verdict | None, measurement: Measurement

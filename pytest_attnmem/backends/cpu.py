@@ -69,6 +69,16 @@ class Cpu(Backend):
         """Returns a recorder of the allocator's events."""
         return _EventRecorder(self._profiler(), self._alive)
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Notes what its body allocates, so that the end of it counts in a later window."""
+        recorder = self.gauge()
+        recorder.start()
+        try:
+            yield
+        finally:
+            recorder.stop()
+
     def forget(self) -> None:
         """Forgets the blocks of earlier tests, so that their frees count in no later test."""
         self._alive.clear()

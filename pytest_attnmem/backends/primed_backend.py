@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..errors import BackendUnavailable, StartAgain
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import BackendProtocol, simulation_context
+from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
@@ -60,7 +60,7 @@ class PrimedBackend:
         """Makes calls that are not measured."""
         if not times:
             return
-        with simulation_context(self.backend):
+        with watched(self.backend):
             for _ in range(times):
                 self._complete(call)
 

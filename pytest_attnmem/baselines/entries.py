@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
-from .torch_version import nearest, split
+from .torch_version import nearest, split, threads_of, with_threads
 
 #: The start of the reason of a budget that lacks only an entry: the number itself was measured.
 NO_ENTRY: Final = "no baseline entry"
@@ -61,6 +61,10 @@ class Entry:
     """The live tensors by kind: ``2 × float32 [B, H, N, N] softmax, attn.py in f``."""
     parts: Mapping[str, int] = field(default_factory=dict)
     """The bytes of a model by term and module: ``saved for backward of blocks.*.mlp``."""
+    retained: int | None = None
+    """The bytes alive at the end of the window; None if they were not recorded."""
+    first: int | None = None
+    """The bytes of a first run that needed others, such as one that filled a cache."""
 
 
 Entries = Mapping[Key, Entry]
@@ -104,6 +108,17 @@ class Baseline:
             return None
         other = nearest(key.environment, self.elsewhere(key))
         return None if other is None else key._replace(environment=other)
+
+    def of_other_threads(self, key: Key) -> Key | None:
+        """Returns the key of the entry that was made with another number of CPU threads.
+
+        None if there is an entry for *key* itself, or for no other number.
+        """
+        if key in self.entries or threads_of(key.environment) == 0:
+            return None
+        place = with_threads(key.environment, 1)
+        alike = [one for one in self.elsewhere(key) if with_threads(one, 1) == place]
+        return min((key._replace(environment=one) for one in alike), default=None)
 
     def keeps_versions(self, environment: str) -> bool:
         """Returns True if the file keeps several versions of torch side by side in this place."""

@@ -15,7 +15,8 @@ def depends_on(backend: str, device: str) -> str:
     """Returns a text that is equal in environments where a test needs the same memory.
 
     Every built-in backend's text has torch's minor version, because kernels and libraries change
-    with it: ``cpu threads2 torch2.13``, because CPU kernels keep scratch for each thread;
+    with it: ``cpu threads1 torch2.13``, because CPU kernels keep scratch for each thread, and an
+    entry is made with one;
     ``simulated:H100 torch2.13``; for CUDA the device and its compute capability, ``cuda NVIDIA H100
     80GB HBM3 sm90 torch2.13``. ``workspaces-in`` follows where a product allocates its workspace
     and frees it, and the allocator's configuration, if there is one.
@@ -32,7 +33,7 @@ def depends_on(backend: str, device: str) -> str:
 def _device(torch: Any, kind: str, device: str) -> tuple[str, ...]:
     """Returns the facts of the device that memory depends on and the backend's name lacks."""
     if kind == "cpu":
-        return (f"threads{torch.get_num_threads()}",)
+        return ("threads1",)
     if kind == "simulated":
         return ()
     if kind == "accelerator":

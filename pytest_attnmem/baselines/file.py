@@ -17,7 +17,9 @@ from ..measurement.measurement import METRICS
 from ..units import excerpt, shown
 from .entries import Entries, Entry, Key
 
-SCHEMA = 1
+SCHEMA = 1.1
+#: The versions of the file that this one reads and updates.
+_READS = 1
 #: The longest wait, in seconds, for another process that has locked the file to write it.
 PATIENCE_S = 30.0
 
@@ -45,7 +47,7 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
     try:
         with _locked(path):
             schema, before = _load(path) if path.exists() else (SCHEMA, {})
-            if schema != SCHEMA:
+            if schema > SCHEMA:
                 raise AttnMemError(
                     f"cannot update {path}: its schema is {shown(schema)}, and this version would"
                     f" lose the fields that it does not know; update with a newer pytest-attnmem"
@@ -122,6 +124,10 @@ def _to_dict(key: Key, entry: Entry) -> dict[str, Any]:
         data["held"] = [*entry.held]
     if entry.parts:
         data["parts"] = dict(entry.parts)
+    if entry.retained is not None:
+        data["retained"] = entry.retained
+    if entry.first is not None:
+        data["first"] = entry.first
     return data
 
 
@@ -143,9 +149,9 @@ def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
     if (
         not isinstance(schema, (int, float))
         or isinstance(schema, bool)
-        or not SCHEMA <= schema < SCHEMA + 1
+        or not _READS <= schema < _READS + 1
     ):
-        raise refused(f"its schema is {shown(schema)}, this version reads {SCHEMA}")
+        raise refused(f"its schema is {shown(schema)}, this version reads {_READS}")
     listed = data.get("entries")
     if not isinstance(listed, list):
         raise refused(f"it has no list of 'entries'; {_RESTORE}")
@@ -194,13 +200,19 @@ def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
     parts = item.get("parts", {})
     if not isinstance(parts, dict) or not all(type(size) is int for size in parts.values()):
         raise TypeError
-    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held), parts)
+    retained, first = item.get("retained"), item.get("first")
+    entry = Entry(item["bytes"], item.get("formula", ""), tuple(held), parts, retained, first)
     texts = (*key, entry.formula, *entry.held)
     number = entry.nbytes
     whole = type(number) is int
     if not all(isinstance(text, str) for text in texts) or not key.test or not key.environment:
         raise TypeError
-    sizes = (number, *parts.values())
-    if not whole or any(abs(size) >> MAX_BITS for size in sizes) or key.metric not in METRICS:
+    sizes = (number, *parts.values(), *(one for one in (retained, first) if one is not None))
+    if (
+        not whole
+        or any(type(size) is not int for size in sizes)
+        or any(abs(size) >> MAX_BITS for size in sizes)
+        or key.metric not in METRICS
+    ):
         raise ValueError
     return key, entry

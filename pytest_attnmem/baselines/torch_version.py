@@ -1,4 +1,4 @@
-"""Torch's version in the text of an environment: ``cpu threads2 torch2.13``."""
+"""Torch's version and the CPU's threads in an environment's text: ``cpu threads1 torch2.13``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 _VERSION = re.compile(r" torch(\d\S*)")
+_THREADS = re.compile(r"^cpu threads(\d+)\b")
 
 
 def split(environment: str) -> tuple[str, str]:
@@ -20,6 +21,17 @@ def split(environment: str) -> tuple[str, str]:
     return environment[: found.start()] + environment[found.end() :], found[1]
 
 
+def threads_of(environment: str) -> int:
+    """Returns the number of threads of the CPU; 0 where memory does not depend on it."""
+    found = _THREADS.match(environment)
+    return int(found[1]) if found else 0
+
+
+def with_threads(environment: str, threads: int) -> str:
+    """Returns the environment with another number of threads."""
+    return _THREADS.sub(f"cpu threads{threads}", environment)
+
+
 def named(version: str) -> str:
     """Returns ``torch 2.13``; ``an unknown torch`` if the version is empty."""
     return f"torch {version}" if version else "an unknown torch"
@@ -31,13 +43,13 @@ def nearest(environment: str, others: Iterable[str]) -> str | None:
     The newest older version comes first, then the oldest newer version; an unknown version counts
     as the oldest.
     """
-    place, version = split(environment)
+    place, version = split(with_threads(environment, 1))
     if not version:
         return None
     alike = sorted(
         (_number(split(other)[1]), other)
         for other in others
-        if other != environment and split(other)[0] == place
+        if other != environment and split(with_threads(other, 1))[0] == place
     )
     older = [other for number, other in alike if number <= _number(version)]
     return older[-1] if older else alike[0][1] if alike else None

@@ -106,3 +106,13 @@ def simulation_context(backend: BackendProtocol) -> AbstractContextManager[None]
     """
     context: AbstractContextManager[None] = getattr(backend, "world", nullcontext)()
     return context
+
+
+def watched(backend: BackendProtocol) -> AbstractContextManager[None]:
+    """Returns the context of runs that are not measured: warm-ups.
+
+    A backend that counts events, and no levels, must see what they allocate, or it would not know
+    it when a measured run frees it; ``watched`` is not required of a backend.
+    """
+    context: AbstractContextManager[None] | None = getattr(backend, "watched", lambda: None)()
+    return context or simulation_context(backend)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import pytest
 
 from ..api.conclusion import Ending, Part
 from ..baselines.entries import (
@@ -20,47 +18,28 @@ from ..baselines.entries import (
     regression,
     tolerance_of,
 )
-from ..baselines.environment_key import depends_on
 from ..baselines.part_changes import part_changes
 from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
-from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..report.record import Record
+from .baseline_numbers import BaselineNumbers, Measured
+from .left_behind import left_by
 from .plan import PLAN
 from .session import SESSION
 
 if TYPE_CHECKING:
+    import pytest
+
     from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
-    from .fitted_forms import Row
+    from .baseline_numbers import Repeat
     from .traced_runs import TracedRuns
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A number of a test, and its entry in the baseline."""
-
-    key: Key
-    made: Entry
-    """The entry to write."""
-    entry: Entry | None
-    tolerance: Tolerance
-    other: Key | None = None
-    """The entry of another version of torch, if there is none of this version."""
-
-    @property
-    def state(self) -> State:
-        """The state of the number against its entry."""
-        return compare(self.made.nbytes, self.entry, self.tolerance)
-
-
 _IF_INTENDED = "if this is intended: --attnmem-update all"
-
-#: The numbers that an attempt at a test measured, by region and metric.
-MEASURED = pytest.StashKey[dict["Row", Measured]]()
 
 
 class BaselineCheck:
@@ -69,18 +48,18 @@ class BaselineCheck:
     def __init__(self, item: pytest.Item, name: str) -> None:
         session = item.config.stash[SESSION]
         self._item = item
-        self._name = name
         self._baseline: Baseline | None = session.baseline
         self._update = session.settings.update
         self._tolerance = session.settings.tolerance
-        self._measured = item.stash.setdefault(MEASURED, {})
+        self._numbers = BaselineNumbers(item, name, session.baseline, session.settings.tolerance)
 
     def judge(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
     ) -> Verdict | None:
         """Returns the verdict that follows from the test's own budget and from the baseline.
 
-        Returns None for a region that has neither a limit nor a baseline entry.
+        Returns None for a region that has neither a limit nor a baseline entry. A region whose
+        test still runs is judged again when it has ended and can run again: see ``waiting``.
         """
         if part.ending is not Ending.FINISHED:
             return self._judge_unfinished(part, verdict, measurement) or verdict
@@ -88,32 +67,72 @@ class BaselineCheck:
         if bare and not measurement.allocations:
             return replace(bare, reason="nothing was allocated")
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
-        measured = self._measure(part.name, budget.metric, verdict, measurement)
+        measured = self._numbers.measure(part.name, budget.metric, verdict, measurement)
+        waits = (
+            measured is not None
+            and part.name != ""
+            and part.primed is not None
+            and self._numbers.attempt.repeat is None
+        )
+        if waits:
+            self._numbers.attempt.waiting[part.name] = (part, verdict, measurement)
+        elif measured is not None and part.primed is not None and self._differs(measured):
+            measured = self._numbers.settled(part.name, budget.metric, part.primed)
         entry = measured.entry if measured else None
-        if measured is None or entry is None or (verdict and verdict.outcome is Outcome.OVER):
+        over = verdict is not None and verdict.outcome is Outcome.OVER
+        if measured is not None and measured.unsettled and not over and (bare or entry):
+            return self._unsettled(part, measured, measurement, budget)
+        if measured is None or entry is None or over:
             if verdict is None:
                 return self._unmeasured(part.name, budget, measurement)
             return self._without_entry(bare, measured) if bare else verdict
         if bare or verdict is None:
             limit = measured.made.nbytes if self._update == "all" else entry.nbytes
             budget = replace(budget, limit_bytes=limit, tolerance=measured.tolerance, absent="")
-            verdict = Verdict(Outcome.WITHIN, "", measurement, budget)
-        if measured.state is State.REGRESSED and self._update != "all":
-            return self._regressed(budget, measurement, entry, measured.tolerance)
+            verdict = Verdict(Outcome.WITHIN, "", measured.run or measurement, budget)
+        if measured.state is State.REGRESSED and self._update != "all" and not waits:
+            return self._regressed(budget, measured.run or measurement, measured)
+        if measured.note and measured.state is State.SAME:
+            said = f"same, {measured.note}{self._filled(part, measured)}"
+            return replace(verdict, reason="; ".join(filter(None, (verdict.reason, said))))
         return verdict
+
+    def waiting(self, repeat: Repeat | None) -> list[tuple[Part, Verdict | None, Measurement]]:
+        """Returns the regions to judge again; *repeat* runs the test again, if it can run again."""
+        attempt = self._numbers.attempt
+        attempt.repeat = repeat or _once
+        found = [*attempt.waiting.values()]
+        attempt.waiting.clear()
+        return found
+
+    def _differs(self, measured: Measured) -> bool:
+        """Returns True if the number must be that of a run which the next one repeats."""
+        if measured.entry is None:
+            return self._update in ("all", "new")
+        if self._update == "all" and measured.made.retained:
+            return True
+        return measured.state is not State.SAME
+
+    def _unsettled(
+        self, part: Part, measured: Measured, measurement: Measurement, budget: Budget
+    ) -> Verdict:
+        """Returns ``not enforced``, with what outlived a run; the number is not recorded."""
+        self._numbers.by_row.pop((part.name, budget.metric), None)
+        reason = f"{measured.unsettled}{left_by(self._item, part.primed, part.name)}"
+        return Verdict(Outcome.NOT_ENFORCED, reason, measurement, budget)
+
+    def _filled(self, part: Part, measured: Measured) -> str:
+        """Returns what a first run filled, after a colon; empty if no run shows it."""
+        return left_by(self._item, part.primed, part.name) if measured.made.retained == 0 else ""
 
     def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
         """Returns ``not enforced`` for a region without a limit whose entry met no number."""
         if measurement.unmeasured is None or self._baseline is None:
             return None
-        key = self._key(region, budget.metric, measurement)
+        key = self._numbers.key(region, budget.metric, measurement)
         if key not in self._baseline.entries and self._baseline.of_other_torch(key) is None:
             return None
         return Verdict(Outcome.NOT_ENFORCED, measurement.unmeasured, measurement, budget)
-
-    def _key(self, region: str, metric: str, measurement: Measurement) -> Key:
-        environment = depends_on(measurement.backend, measurement.device)
-        return Key(self._name, region, metric, environment)
 
     def _judge_unfinished(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -129,20 +148,23 @@ class BaselineCheck:
         judged = part.ending is Ending.FAILED and budget.metric != "retained"
         if self._baseline is None or self._update == "all" or over or unknown or not judged:
             return None
-        key = self._key(part.name, budget.metric, measurement)
+        key = self._numbers.key(part.name, budget.metric, measurement)
         entry = self._baseline.entries.get(key)
         tolerance = self._tolerance or tolerance_of(key.environment)
         if entry is None or value is None:
             return None
-        if compare(value, entry, tolerance) is not State.REGRESSED:
+        measured = Measured(key, Entry(value), entry, tolerance)
+        if measured.state is not State.REGRESSED:
             return None
-        return self._regressed(budget, measurement, entry, tolerance)
+        return self._regressed(budget, measurement, measured)
 
-    def _regressed(
-        self, budget: Budget, measurement: Measurement, entry: Entry, tolerance: Tolerance
-    ) -> Verdict:
-        value = measurement.value(budget.metric) or 0
-        comparison = regression(budget.metric, value, entry, measurement.place, tolerance)
+    def _regressed(self, budget: Budget, measurement: Measurement, measured: Measured) -> Verdict:
+        entry, made = measured.entry or Entry(0), measured.made
+        number, metric = made.nbytes, budget.metric
+        if compare(number, entry, measured.tolerance) is not State.REGRESSED:  # more was left
+            number, entry = made.retained or 0, Entry(entry.retained or 0)
+            metric, budget = "retained", replace(budget, metric="retained", limit_bytes=None)
+        comparison = regression(metric, number, entry, measurement.place, measured.tolerance)
         reason = f"{comparison}   {self._baseline.name if self._baseline else ''}"
         return Verdict(
             Outcome.OVER, reason, measurement, budget, hint=_IF_INTENDED, regression=True
@@ -150,7 +172,12 @@ class BaselineCheck:
 
     def annotate(self, row: Record) -> Record:
         """Returns the row with the bytes of its baseline entry, and its state."""
-        measured = self._measured.get((row.region, row.metric))
+        measured = self._numbers.by_row.get((row.region, row.metric))
+        if measured is None and row.metric == "retained":  # of the entry for the peak
+            beside = self._numbers.by_row.get((row.region, "peak"))
+            if beside is not None and beside.entry is not None:
+                left = beside.entry.retained
+                return replace(row, baseline_bytes=left, baseline_state=beside.left.value)
         if measured is None or row.value is None:
             return row
         if measured.other is not None and self._baseline is not None:
@@ -160,14 +187,17 @@ class BaselineCheck:
                 baseline_state=State.OTHER_TORCH.value,
                 baseline_torch=split(measured.other.environment)[1] or "unknown",
             )
-        state = compare(row.value, measured.entry, measured.tolerance)
+        known = row.value in (measured.made.nbytes, measured.made.first)
+        state = measured.state
+        if not known:  # of an earlier attempt
+            state = compare(row.value, measured.entry, measured.tolerance)
         nbytes = measured.entry.nbytes if measured.entry is not None else None
         return replace(row, baseline_bytes=nbytes, baseline_state=state.value)
 
     def with_terms(self, part: Part, verdict: Verdict) -> Verdict:
         """Returns the verdict on a regression with the terms that it added, if they are known."""
         metric = verdict.budget.metric if verdict.budget else "peak"
-        measured = self._measured.get((part.name, metric))
+        measured = self._numbers.by_row.get((part.name, metric))
         if measured is None or measured.entry is None or verdict.measurement is None:
             return verdict
         if parts := part_changes(measured.entry.parts, verdict.measurement.parts):
@@ -180,7 +210,7 @@ class BaselineCheck:
         from .fitted_forms import FormFitter
 
         memory, row = self._item.stash[PLAN].memory, (part.name, metric)
-        forms = FormFitter(self._item, memory, part.primed)
+        forms = FormFitter(self._item, memory, part.primed, settled=measured.note != "")
         nbytes, form = measured.made.nbytes, None
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
@@ -192,16 +222,17 @@ class BaselineCheck:
         """Adds closed forms and tensors to the entries to write."""
         rows = {
             row: measured
-            for row, measured in self._measured.items()
+            for row, measured in self._numbers.by_row.items()
             if (self._update == "new" and measured.entry is None)
-            or (self._update == "all" and measured.made is not measured.entry)
+            or (self._update == "all" and _is_other(measured))
         }
         if not rows:
             return
         from ..measurement.tensor_kinds import labels
         from .fitted_forms import FormFitter
 
-        forms = FormFitter(self._item, memory, primed)
+        settled = any(measured.note for measured in rows.values())
+        forms = FormFitter(self._item, memory, primed, settled=settled)
         formulas = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
         for (region, metric), measured in rows.items():
             try:
@@ -212,31 +243,7 @@ class BaselineCheck:
             form = formulas.get((region, metric))
             formula = "" if form is None else str(form)
             made = replace(measured.made, formula=formula, held=labels(held))
-            self._measured[region, metric] = replace(measured, made=made)
-
-    def _measure(
-        self, region: str, metric: str, verdict: Verdict | None, measurement: Measurement
-    ) -> Measured | None:
-        """Returns the number to compare; None if it is unknown or in doubt."""
-        value = measurement.value(metric)
-        if self._baseline is None or value is None or measurement.unmeasured is not None:
-            return None
-        if measurement.doubt(metric):
-            return None
-        unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED
-        if measurement.out_of_memory is not None or (
-            unproven and verdict is not None and not verdict.lacks_limit
-        ):
-            return None
-        key = self._key(region, metric, measurement)
-        entry = self._baseline.entries.get(key)
-        tolerance = self._tolerance or tolerance_of(key.environment)
-        made = Entry(value, parts=measurement.parts)
-        if entry is not None and (entry.nbytes, entry.parts) == (value, made.parts):
-            made = entry
-        other = self._baseline.of_other_torch(key)
-        measured = self._measured[region, metric] = Measured(key, made, entry, tolerance, other)
-        return measured
+            self._numbers.by_row[region, metric] = replace(measured, made=made)
 
     def _without_entry(self, bare: Verdict, measured: Measured | None) -> Verdict:
         """Returns the verdict on a budget without a limit; a new entry is within itself."""
@@ -253,6 +260,17 @@ class BaselineCheck:
             others = self._baseline.elsewhere(measured.key)
         here = f" here, only for {', '.join(others)}" if others else ""
         return f"{NO_ENTRY}{here}; --attnmem-update new writes one"
+
+
+def _is_other(measured: Measured) -> bool:
+    """Returns True if the entry's form and tensors are not those of the number."""
+    entry, made = measured.entry, measured.made
+    return entry is None or (entry.nbytes, entry.parts) != (made.nbytes, made.parts)
+
+
+def _once(*_: object) -> None:
+    """Says that a test does not run again: its number is that of its only run."""
+    raise AttnMemError("the test does not run again")
 
 
 def _of_other_torch(baseline: Baseline, key: Key, other: Key) -> str:

@@ -13,7 +13,7 @@ from ..baselines.torch_version import split
 from ..baselines.updates import with_all, with_new, without
 from ..errors import AttnMemError
 from ..report.record import Record
-from .baseline_check import MEASURED
+from .baseline_numbers import ATTEMPT, Attempt
 from .measured_tests import own_nodeid
 from .options import BASELINE
 from .suite_completeness import SuiteCompleteness
@@ -83,7 +83,7 @@ class BaselineSession:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Forgets the numbers of an earlier attempt."""
-        item.stash[MEASURED] = {}
+        item.stash[ATTEMPT] = Attempt()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -91,7 +91,7 @@ class BaselineSession:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Sends the numbers with the last report, unless the test failed for another reason."""
         report = yield
-        measured = item.stash.setdefault(MEASURED, {})
+        measured = item.stash.setdefault(ATTEMPT, Attempt()).measured
         if call.excinfo is not None and not isinstance(call.excinfo.value, errors.BudgetExceeded):
             measured.clear()
         if call.when == "teardown":
@@ -102,6 +102,8 @@ class BaselineSession:
                     one.made.formula,
                     [*one.made.held],
                     {**one.made.parts},
+                    one.made.retained,
+                    one.made.first,
                 ]
                 for one in measured.values()
             ]
@@ -120,8 +122,8 @@ class BaselineSession:
             self._suite.finished.add(report.nodeid)
             if report.nodeid in self._failed_in_part:
                 return
-            for key, nbytes, formula, held, parts in getattr(report, _SENT, ()):
-                self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held), parts)
+            for key, nbytes, formula, held, *rest in getattr(report, _SENT, ()):
+                self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held), *rest)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

@@ -21,6 +21,7 @@ from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
 from ..units import shown
+from .another_run import begin_run
 from .compiled_check import CompiledCheck
 from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
 from .growth_check import GrowthCheck
@@ -31,6 +32,7 @@ from .plan import Plan
 from .ranks import meshes
 from .regions import Regions
 from .row_writer import STOPS, RowWriter
+from .settled_runs import RepeatedRuns
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
 
@@ -67,10 +69,10 @@ class CallPhase:
         self._plan.memory.add_symbols(arguments(self._item))
         result: object = None
         error: BaseException | None = None
+        begin_run(self._item)
         try:
             self._body.foresee()
-            self._body.warm_up()
-            with self._compiled.watched(), self._body.measured():
+            with self._body.warmed_up(), self._compiled.watched(), self._body.measured():
                 result = yield
         except BaseException as raised:
             error = raised
@@ -109,6 +111,7 @@ class CallPhase:
             measurements = self._unpinned(measurements)
         runs = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
         abandoned = self._regions.abandoned()
+        self._judge_waiting(cause, runs)
         if self._conclusions.explain != "off":
             self._conclusions.complete(lambda part: partial(runs.of, part))
             error, cause = self._with_completed(error, cause)
@@ -125,6 +128,13 @@ class CallPhase:
         skipped = bool(caught) and isinstance(cause, pytest.skip.Exception)
         ran_out = any(one and one.out_of_memory is not None for one in measurements)
         self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
+
+    def _judge_waiting(self, cause: BaseException | None, runs: TracedRuns) -> None:
+        """Judges the regions by the baseline, now that the test can run again."""
+        repeat = None if cause else RepeatedRuns(self._item)
+        for part, verdict, measurement in self._rows.baseline.waiting(repeat):
+            part = replace(part, trace=partial(runs.of, part))
+            self._conclusions.conclude_again(part, verdict, measurement)
 
     def _with_completed(
         self, error: BaseException | None, cause: BaseException | None

@@ -40,9 +40,18 @@ class FormFitter:
     If tensors have values, no run is larger than the test itself.
     """
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
+    def __init__(
+        self,
+        item: pytest.Item,
+        memory: AttnMem,
+        primed: PrimedBackend,
+        *,
+        settled: bool = False,
+    ) -> None:
+        """``settled`` says that the rows are of a run that found caches filled."""
         arguments = sized_arguments(item)
         self._sweep = SizeSweep(item, memory, primed, arguments)
+        self._sweep.warmup += settled
         self._upward = larger_is_free(primed.backend)
         self._own = {symbol: self._sweep.size(symbol) for symbol in arguments}
 

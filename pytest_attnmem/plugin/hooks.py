@@ -225,6 +225,10 @@ def pytest_runtest_teardown(
 ) -> Generator[None, None, None]:
     """Frees the test's inputs, and thaws the collector unless the next test is measured too."""
     session = item.config.stash[SESSION]
+    if PLAN in item.stash:
+        from .another_run import forget_state
+
+        forget_state(item)
     try:
         return (yield)
     finally:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, StartAgain
-from ..measurement.protocol import BackendProtocol, simulation_context
+from ..measurement.protocol import BackendProtocol, watched
+from ..measurement.random_states import kept_generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
+from .another_run import another_run, begin_again, kept_state, reset_item
 from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
 from .row_writer import STOPS
-from .traced_rerun import kept_by_unittest, reset_item, suppress_reporting
+from .traced_rerun import kept_by_unittest
 
 if TYPE_CHECKING:
     import pytest
@@ -37,22 +39,42 @@ class MeasuredBody:
         self._looked_ahead = False
         self._foreseen = False
 
-    def warm_up(self) -> None:
-        """Runs the body outside any window, as often as ``warmup`` says."""
-        for _ in range(max((spec.warmup for spec, _ in self._plan.budgets), default=0)):
-            with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
-                for _, primed in self._plan.budgets:
-                    worlds.enter_context(simulation_context(primed.backend))
-                try:
-                    self._item.runtest()
-                except (StartAgain, Exception) as error:
-                    if not regions:  # the program may know their numbers
-                        self._tell(error)
-                    if not _why_restart(error, self._backends()):
-                        raise
-                    self._begin_again()
-                    self._item.runtest()
-                reset_item(self._item)
+    @contextmanager
+    def warmed_up(self) -> Iterator[None]:
+        """Runs the body outside any window as often as ``warmup`` says, then the ``with``.
+
+        In the end the process is as the first of these runs left it.
+        """
+        times = self._plan.warmup
+        if not times:
+            yield
+            return
+        self._warm_up()
+        state, generators = kept_state(self._item), kept_generators()
+        for _ in range(times - 1):
+            begin_again(self._item)
+            self._warm_up()
+        begin_again(self._item)
+        try:
+            yield
+        finally:
+            state.put_back()
+            generators()
+
+    def _warm_up(self) -> None:
+        with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
+            for _, primed in self._plan.budgets:
+                worlds.enter_context(watched(primed.backend))
+            try:
+                self._item.runtest()
+            except (StartAgain, Exception) as error:
+                if not regions:  # the program may know their numbers
+                    self._tell(error)
+                if not _why_restart(error, self._backends()):
+                    raise
+                self._begin_again()
+                self._item.runtest()
+            reset_item(self._item)
 
     @contextmanager
     def measured(self) -> Iterator[None]:
@@ -153,7 +175,7 @@ class MeasuredBody:
         self._looked_ahead = True
         error = None
         with (
-            suppress_reporting(self._item),
+            another_run(self._item),
             self._plan.memory.dry_run(),
             nothing_left_open(),
             ExitStack() as entered,

@@ -24,5 +24,10 @@ class Plan:
     default: bool = False
     """True if the budget is from ``--attnmem-default`` or the baseline, not from a marker."""
 
+    @property
+    def warmup(self) -> int:
+        """The number of runs before the measured one."""
+        return max((spec.warmup for spec, _ in self.budgets), default=0)
+
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()

@@ -8,10 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 #: The fixtures through which a test reads its output, also when it runs again.
 _READERS = ("capsys", "capfd", "capteesys")
@@ -75,3 +75,35 @@ def _write_back(texts: tuple[str, str]) -> None:
         if text:
             stream.write(text)
             stream.flush()
+
+
+@contextmanager
+def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
+    """Keeps properties, output and subtests of another run out of the reports.
+
+    Yields the errors of subtests, which do not end the test.
+    """
+    swallowed: list[BaseException] = []
+    properties = [*item.user_properties]
+    with pytest.MonkeyPatch.context() as patch, quiet(item):
+        if hasattr(item, "_excinfo"):
+            patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
+        if hasattr(item, "addSubTest"):  # from pytest 9 on
+            patch.setitem(vars(item), "addSubTest", lambda *_: None)
+        if subtests := getattr(item, "funcargs", {}).get("subtests"):
+            patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
+        try:
+            yield swallowed
+        finally:
+            item.user_properties[:] = properties
+
+
+@contextmanager
+def _subtest(
+    swallowed: list[BaseException], msg: str | None = None, **kwargs: object
+) -> Iterator[None]:
+    """Replaces ``subtests.test``: a failure is kept, but not reported."""
+    try:
+        yield
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        swallowed.append(error)

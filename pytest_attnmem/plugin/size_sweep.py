@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..api.limits import device_facts
@@ -13,10 +15,11 @@ from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
 from ..symbols.attention_shape import AttentionShape
 from ..units import shown
+from .another_run import another_run, begin_again, reset_item
 from .item_arguments import arguments
+from .plan import PLAN
 from .ranks import meshes
 from .size_reads import given
-from .traced_rerun import reset_item, suppress_reporting
 
 if TYPE_CHECKING:
     import pytest
@@ -49,6 +52,8 @@ class SizeSweep:
         self._memory = memory
         self._primed = primed
         self._arguments = names
+        self.warmup = item.stash[PLAN].warmup
+        """The number of runs at a size before the measured one."""
 
     @property
     def upward(self) -> bool:
@@ -79,24 +84,52 @@ class SizeSweep:
     ) -> SizedRun:
         """Returns the measurements of the test, by ``""``, and of its regions, by name.
 
-        *sizes* has other sizes by symbol. ``evidence`` adds a timeline of every tensor if the gauge
-        sees tensors; ``trace`` measures with a tracker instead of the gauge.
+        *sizes* has other sizes by symbol. The test runs as if for the first time, after as many
+        warm-ups at these sizes as its markers say. ``evidence`` adds a timeline of every tensor if
+        the gauge sees tensors; ``trace`` measures with a tracker instead of the gauge.
 
         Raises:
             AttnMemError: the test does not run at these sizes.
         """
-        try:
-            return self._run_at(sizes, evidence, trace)
-        except StartAgain:
-            return self._run_at(sizes, evidence, trace)
+        with self.at(sizes) as run:
+            return run(evidence, trace)
 
-    def _run_at(self, sizes: Mapping[str, int], evidence: bool, trace: bool) -> SizedRun:
+    @contextmanager
+    def at(self, sizes: Mapping[str, int]) -> Iterator[Callable[[bool, bool], SizedRun]]:
+        """Yields a function that runs the test; each run finds what the run before it left.
+
+        Raises:
+            AttnMemError: the test does not run at these sizes.
+        """
+        other = {self._arguments[symbol]: size for symbol, size in sizes.items()}
+        with another_run(self._item) as swallowed, given(self._item, other):
+            run = partial(self._run, sizes, swallowed)
+            for _ in range(self.warmup):
+                run(False, False)
+            yield run
+
+    def _run(
+        self,
+        sizes: Mapping[str, int],
+        swallowed: Sequence[BaseException],
+        evidence: bool,
+        trace: bool,
+    ) -> SizedRun:
+        try:
+            return self._run_once(sizes, swallowed, evidence, trace)
+        except StartAgain:
+            return self._run_once(sizes, swallowed, evidence, trace)
+
+    def _run_once(
+        self,
+        sizes: Mapping[str, int],
+        swallowed: Sequence[BaseException],
+        evidence: bool,
+        trace: bool,
+    ) -> SizedRun:
         opened = None
-        with (
-            suppress_reporting(self._item) as swallowed,
-            given(self._item, {self._arguments[symbol]: size for symbol, size in sizes.items()}),
-            self._memory.dry_run(arguments=arguments(self._item)) as regions,
-        ):
+        begin_again(self._item)
+        with self._memory.dry_run(arguments=arguments(self._item)) as regions:
             try:
                 reset_item(self._item)
                 # Reserved bytes need an empty cache; for other metrics it makes no difference.
@@ -115,8 +148,9 @@ class SizeSweep:
             except (AttnMemError, StartAgain):
                 raise
             except BaseException as error:
+                at = f"at {listed(sizes)}" if sizes else "when it ran again"
                 raise BudgetError(
-                    f"the test raised {shown(error, 160)} at {listed(sizes)}, where its growth is"
+                    f"the test raised {shown(error, 160)} {at}, where its growth is"
                     " measured; let it take other sizes"
                 ) from error
             measured = opened.measurement

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
-from unittest import IsolatedAsyncioTestCase
 
 import pytest
 
 from ..api.attribution import raised
 from ..errors import AttnMemError, StartAgain, stops
 from ..measurement.measurement import Measurement
-from .quiet_run import quiet
+from .another_run import another_run, reset_item
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
     from ..measurement.qkv_inputs import Resized
-
-
-def reset_item(item: pytest.Item) -> None:
-    """Resets a test so that it can run again."""
-    instance = getattr(item, "instance", None)
-    postponed = getattr(item, "_explicit_tearDown", None)
-    if postponed is not None:  # under --pdb, until the debugger ends
-        item._explicit_tearDown = None  # type: ignore[attr-defined]
-        vars(instance).pop("tearDown", None)
-        postponed()
-    if isinstance(instance, IsolatedAsyncioTestCase):  # each run makes a new one
-        instance._asyncioRunner = None  # type: ignore[attr-defined]
 
 
 def kept_by_unittest(item: pytest.Item) -> BaseException | None:
@@ -50,7 +34,7 @@ class TracedRerun:
     """A second run, made on first use; its regions and checks do not raise.
 
     ``sizes`` replaces sizes of inputs: symbol → own size and other size. ``metric`` is the number
-    that the run is made for.
+    that the run is made for. ``empty_caches`` runs it as a first run: caches are empty.
     """
 
     def __init__(
@@ -60,12 +44,15 @@ class TracedRerun:
         failed: bool,
         sizes: Resized | None = None,
         metric: str = "peak",
+        *,
+        empty_caches: bool = False,
     ) -> None:
         self._item = item
         self._memory = memory
         self._failed = failed
         self._sizes = sizes
         self._metric = metric
+        self._empty_caches = empty_caches or bool(sizes)
         self._whole: dict[str, Measurement] = {}
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
@@ -125,7 +112,10 @@ class TracedRerun:
 
     def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
         opened = None
-        with suppress_reporting(self._item), self._memory.dry_run(self._sizes) as regions:
+        with (
+            another_run(self._item, empty_caches=self._empty_caches),
+            self._memory.dry_run(self._sizes) as regions,
+        ):
             try:
                 reset_item(self._item)
                 with primed.window(self._metric, trace=trace) as opened:
@@ -139,35 +129,3 @@ class TracedRerun:
                 self._regions |= regions
         if opened is not None and opened.measurement is not None:
             self._whole[primed.backend.device] = opened.measurement
-
-
-@contextmanager
-def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
-    """Keeps properties, output and subtests of another run out of the reports.
-
-    Yields the errors of subtests, which do not end the test.
-    """
-    swallowed: list[BaseException] = []
-    properties = [*item.user_properties]
-    with pytest.MonkeyPatch.context() as patch, quiet(item):
-        if hasattr(item, "_excinfo"):
-            patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
-        if hasattr(item, "addSubTest"):  # from pytest 9 on
-            patch.setitem(vars(item), "addSubTest", lambda *_: None)
-        if subtests := getattr(item, "funcargs", {}).get("subtests"):
-            patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
-        try:
-            yield swallowed
-        finally:
-            item.user_properties[:] = properties
-
-
-@contextmanager
-def _subtest(
-    swallowed: list[BaseException], msg: str | None = None, **kwargs: object
-) -> Iterator[None]:
-    """Replaces ``subtests.test``: a failure is kept, but not reported."""
-    try:
-        yield
-    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-        swallowed.append(error)

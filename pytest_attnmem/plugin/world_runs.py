@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..budgets.budget import Budget
@@ -42,16 +43,15 @@ def names_world(item: pytest.Item, contract: Contract) -> bool:
 class _WorldSweep(SizeSweep):
     """Runs a test's body in worlds of other sizes."""
 
-    def run_at(
-        self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
-    ) -> SizedRun:
-        """Returns the run of the test as its rank of the world in *sizes*.
+    @contextmanager
+    def at(self, sizes: Mapping[str, int]) -> Iterator[Callable[[bool, bool], SizedRun]]:
+        """Yields a function that runs the test as its rank of the world in *sizes*.
 
         Raises:
             AttnMemError: the test does not run there.
         """
-        with in_world(self._item, sizes[WORLD]):
-            return super().run_at(sizes, evidence=evidence, trace=trace)
+        with in_world(self._item, sizes[WORLD]), super().at(sizes) as run:
+            yield run
 
 
 def over_worlds(

@@ -150,11 +150,21 @@ def test_the_entry_of_another_torch_is_known() -> None:
     )
     baseline = Baseline("b.json", dict.fromkeys((old, older, there), Entry(1)))
     assert baseline.of_other_torch(key(on="cpu threads2 torch2.15")) == old
-    assert baseline.of_other_torch(key(on="cpu threads4 torch2.15")) == there
     assert baseline.of_other_torch(older) is None  # it has its own
-    assert baseline.of_other_torch(key(on="cpu threads8 torch2.15")) is None
+    assert baseline.of_other_torch(key(on="null:H100 torch2.15")) is None
     assert baseline.keeps_versions("cpu threads2 torch2.15")
     assert not baseline.keeps_versions("cpu threads4 torch2.15")
+
+
+def test_the_entry_of_another_number_of_threads_is_known() -> None:
+    four, two, other = (
+        key(on=on) for on in ("cpu threads4 torch2.13", "cpu threads2 torch2.13", "cpu torch2.13")
+    )
+    baseline = Baseline("b.json", dict.fromkeys((four, two, other), Entry(1)))
+    assert baseline.of_other_threads(key(on="cpu threads1 torch2.13")) == two
+    assert baseline.of_other_threads(key(on="cpu threads1 torch2.15")) is None
+    assert baseline.of_other_threads(two) is None  # it has its own
+    assert baseline.of_other_threads(key(on="null:H100 torch2.13")) is None
 
 
 def test_a_place_with_two_versions_of_one_test_keeps_them() -> None:

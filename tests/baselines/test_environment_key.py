@@ -30,7 +30,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "environment"),
     [
-        ("cpu", "cpu", "cpu threads2 torch2.13"),
+        ("cpu", "cpu", "cpu threads1 torch2.13"),
         ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB torch2.13"),
         ("cuda", "cuda:0", "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
         ("cuda", "cuda:1", "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),
@@ -85,7 +85,7 @@ def test_without_torch_the_backend_alone_counts(monkeypatch: pytest.MonkeyPatch)
     [
         ("2.15.0", "simulated:H100", "simulated:H100 torch2.15 workspaces-in"),
         ("2.15.0", "null:H100", "null:H100 sm90 torch2.15 workspaces-in"),
-        ("2.15.0", "cpu", "cpu threads2 torch2.15"),
+        ("2.15.0", "cpu", "cpu threads1 torch2.15"),
         ("2.14.1", "simulated:H100", "simulated:H100 torch2.14"),
     ],
 )

@@ -20,7 +20,7 @@ ENTRIES = {
     A: Entry(7),
 }
 TEXT = """\
-{"schema": 1, "entries": [
+{"schema": 1.1, "entries": [
 {"test": "test_a.py::test[1]", "metric": "peak", "on": "cpu", "bytes": 7},
 {"test": "test_a.py::test[1]", "region": "forward", "metric": "peak", "on": "simulated:H100",\
  "bytes": 12, "formula": "12*B*H*N^2", "held": ["softmax float32 B·H·N·N"]}
@@ -59,7 +59,7 @@ def test_a_change_of_one_test_is_a_change_of_one_line() -> None:
 @given(entries)
 def test_a_written_file_is_read(made: dict[Key, Entry]) -> None:
     data = render(made).encode("utf-8", "backslashreplace")
-    assert json.loads(data)["schema"] == 1
+    assert json.loads(data)["schema"] == 1.1
     assert data.count(b"\n") == (len(made) + 2 if made else 1)
 
 
@@ -82,7 +82,7 @@ def test_changes_by_editors_are_not_damage(tmp_path: Path, text: str) -> None:
 
 
 def test_a_newer_minor_version_is_read_and_not_written(tmp_path: Path) -> None:
-    text = TEXT.replace('"schema": 1', '"schema": 1.2').replace('"bytes"', '"more": [], "bytes"')
+    text = TEXT.replace('"schema": 1.1', '"schema": 1.2').replace('"bytes"', '"more": [], "bytes"')
     path = write(tmp_path / "b.json", text)
     assert load(path) == ENTRIES
     with pytest.raises(AttnMemError) as caught:
@@ -102,7 +102,7 @@ BAD = {
         "Expecting value: line 1 column 1 (char 0); restore the file, or delete it and run"
         " --attnmem-update all",
     ),
-    "a part": (TEXT[:60], "Unterminated string starting at: line 2 column 32 (char 58)"),
+    "a part": (TEXT[:62], "Unterminated string starting at: line 2 column 32 (char 60)"),
     "a conflict": (
         TEXT.replace("\n", "\n<<<<<<< HEAD\n", 1),
         "a merge left a conflict in line 2; keep the entries of both sides, and run"

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from pytest_attnmem.plugin import baseline_check
+from pytest_attnmem.plugin import baseline_numbers
 
 from .baselines import entry, everywhere, needing, read_baseline, states, write_baseline
 
@@ -17,7 +17,7 @@ MOVES = "all moves them, new keeps both"
 @pytest.fixture
 def upgraded(scripted, monkeypatch):
     """A suite on torch 2.15 that needs 120 bytes in each test."""
-    monkeypatch.setattr(baseline_check, "depends_on", lambda backend, device: NOW)
+    monkeypatch.setattr(baseline_numbers, "depends_on", lambda backend, device: NOW)
     scripted.write(needing(120))
     return scripted
 
@@ -107,7 +107,7 @@ def test_new_starts_a_file_with_both_versions_and_then_all_moves_nothing(upgrade
     ) in ran.result.outlines
     upgraded.run("--attnmem-update=all")
     assert len(read_baseline(upgraded)) == 6
-    monkeypatch.setattr(baseline_check, "depends_on", lambda backend, device: OLD)
+    monkeypatch.setattr(baseline_numbers, "depends_on", lambda backend, device: OLD)
     upgraded.write(needing(100))
     ran = upgraded.run("--attnmem-strict")
     assert ran.outcomes == {"passed": 3}
@@ -154,4 +154,4 @@ def test_it(): torch.empty(100, dtype=torch.uint8)
     )
     assert ran.row("test_it")["baseline_torch"] == "unknown"
     suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    assert read_baseline(suite) == {f"test_it cpu threads{threads} torch{version}": 100}
+    assert read_baseline(suite) == {f"test_it cpu threads1 torch{version}": 100}

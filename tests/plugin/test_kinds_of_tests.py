@@ -215,7 +215,7 @@ def test_it(attnmem):
     with attnmem.region("part", 10):
         memory.use(10 if len(runs) == 3 else 1000)
 
-def test_it_ran(): assert len(runs) == 3
+def test_it_ran_once_as_far_as_others_know(): assert len(runs) == 1
 """)
     ran = scripted.run()
     assert ran.outcomes == {"passed": 2}

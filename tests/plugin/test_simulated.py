@@ -94,14 +94,18 @@ runs = []
 @pytest.mark.memory_budget("4*B*H*N*d*itemsize", backend="simulated")
 def test_quadratic(qkv):
     runs.append(1)
+    with open("runs.txt", "a") as file:
+        print(1, file=file)
     attention(*qkv(1, 2, 1024, 64))
 
 def test_runs():
-    assert len(runs) == 1 + 1 + len(("B", "H", "N", "d"))
+    assert len(runs) == 1  # another run leaves nothing
 """
     )
     ran = suite.run()
     assert ran.outcomes == {"passed": 1, "failed": 1}
+    runs = (suite.path / "runs.txt").read_text().split()
+    assert len(runs) == 1 + 1 + len(("B", "H", "N", "d"))
     lines = ran.report("test_quadratic")
     assert lines[0] == ("peak 16.5 MiB exceeds budget 2.0 MiB (8.3x) on simulated:A100-80GB")
     assert lines[2] == "  held at the peak (3 tensors):"

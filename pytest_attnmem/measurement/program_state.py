@@ -1,0 +1,200 @@
+"""The state of a program, kept before the plugin runs a test again and put back after it.
+
+A run of a test leaves something behind: entries of caches, items of lists, counters, attributes of
+a model. The next test must find what one run of the test leaves, and not what five runs do.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from .state_graph import Explorer
+from .state_kinds import Items, Node, is_replaced
+from .tensor_data import is_lost, keep_data, write_data
+from .window_stack import unseen
+
+#: The most bytes of the CPU's tensors that are copied.
+_MOST_BYTES: Final = 512 << 20
+#: Packages that no test changes, or that have their own means of putting themselves back.
+_LEFT_OUT: Final = frozenset(
+    {"torch", "numpy", "pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_attnmem"}
+    | {"triton", "sympy", "networkx", "hypothesis", "coverage", "pytest_cov"}
+)
+_INSTALLED: Final = ("site-packages", "dist-packages")
+_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
+
+
+class ProgramState:
+    """The state of a program's own modules and of some values, such as those of fixtures."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._environment = dict(os.environ)
+        explorer = Explorer(_is_own)
+        roots: list[tuple[Node | None, object]] = [
+            (explorer.own_module(name, module), vars(module)) for name, module in _modules("own")
+        ]
+        roots += [
+            (explorer.installed_module(name, module), vars(module))
+            for name, module in _modules("installed")
+        ]
+        roots += [(explorer.explore(name, value), value) for name, value in values.items()]
+        self._roots = [(node, root) for node, root in roots if node is not None]
+        self._values = frozenset(values)
+        self._tensors = explorer.release()
+        room = {"cpu": _MOST_BYTES}
+        with unseen():
+            for node in self._tensors:
+                keep_data(node, room)
+
+    @contextmanager
+    def for_a_run(self, *, empty_caches: bool = True) -> Iterator[None]:
+        """Gives a run empty caches of ``lru_cache`` and copies of iterators, then puts all back.
+
+        Without ``empty_caches`` it has the caches themselves, which keep what it adds.
+        """
+        copies: dict[int, Any] = {}
+        for node, found in [*_walk(self._roots)]:
+            if node.kind.write is not None and node.holds_replaced:
+                items = [
+                    (key, _replacement(value, copies, empty_caches))
+                    for key, value in node.kind.read(found)
+                ]
+                node.kind.write(found, items)
+        try:
+            yield
+        finally:
+            self.put_back()
+
+    def put_values_back(self, names: Collection[str]) -> None:
+        """Puts the values of these names back, and what they lead to."""
+        restorer = _Restorer()
+        for node, root in self._roots:
+            if node.name in names and node.name in self._values:
+                restorer.restored(node, root)
+
+    def put_back(self) -> None:
+        """Puts the state back, as it was when it was kept."""
+        restorer = _Restorer()
+        with unseen():
+            for node, root in self._roots:
+                restorer.restored(node, root)
+        if dict(os.environ) != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+
+    @property
+    def lost(self) -> str:
+        """The name of a tensor that a run changed, and that is too large to be put back; or ""."""
+        return next((node.name for node in self._tensors if is_lost(node)), "")
+
+
+def _is_own(module: str) -> bool:
+    """Returns True if the classes and functions of a module may hold a program's state."""
+    found = sys.modules.get(module)
+    return found is not None and _place(found) == "own"
+
+
+def _modules(place: str) -> Iterator[tuple[str, types.ModuleType]]:
+    for name, module in [*sys.modules.items()]:
+        if isinstance(module, types.ModuleType) and _place(module) == place:
+            yield name, module
+
+
+def _place(module: types.ModuleType) -> str:
+    """Returns ``own`` for a module of the program, ``installed`` for another library's, or ""."""
+    name, file = module.__name__, getattr(module, "__file__", None)
+    if file is None:
+        return "own" if name == "__main__" else ""
+    if name.partition(".")[0] in _LEFT_OUT:
+        return ""
+    if any(f"{os.sep}{folder}{os.sep}" in file for folder in _INSTALLED):
+        return "installed"
+    return "" if file.startswith(_STANDARD) else "own"
+
+
+def _walk(roots: Iterable[tuple[Node, Any]]) -> Iterator[tuple[Node, Any]]:
+    """Yields each node with its object, where that is alive and in its place."""
+    waiting, seen = [*roots], set[int]()
+    while waiting:
+        node, now = waiting.pop()
+        found = None if id(node) in seen else node.alive(now)
+        if found is not None:
+            seen.add(id(node))
+            yield node, found
+            values = dict(node.kind.read(found))
+            waiting += [
+                (child, values.get(key)) for key, child in node.edges if isinstance(child, Node)
+            ]
+
+
+def _replacement(value: Any, copies: dict[int, Any], empty_caches: bool) -> Any:
+    """Returns an empty cache for a cache, a copy of an iterator, and any other value itself."""
+    is_cache = hasattr(type(value), "cache_info")
+    if not is_replaced(value) or (is_cache and not empty_caches):
+        return value
+    if id(value) not in copies:
+        copies[id(value)] = _emptied(value) if is_cache else copy.copy(value)
+    return copies[id(value)]
+
+
+def _emptied(cached: Any) -> Any:
+    empty = functools.lru_cache(**cached.cache_parameters())(cached.__wrapped__)
+    return functools.update_wrapper(empty, cached.__wrapped__)
+
+
+class _Restorer:
+    """Puts the objects of a graph back, each once."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, Any] = {}
+
+    def restored(self, node: Node, now: Any) -> Any:
+        """Returns the object of a node with its values put back; *now* stands in its place.
+
+        It is a new object if a run dropped the one that led to tensors.
+        """
+        if id(node) in self._done:
+            return self._done[id(node)]
+        found, kind = node.alive(now), node.kind
+        if kind.write is None:
+            before = {} if found is None else dict(kind.read(found))
+            items = self._items(node, before)
+            if kind.make is not None and not _same(before, items):
+                found = kind.make(node, items)
+            self._done[id(node)] = found
+            return found
+        if found is None and kind.make is not None:
+            found = kind.make(node, [])
+        self._done[id(node)] = found
+        before = dict(kind.read(found))
+        items = self._items(node, before)
+        if not _same(before, items):
+            kind.write(found, items)
+        if node.is_tensor:
+            write_data(node, found)
+        return found
+
+    def _items(self, node: Node, before: Mapping[Any, Any]) -> Items:
+        return [
+            (
+                key,
+                self.restored(child, before.get(key)) if isinstance(child, Node) else child.value,
+            )
+            for key, child in node.edges
+        ]
+
+
+def _same(before: Mapping[Any, Any], items: Items) -> bool:
+    """Returns True if the values are the same objects, in the same order."""
+    return len(before) == len(items) and all(
+        (key is other or (type(key) is int and key == other)) and value is known
+        for (key, value), (other, known) in zip(items, before.items(), strict=True)
+    )

@@ -1,0 +1,151 @@
+"""The objects that hold a program's state, found from its modules and from values of a test.
+
+They are containers, attributes of instances and classes, closures, tensors and generators. A kept
+graph must not keep tensors alive: a run that replaces a tensor frees the old one, and a number that
+is measured meanwhile would be another one if the graph held it. So whatever leads to a tensor is
+known weakly, and made anew where a run dropped it.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from .state_kinds import (
+    ATOMS,
+    CLASS,
+    CONTAINERS,
+    INSTANCE,
+    MODULE,
+    OF_TYPES,
+    SHALLOW,
+    TENSOR,
+    Kind,
+    Node,
+    Plain,
+    is_replaced,
+    is_tensor,
+)
+
+#: The most objects that are visited, and the longest path to one.
+MOST: Final = 200_000
+_DEEPEST: Final = 60
+#: A longer container is data, such as a vocabulary.
+_LONGEST: Final = 20_000
+#: Packages whose instances are not a program's state.
+_FOREIGN: Final = frozenset(
+    {"_pytest", "pytest", "pluggy", "xdist", "execnet", "pytest_attnmem", "numpy", "builtins"}
+    | sys.stdlib_module_names
+)
+#: Instances of the standard library that programs count in.
+_COUNTED: Final = (types.SimpleNamespace,)
+
+
+class Explorer:
+    """Visits objects from roots; ``own`` says which modules' classes and functions are visited."""
+
+    def __init__(self, own: Callable[[str], bool]) -> None:
+        self._own = own
+        self._nodes: dict[int, Node] = {}
+        self._objects: list[Any] = []
+        self._tensors: list[Node] = []
+        self._parents: dict[int, list[Node]] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Returns False if there were more objects than are visited."""
+        return len(self._nodes) < MOST
+
+    def own_module(self, name: str, module: types.ModuleType) -> Node | None:
+        """Returns the node of a module's names, with all that they lead to."""
+        return self.explore(name, vars(module), MODULE)
+
+    def installed_module(self, name: str, module: types.ModuleType) -> Node | None:
+        """Returns the node of a module's caches and containers, with what they hold."""
+        return self.explore(name, vars(module), SHALLOW, _DEEPEST - 2)
+
+    def explore(
+        self, name: str, root: Any, kind: Kind | None = None, depth: int = 0
+    ) -> Node | None:
+        """Returns the node of a root, with what it leads to; None if it has no state."""
+        if id(root) in self._nodes:
+            return self._nodes[id(root)]
+        found = self._node(name, root, kind)
+        if found is None:
+            return None
+        waiting = [(found, root, depth)]
+        while waiting and self.complete:
+            node, value, depth = waiting.pop()
+            for key, child in node.kind.read(value):
+                known = self._nodes.get(id(child))
+                reached = known
+                if known is None and depth < _DEEPEST:
+                    reached = self._node(_path(node, key), child)
+                node.edges.append((key, reached or Plain(child)))
+                node.holds_replaced = node.holds_replaced or is_replaced(child)
+                if reached is not None:
+                    self._parents.setdefault(reached.identity, []).append(node)
+                    if known is None:
+                        waiting.append((reached, child, depth + 1))
+        return found
+
+    def release(self) -> list[Node]:
+        """Lets go of what leads to a tensor; returns the nodes of the tensors."""
+        waiting = [*self._tensors]
+        while waiting:
+            node = waiting.pop()
+            if not node.leads_to_tensor:
+                node.leads_to_tensor = True
+                waiting += self._parents.get(node.identity, ())
+        for node in self._nodes.values():
+            if node.leads_to_tensor and node.kind.make is not None:
+                try:
+                    node.weak = weakref.ref(node.strong)
+                except TypeError:  # a list, a dict or a tuple: known by its place
+                    node.weak = None
+                node.strong = None
+        self._objects.clear()
+        return self._tensors
+
+    def _node(self, name: str, value: Any, kind: Kind | None = None) -> Node | None:
+        kind = kind or self._kind(value)
+        if kind is None:
+            return None
+        extra = value.default_factory if type(value) is defaultdict else None
+        node = Node(kind, type(value), id(value), name, value, extra=extra)
+        self._nodes[id(value)] = node
+        self._objects.append(value)  # so that no other object gets its identity
+        if kind is TENSOR:
+            self._tensors.append(node)
+        return node
+
+    def _kind(self, value: Any) -> Kind | None:
+        found = type(value)
+        if found in ATOMS or found is types.ModuleType or is_replaced(value):
+            return None
+        if is_tensor(value):
+            return TENSOR
+        if found is types.FunctionType:
+            return OF_TYPES[found] if self._own(value.__module__ or "") else None
+        if issubclass(found, type):
+            return CLASS if self._own(value.__module__) else None
+        if issubclass(found, (*CONTAINERS, set, deque)) and len(value) > _LONGEST:
+            return None
+        if found in OF_TYPES:
+            return OF_TYPES[found]
+        for base, kind in CONTAINERS.items():
+            if issubclass(found, base):
+                return kind
+        package = found.__module__.partition(".")[0]
+        return INSTANCE if package not in _FOREIGN or found in _COUNTED else None
+
+
+def _path(node: Node, key: Any) -> str:
+    if node.kind in CONTAINERS.values():
+        text = repr(key) if isinstance(key, (str, int, float, tuple)) else type(key).__name__
+        return f"{node.name}[{text}]"
+    return f"{node.name}.{key}" if isinstance(key, str) and key else node.name

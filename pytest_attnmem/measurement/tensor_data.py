@@ -1,0 +1,75 @@
+"""The data and attributes of tensors in a program's state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .state_kinds import Items, Node
+
+#: The most bytes of a device's tensors that are copied: more might not fit on it.
+_MOST_OF_DEVICES: Final = 64 << 20
+
+
+def read_tensor(found: Any) -> Items:
+    """Returns the gradient of a tensor, and the attributes that the program gave it."""
+    leaf = found.is_leaf or found.retains_grad
+    return [("grad", found.grad if leaf else None), *vars(found).items()]
+
+
+def write_tensor(found: Any, items: Items) -> None:
+    """Gives a tensor its gradient and its attributes."""
+    values = dict(items)
+    grad = values.pop("grad")
+    if grad is not None or found.is_leaf:
+        found.grad = grad
+    own = vars(found)
+    own.clear()
+    own.update(values)
+
+
+def keep_data(node: Node, room: dict[str, int]) -> None:
+    """Keeps a copy of the tensor's data, if there is *room* on its device; else the tensor."""
+    found = node.alive(None)
+    version, copied = 0, None
+    try:
+        version, device = found._version, found.device.type
+        room[device] = room.get(device, _MOST_OF_DEVICES) - found.untyped_storage().nbytes()
+        if room[device] >= 0:
+            copied = found.detach().clone()
+    except Exception:  # a tensor without data, such as a sparse or a functional one
+        copied = None
+    node.extra = version, copied
+    if copied is None:
+        node.strong = found
+
+
+def make_tensor(node: Node, _: Items) -> Any:
+    """Returns a tensor with the data of one that a run dropped."""
+    import torch
+
+    _, copied = node.extra
+    made = copied.detach().clone()
+    return torch.nn.Parameter(made) if node.of is torch.nn.Parameter else made
+
+
+def write_data(node: Node, found: Any) -> None:
+    """Writes the data of a tensor back, if a run wrote to it.
+
+    Writes through ``tensor.data`` change no version, so those of the CPU are written in any case.
+    """
+    version, copied = node.extra
+    if copied is None or (found._version == version and found.device.type != "cpu"):
+        return
+    if found.shape != copied.shape or found.dtype != copied.dtype:
+        found.data = copied.clone()
+    else:
+        found.data.copy_(copied)
+    node.extra = found._version, copied
+
+
+def is_lost(node: Node) -> bool:
+    """Returns True if a run wrote to a tensor whose data was not copied."""
+    version, copied = node.extra
+    found = node.strong
+    return copied is None and found is not None and getattr(found, "_version", version) != version

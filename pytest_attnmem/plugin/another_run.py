@@ -1,0 +1,115 @@
+"""Runs a test again, and leaves the process as its first run left it.
+
+The other ways were tried and do not serve. A fork loses the threads of a device's autograd, so
+that a backward pass raises an error in it. After all tests it is too late: a budget fails its test
+in the call phase. A process of its own makes each session's fixtures anew.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest import IsolatedAsyncioTestCase
+
+import pytest
+
+from ..errors import AttnMemError
+from ..measurement.program_state import ProgramState
+from ..measurement.random_states import kept_generators
+from .quiet_run import suppress_reporting
+
+#: Puts the generators of random numbers back as the test's first run found them.
+_BEFORE = pytest.StashKey[Callable[[], None]]()
+#: The state that the test's first run left.
+_AFTER = pytest.StashKey[ProgramState]()
+
+
+def reset_item(item: pytest.Item) -> None:
+    """Resets a test so that it can run again."""
+    instance = getattr(item, "instance", None)
+    postponed = getattr(item, "_explicit_tearDown", None)
+    if postponed is not None:  # under --pdb, until the debugger ends
+        item._explicit_tearDown = None  # type: ignore[attr-defined]
+        vars(instance).pop("tearDown", None)
+        postponed()
+    if isinstance(instance, IsolatedAsyncioTestCase):  # each run makes a new one
+        instance._asyncioRunner = None  # type: ignore[attr-defined]
+
+
+def begin_run(item: pytest.Item) -> None:
+    """Keeps the generators as they are before the first run of the test."""
+    item.stash[_BEFORE] = kept_generators()
+
+
+def kept_state(item: pytest.Item) -> ProgramState:
+    """Returns the state that the first run of the test left; it is kept on the first call."""
+    if _AFTER not in item.stash:
+        item.stash[_AFTER] = ProgramState(fixture_values(item))
+    return item.stash[_AFTER]
+
+
+def forget_state(item: pytest.Item) -> None:
+    """Lets go of the state, before the fixtures of the test end."""
+    if _BEFORE in item.stash:
+        del item.stash[_BEFORE]
+    if _AFTER in item.stash:
+        del item.stash[_AFTER]
+
+
+@contextmanager
+def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[list[BaseException]]:
+    """Runs the body as the first run began, and puts back what it changes; reports nothing.
+
+    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run. Yields the errors of
+    subtests, which do not end the test.
+
+    Raises:
+        AttnMemError: a tensor that was changed is too large to be put back.
+    """
+    reset_item(item)
+    state, generators = kept_state(item), kept_generators()
+    try:
+        with suppress_reporting(item) as swallowed, state.for_a_run(empty_caches=empty_caches):
+            begin_again(item)
+            try:
+                yield swallowed
+            finally:
+                reset_item(item)
+    finally:
+        generators()
+    if state.lost:
+        raise AttnMemError(
+            f"the test changes {state.lost}, which is too large to be put back after another run;"
+            " make it in the test"
+        )
+
+
+def begin_again(item: pytest.Item) -> None:
+    """Puts the generators back as the first run of the test found them."""
+    if _BEFORE in item.stash:
+        item.stash[_BEFORE]()
+
+
+def fixture_values(item: Any) -> Mapping[str, object]:
+    """Returns the values of the test's fixtures, and its instance, by name."""
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    made = {
+        name: found[-1].cached_result[0]
+        for name, found in definitions.items()
+        if found and found[-1].cached_result is not None
+    }
+    instance = getattr(item, "instance", None)
+    return made if instance is None else {**made, "self": instance}
+
+
+def end_own_fixtures(item: Any) -> None:
+    """Puts the values of fixtures back that end with the test, so that a run leaves nothing there.
+
+    What is still alive then, the test's end does not free.
+    """
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    own = {name for name, found in definitions.items() if found and found[-1].scope == "function"}
+    kept_state(item).put_values_back({*own, "self"})
+    gc.collect()

@@ -1,0 +1,107 @@
+"""Runs a test again until two runs need the same memory: caches are filled then."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..measurement.window_stack import window
+from .another_run import end_own_fixtures
+from .plan import PLAN
+from .size_sweep import SizedRun, SizeSweep
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ..backends.primed_backend import PrimedBackend
+    from ..measurement.measurement import Measurement
+
+#: The most runs; caches of caches need three.
+_MOST = 4
+
+
+class Settled(NamedTuple):
+    """A run that the next run repeats, and what each run leaves behind."""
+
+    run: SizedRun
+    left: int
+    """The bytes that each run leaves behind; they outlive the test."""
+
+
+class RepeatedRuns:
+    """Runs a test once for all of its rows until a run repeats."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item = item
+        self._found: dict[tuple[str, int], Settled | None] = {}
+
+    def __call__(
+        self, primed: PrimedBackend, first: Mapping[str, Measurement], threads: int
+    ) -> Settled | None:
+        """Returns what :func:`settle` does."""
+        which = primed.backend.name, threads
+        if which not in self._found:
+            self._found[which] = settle(self._item, primed, first, threads)
+        return self._found[which]
+
+
+def settle(
+    item: pytest.Item,
+    primed: PrimedBackend,
+    first: Mapping[str, Measurement],
+    threads: int = 0,
+) -> Settled | None:
+    """Returns the run that repeats; None if no two runs in a row need the same memory.
+
+    *first* is the test's first run, its body by "" and its regions by name. One more run is enough
+    if it repeats the first and both left nothing behind. The runs have that many *threads* of the
+    CPU; 0 leaves their number alone.
+
+    Raises:
+        AttnMemError: the test does not run again.
+    """
+    sweep = SizeSweep(item, item.stash[PLAN].memory, primed, {})
+    with _threads(threads), sweep.at({}) as run:
+        before = run(False, False)
+        if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
+            return Settled(before, 0)
+        for _ in range(_MOST - 1):
+            end_own_fixtures(item)
+            again = run(False, False)
+            if _alike(before.measurements, again.measurements):
+                return Settled(again, _left(item, primed, again.measurements[""]))
+            before = again
+    return None
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    torch: Any = sys.modules.get("torch")
+    if not number or torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _alike(first: Mapping[str, Measurement], other: Mapping[str, Measurement]) -> bool:
+    return first.keys() == other.keys() and all(
+        (one.peak_bytes, one.retained_bytes) == (other[name].peak_bytes, other[name].retained_bytes)
+        for name, one in first.items()
+    )
+
+
+def _left(item: pytest.Item, primed: PrimedBackend, last: Measurement) -> int:
+    """Returns the bytes of the last run that neither its fixtures nor a collection free."""
+    if not last.retained_bytes or last.retained_bytes < 0:
+        return 0
+    with window(primed.backend) as opened:
+        end_own_fixtures(item)
+    freed = opened.measurement.retained_bytes if opened.measurement is not None else None
+    return max(last.retained_bytes + (freed or 0), 0)

@@ -1,0 +1,203 @@
+"""What the plugin runs besides the test leaves the process as one run of the test would."""
+
+STATE = """
+import random
+import pytest
+import torch
+
+CALLS, SEEN, CACHE = [], {}, {}
+MODEL = torch.nn.Linear(2, 2)
+drawn = []
+
+class Job:
+    last = None
+
+def body(n):
+    assert len(CALLS) in (0, 1)  # as often as a run may have been before: by the first run
+    CALLS.append(n)
+    SEEN[n] = SEEN.get(n, 0) + 1
+    Job.last = torch.ones(n)
+    with torch.no_grad():
+        MODEL.weight += 1
+    MODEL.steps = getattr(MODEL, "steps", 0) + 1
+    drawn.append((random.random(), torch.rand(1).item()))
+
+def check(n):
+    random.seed(0), torch.manual_seed(0)
+    first = random.random(), torch.rand(1).item()
+    assert (CALLS, SEEN, MODEL.steps, len(drawn)) == ([n], {n: 1}, 1, 1)
+    assert drawn == [first]
+    assert MODEL.weight.sum().item() == pytest.approx(START.sum().item() + 4)
+
+START = MODEL.weight.detach().clone()
+
+@pytest.fixture(autouse=True)
+def seeded(): random.seed(0), torch.manual_seed(0)
+"""
+
+
+def test_runs_at_other_sizes_leave_nothing(suite):
+    suite.write(
+        STATE
+        + """
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N): body(N)
+
+def test_after(): check(64)
+"""
+    )
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_it[64]") == "within"
+
+
+def test_the_run_that_explains_leaves_nothing(suite):
+    suite.write(
+        STATE
+        + """
+@pytest.mark.memory_budget("1 KiB")
+def test_it():
+    body(64)
+    torch.ones(1024)
+
+def test_after(): check(64)
+"""
+    )
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 1, "failed": 1}
+    assert "4.0 KiB  [1024] float32  ones" in "\n".join(ran.report("test_it"))
+
+
+def test_warm_ups_leave_nothing_and_what_they_made_is_older(suite):
+    suite.write(
+        STATE
+        + """
+@pytest.mark.memory_budget("1 KiB", warmup=1)
+@pytest.mark.memory_budget(0, metric="retained", warmup=1)
+def test_it(): body(64)
+
+def test_after(): check(64)
+"""
+    )
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 2}
+    assert [row["outcome"] for row in ran.rows] == ["within", "within"]
+
+
+def test_a_tensor_too_large_to_be_put_back_is_named(suite, monkeypatch):
+    monkeypatch.setattr("pytest_attnmem.measurement.program_state._MOST_BYTES", 8)
+    suite.write("""
+import pytest
+import torch
+
+TABLE = torch.zeros(64)
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N): TABLE.add_(torch.ones(N)[:1])
+""")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcome("test_it[64]") == (
+        "not enforced: the test changes test_suite.TABLE, which is too large to be put back after"
+        " another run; make it in the test"
+    )
+
+
+CACHES = """
+from functools import lru_cache
+import pytest
+import torch
+
+@lru_cache(maxsize=MAXSIZE)
+def mask(n): return torch.ones(n, n).tril()
+
+KEPT = {}
+def kept(n):
+    if n not in KEPT:
+        KEPT[n] = torch.ones(n, n).tril()
+    return KEPT[n]
+
+@pytest.mark.parametrize("N", [64, 80, 64, 32])
+def test_cached(N): torch.ones(N, N) @ mask(N)
+
+@pytest.mark.parametrize("N", [64, 80, 64, 32])
+def test_kept(attnmem, N):
+    with attnmem.region("part"):
+        torch.ones(N, N) @ kept(N)
+"""
+
+
+def test_a_baseline_is_the_same_in_any_order(suite):
+    for maxsize in ("None", "1"):
+        suite.write(CACHES.replace("MAXSIZE", maxsize))
+        suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+        for chosen in ((), ("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)):
+            ran = suite.run("--attnmem-backend=cpu", *chosen)
+            assert {row["baseline_state"] for row in ran.rows} == {"same"}
+            assert "failed" not in ran.outcomes
+
+
+def test_a_cache_that_a_test_fills_is_named_and_is_no_regression(suite):
+    suite.write(CACHES.replace("MAXSIZE", "None"))
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    ran = suite.run("--attnmem-backend=cpu", "-k", "cached and 32")
+    (row,) = ran.rows
+    assert (row["baseline_bytes"], row["peak_bytes"], row["baseline_state"]) == (8192, 8192, "same")
+    assert row["reason"].startswith("same, +4.0 KiB filled once: tril at test_suite.py:7")
+
+
+def test_a_leak_is_a_regression(suite):
+    source = """
+import torch
+STATES = []
+def test_it():
+    STATES.append(torch.ones(1024)) if LEAKS else torch.ones(1024)
+"""
+    suite.write(source.replace("LEAKS", "False"))
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    suite.write(source.replace("LEAKS", "True"))
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"failed": 1}
+    assert ran.report("test_it")[0] == (
+        "retained 4.0 KiB is 4.0 KiB over its baseline 0 B on cpu   attnmem-baseline.json"
+    )
+    (row,) = ran.rows
+    assert (row["metric"], row["baseline_bytes"], row["baseline_state"]) == (
+        "retained",
+        0,
+        "regressed",
+    )
+
+
+def test_what_never_repeats_is_not_recorded(suite):
+    suite.write("""
+import itertools
+import torch
+STATES = []
+def test_it():
+    STATES.append(torch.ones(64))
+    torch.stack(STATES)
+""")
+    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    assert ran.outcome("test_it").startswith("not enforced: depends on what ran before: ones at")
+    assert not (suite.path / "attnmem-baseline.json").exists()
+
+
+def test_an_entry_of_another_number_of_threads_is_compared(suite, monkeypatch):
+    import torch
+
+    suite.write("""
+import torch
+def test_it(): torch.ones(1024 * torch.get_num_threads())
+""")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    path = suite.path / "attnmem-baseline.json"
+    assert '"on": "cpu threads1 torch' in path.read_text()
+    assert '"bytes": 4096' in path.read_text()
+    text = path.read_text().replace("threads1", "threads3").replace("4096", str(3 * 4096))
+    path.write_text(text)
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.row("test_it")["baseline_state"] == "same"
+    assert torch.get_num_threads() != 3
