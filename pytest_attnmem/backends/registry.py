@@ -37,8 +37,6 @@ class BuiltIn(NamedTuple):
     """A backend of this package: the module of its name in this folder, with ``open_backend``."""
 
     name: str
-    examples: tuple[str, ...]
-    """The names that the option's help lists."""
     automatic: bool = True
     """True if ``auto`` tries it."""
     checks_device: bool = False
@@ -48,14 +46,12 @@ class BuiltIn(NamedTuple):
 #: Every backend of this package, in the order in which ``auto`` tries them. Under the null device
 #: ``cuda`` and ``accelerator`` refuse.
 BUILT_IN = (
-    BuiltIn("cuda", ("cuda", "cuda:1"), checks_device=True),
-    BuiltIn("accelerator", ("accelerator",), checks_device=True),
-    BuiltIn("null", ("null", "null:H100")),
-    BuiltIn("cpu", ("cpu",)),
-    BuiltIn("simulated", ("simulated:H100",), automatic=False),
+    BuiltIn("cuda", checks_device=True),
+    BuiltIn("accelerator", checks_device=True),
+    BuiltIn("null"),
+    BuiltIn("cpu"),
+    BuiltIn("simulated", automatic=False),
 )
-#: The names that the option's help lists.
-EXAMPLES = ("auto", *(example for built_in in BUILT_IN for example in built_in.examples))
 #: The attribute of ``torch.library`` with the session that shows a simulated device.
 SHOWN = "_attnmem_simulated"
 #: The order in which ``auto`` tries: the device that the code would run on.

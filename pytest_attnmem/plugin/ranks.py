@@ -39,6 +39,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 class RankHooks:
     """The hooks of tests that run as ranks."""
 
+    NAME = "attnmem-ranks"
+
     def __init__(self) -> None:
         self._folders: dict[str, TemporaryDirectory[str]] = {}
 
