@@ -167,7 +167,7 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Records the arguments of the test that a fixture reads: these cannot be varied."""
-    item = getattr(request, "_pyfuncitem", request.node)
+    item = getattr(request, "_pyfuncitem", None) or request.node
     if PLAN not in item.stash:
         return (yield)
     from .size_reads import noted
@@ -236,8 +236,9 @@ def pytest_runtest_teardown(
         if PLAN in item.stash:
             item.stash[PLAN].memory.conclusions.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
-        again = nextitem is not None and wants_measuring(nextitem, session)
-        session.unfreeze(unless=nextitem.path if again and nextitem else None)
+        if session.has_frozen:
+            again = nextitem is not None and wants_measuring(nextitem, session)
+            session.unfreeze(unless=nextitem.path if again and nextitem else None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -33,7 +33,7 @@ class ReportedErrors:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
         kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
-        if (call.excinfo is None and not kept) or not can_measure():
+        if not (call.excinfo or kept) or not can_measure():
             return (yield)
         if call.excinfo is not None and _runs_again(item, call.excinfo.value):
             call.excinfo = None  # of a subtest: the test runs again, with all its subtests

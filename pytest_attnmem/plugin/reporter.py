@@ -56,7 +56,7 @@ class Reporter:
         if report.failed:
             self._session.failed.add(report.nodeid)
         names = {name for name, _ in report.user_properties}
-        if self._collector is None and not names.isdisjoint((PROPERTY, CRASH_PROPERTY)):
+        if self._collector is None and (PROPERTY in names or CRASH_PROPERTY in names):
             from .row_collector import RowCollector
 
             self._collector = RowCollector(self._session)

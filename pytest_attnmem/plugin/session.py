@@ -74,6 +74,11 @@ class Session:
             self._collector = GarbageFreezer()
         self._collector.freeze(path)
 
+    @property
+    def has_frozen(self) -> bool:
+        """Returns True if a measured test ran before, whose garbage is collected."""
+        return self._collector is not None
+
     def unfreeze(self, unless: Path | None = None) -> None:
         """Unfreezes all objects, unless the next measured test is in the same file, *unless*."""
         if self._collector is not None:
