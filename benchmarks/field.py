@@ -32,19 +32,17 @@ class Row(NamedTuple):
     """None for bare pytest itself."""
 
 
-def measure(rounds: int, null: str | None) -> tuple[list[Row], float]:
-    """Returns the rows, and the seconds of the plugin's import."""
-    imports: list[float] = []
+def measure(rounds: int, null: str | None) -> list[Row]:
+    """Returns the rows."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         variables = null_environment(null) if null else {}
         timers = [*field_suites.timers(Path(folder), null, variables)]
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
-            imports.append(field_suites.import_time())
             for kind, contender, timer in timers:
                 found[kind, contender.name].append(timer())
-    return rows({key: min(times) for key, times in found.items()}), min(imports)
+    return rows({key: min(times) for key, times in found.items()})
 
 
 def rows(least: dict[tuple[str, str], float]) -> list[Row]:

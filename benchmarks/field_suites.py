@@ -1,7 +1,7 @@
 """Small suites, run beside each other with the plugin and with what the field uses instead.
 
 What counts is the processor's time: of each test, from the start of its protocol to its end, in the
-process of the suite; or of the whole process. It says less of what else a machine does than the
+process of the suite. It says less of what else a machine does than the
 clock. Of each suite the median of the tests counts, and of all rounds, which take turns, the least.
 """
 
@@ -53,14 +53,6 @@ def collected():
 
 @pytest.fixture
 def by_hand_collected(collected, by_hand):
-    pass
-"""
-
-EMPTY: Final = """
-import pytest
-
-@pytest.mark.parametrize("i", range({tests}))
-def test_it(i):
     pass
 """
 
@@ -121,8 +113,6 @@ ON_NULL: Final = (NULL_BARE, NULL, BY_HAND, COLLECTED)
 
 #: What is timed → the number of tests, and of allocations in each.
 KINDS: Final[Mapping[str, tuple[int, int]]] = {
-    "collection": (1, 0),
-    "unmarked test": (300, 0),
     "marked test": (40, 1),
     "1000 allocations": (25, 1000),
 }
@@ -156,19 +146,17 @@ def timer(
     suite = folder / f"suite{len([*folder.iterdir()])}"
     suite.mkdir()
     (suite / "pytest.ini").write_text("[pytest]\n")
-    source = EMPTY.format(tests=tests) if not clones else with_torch(tests, clones, contender)
-    (suite / "test_it.py").write_text(source)
-    kept_out = [name for name in ("attnmem", *OTHERS) if name not in contender.plugins]
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += [option for name in kept_out for option in ("-p", f"no:{name}")]
-    if kind == "collection":
-        return lambda: min(
-            processor_time([*command, "--collect-only"], suite, environment) for _ in range(3)
-        )
+    (suite / "test_it.py").write_text(with_torch(tests, clones, contender))
     (suite / "conftest.py").write_text(CONFTEST)
-    if clones:
-        command += contender.options
-    return lambda: median_time(command, suite, environment)
+    asked = [*command(contender, python), *contender.options]
+    return lambda: median_time(asked, suite, environment)
+
+
+def command(contender: Contender, python: str) -> list[str]:
+    """Returns the command of a session with the contender's plugins, and none of the others'."""
+    kept_out = [name for name in ("attnmem", *OTHERS) if name not in contender.plugins]
+    start = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return [*start, *(option for name in kept_out for option in ("-p", f"no:{name}"))]
 
 
 def with_torch(tests: int, clones: int, contender: Contender) -> str:
@@ -190,10 +178,9 @@ def median_time(command: list[str], suite: Path, environment: Mapping[str, str])
     return float(json.loads(times.read_text()))
 
 
-def processor_time(command: list[str], suite: Path, environment: Mapping[str, str]) -> float:
+def processor_time(command: list[str], suite: Path, more: Mapping[str, str]) -> float:
     """Runs pytest and returns the seconds of its process; exits if it does not pass."""
-    everything = {**os.environ, **environment}
-    everything.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile all plugins anew
+    everything = variables(more)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=suite, env=everything, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -202,11 +189,8 @@ def processor_time(command: list[str], suite: Path, environment: Mapping[str, st
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def import_time() -> float:
-    """Returns the seconds to import the plugin where pytest has been imported."""
-    code = (
-        "import pytest, time; t = time.process_time(); import pytest_attnmem.plugin;"
-        "print(time.process_time() - t)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+def variables(more: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables of a process: these, and *more*."""
+    found = {**os.environ, **more}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile all plugins anew
+    return found

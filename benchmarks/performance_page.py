@@ -19,6 +19,7 @@ from typing import Final
 import estimators
 import field
 import tile_loops
+import without_budgets
 from field import Row
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -33,14 +34,15 @@ of less than a millisecond with doubt.
 
 Versions: {versions}.
 
-## Sessions of pytest
+"""
 
-`import` is that of the plugin where pytest is imported. `collection` is the whole process of
-`pytest --collect-only` with one test. The others are of the median test. A marked test clones ten
-numbers once, or 1000 times; pytest-benchmem runs the body of a test more often than once, to warm
-up, to time it and to trace it. The hand-written fixture resets the peak and reads
-`torch.cuda.max_memory_allocated()`, with no account of garbage, workspaces and inputs; its other
-form collects garbage first. On a machine without a GPU it needs the null device.
+MARKED: Final = """## Tests with a budget
+
+All times are of the median test. A marked test clones ten numbers once, or 1000 times;
+pytest-benchmem runs the body of a test more often than once, to warm up, to time it and to trace
+it. The hand-written fixture resets the peak and reads `torch.cuda.max_memory_allocated()`, with no
+account of garbage, workspaces and inputs; its other form collects garbage first. On a machine
+without a GPU it needs the null device.
 
 """
 
@@ -83,18 +85,19 @@ def main() -> None:
     )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"
-    sessions, imported = field.measure(options.rounds, options.null)
+    unmarked = without_budgets.section(without_budgets.measured(options.rounds))
+    sessions = field.measure(options.rounds, options.null)
     environment = field.null_environment(options.null) if options.null else {}
     programs = estimators.measure(options.rounds, options.null, environment)
     head = HEAD.format(
         rounds=options.rounds, cores=os.cpu_count(), load=load, versions=", ".join(versions())
     )
     between = BETWEEN.format(allocation=field.per_allocation(sessions) * 1e6)
-    tables = ["\n".join(of_sessions(sessions, imported)), "\n".join(of_programs(programs))]
+    tables = ["\n".join(of_sessions(sessions)), "\n".join(of_programs(programs))]
     loops = LOOPS.format(side=tile_loops.SIDE) + "\n".join(
         tile_loops.table(tile_loops.measured(options.rounds))
     )
-    page = f"{head}{tables[0]}\n{between}{tables[1]}\n{loops}\n"
+    page = f"{head}{unmarked}\n{MARKED}{tables[0]}\n{between}{tables[1]}\n{loops}\n"
     PAGE.write_text(page, encoding="utf-8")
 
 
@@ -108,12 +111,11 @@ def versions() -> Iterator[str]:
             yield f"{name} not installed"
 
 
-def of_sessions(found: list[Row], imported: float) -> Iterator[str]:
+def of_sessions(found: list[Row]) -> Iterator[str]:
     """Yields the lines of the table of sessions."""
     ratios = field.ratios(found)
     yield "| what | with | ms | ms over bare pytest | times attnmem's |"
     yield "|---|---|---:|---:|---:|"
-    yield f"| import | attnmem | {imported * 1e3:.1f} | | |"
     for row in found:
         added = "" if row.added is None else f"{row.added * 1e3:+.3f}"
         ratio = ratios.get((row.kind, row.contender))

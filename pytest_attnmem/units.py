@@ -48,6 +48,12 @@ def shown(value: object, limit: int = _MAX_LENGTH) -> str:
         return excerpt(f"<{type(value).__name__}, its repr raised {type(error).__name__}>", limit)
 
 
+def kind_of(value: object) -> str:
+    """Returns the type of a user's object for a message: ``an int``, ``a Tensor``."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
 def parse_size(text: str) -> int:
     """Returns the bytes of a text such as ``64 MiB``, ``1.5 GiB``, ``1_024 B`` or ``0``.
 

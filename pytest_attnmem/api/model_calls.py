@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import BudgetError
 from ..measurement.measurement import Measurement
 from ..models.model_memory import ModelMemory, ModelRun, recipe_of
+from ..units import kind_of
 from .backend_facts import BackendFacts
 
 
@@ -38,5 +39,4 @@ def measurement_of(measured: object) -> Measurement:
     found = measured.measurement if isinstance(measured, ModelMemory) else measured
     if isinstance(found, Measurement):
         return found
-    kind = type(measured).__name__
-    raise BudgetError(f"check takes the Measurement that measure returned; got a {kind}")
+    raise BudgetError(f"check takes the Measurement that measure returned; got {kind_of(measured)}")

@@ -155,7 +155,7 @@ class _EventRecorder:
         if in_backward():  # our profiler cannot be stopped here; torch raises an error
             return
         self._end()
-        self._problem = "the test started a profiler, and a thread has room for one"
+        self._problem = "the test started a profiler, which takes the place of ours"
 
     def _end(self) -> tuple[list[int], str | None]:
         own = self._profiler.stop()

@@ -56,7 +56,7 @@ class FollowedThreads:
         """Stops listening to this thread, where the program starts a profiler."""
         if not in_backward() and threading.get_ident() in self._running:
             thread, profiler = self._running.pop(threading.get_ident())
-            why = f"thread {thread.name!r} started a profiler, and a thread has room for one"
+            why = f"thread {thread.name!r} started a profiler, which takes the place of ours"
             self._heard.append(profiler.stop()._replace(problem=why))
 
     @contextmanager

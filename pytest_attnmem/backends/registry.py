@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..errors import BackendUnavailable
 from ..measurement.installed_torch import require_rules
 from ..measurement.protocol import BackendProtocol
+from ..profiles import meant
 from ..suggestion import did_you_mean
 from ..units import shown
 
@@ -37,8 +38,6 @@ class BuiltIn(NamedTuple):
     """A backend of this package: the module of its name in this folder, with ``open_backend``."""
 
     name: str
-    examples: tuple[str, ...]
-    """The names that the option's help lists."""
     automatic: bool = True
     """True if ``auto`` tries it."""
     checks_device: bool = False
@@ -48,18 +47,20 @@ class BuiltIn(NamedTuple):
 #: Every backend of this package, in the order in which ``auto`` tries them. Under the null device
 #: ``cuda`` and ``accelerator`` refuse.
 BUILT_IN = (
-    BuiltIn("cuda", ("cuda", "cuda:1"), checks_device=True),
-    BuiltIn("accelerator", ("accelerator",), checks_device=True),
-    BuiltIn("null", ("null", "null:H100")),
-    BuiltIn("cpu", ("cpu",)),
-    BuiltIn("simulated", ("simulated:H100",), automatic=False),
+    BuiltIn("cuda", checks_device=True),
+    BuiltIn("accelerator", checks_device=True),
+    BuiltIn("null"),
+    BuiltIn("cpu"),
+    BuiltIn("simulated", automatic=False),
 )
-#: The names that the option's help lists.
-EXAMPLES = ("auto", *(example for built_in in BUILT_IN for example in built_in.examples))
 #: The attribute of ``torch.library`` with the session that shows a simulated device.
 SHOWN = "_attnmem_simulated"
 #: The order in which ``auto`` tries: the device that the code would run on.
 AUTO = tuple(built_in.name for built_in in BUILT_IN if built_in.automatic)
+#: Kinds of backend that take the number of a device, where a user may write its name.
+_NUMBERED = ("cuda", "gpu")
+#: The backends that take the name of a device.
+_STAND_INS = ("null", "simulated")
 #: The members that every backend has.
 _MEMBERS = (
     *("name", "device", "computes", "kinds", "symbols", "prime", "gauge", "forget", "tracer"),
@@ -204,13 +205,19 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     Raises:
         BackendUnavailable: no backend has it.
     """
-    kind = name.partition(":")[0]
-    if kind not in (*openers, "auto"):
-        known = ["auto", *openers]
-        hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
-        raise BackendUnavailable(
-            f"unknown backend {shown(name)}; expected one of {', '.join(known)}{hint}"
-        )
+    kind, _, argument = name.partition(":")
+    known = ["auto", *openers]
+    device = argument if kind in _NUMBERED else "" if kind in known else name
+    profiles = [] if device.isdecimal() else meant(device)
+    if kind in known and not profiles:
+        return
+    hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
+    if profiles:
+        names = [f"{stand_in}:{profile}" for profile in profiles for stand_in in _STAND_INS]
+        hint = f"; did you mean {' or '.join(names)}?"
+    raise BackendUnavailable(
+        f"unknown backend {shown(name)}; expected one of {', '.join(known)}{hint}"
+    )
 
 
 def check_device(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:

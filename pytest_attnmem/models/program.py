@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import BudgetError
 from ..measurement.qkv_inputs import dtype_of
-from ..units import shown
+from ..units import kind_of, shown
 from .checkpointing import Contexts, checkpoint_layers
 from .choices import optimizer_of, sdpa_backend
 from .chunked_loss import chunked_loss
@@ -74,7 +74,7 @@ class Program:
         finally:
             torch.set_default_dtype(before)
         if not isinstance(model, torch.nn.Module):
-            raise BudgetError(f"the source made a {type(model).__name__}; expected an nn.Module")
+            raise BudgetError(f"the source made {kind_of(model)}; expected an nn.Module")
         model = model.to(device=self.device, dtype=dtype).train(bool(self.recipe.train))
         if self.recipe.attention:
             _choose_attention(model, self.recipe.attention)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import BudgetError
-from ..units import shown
+from ..units import kind_of, shown
 
 _TRANSFORMERS: Final = "transformers"
 
@@ -34,7 +34,7 @@ def source_of(text: str, arguments: Sequence[str] = (), config: str = "") -> Any
         raise BudgetError(f"--config is for transformers:CLASS, not for {shown(text)}; use --arg")
     found = named_object(text)
     if not callable(found):
-        raise BudgetError(f"{shown(text)} is a {type(found).__name__}; expected a function")
+        raise BudgetError(f"{shown(text)} is {kind_of(found)}; expected a function")
     is_module = "forward" in dir(found) and not isinstance(found, type)
     if is_module and named:
         raise BudgetError(f"{shown(text)} is a module, which takes no --arg")

@@ -5,9 +5,11 @@ Every session imports this module, so heavy imports wait until they are needed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import AttnMemError
+from .options import ini_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,16 +22,21 @@ if TYPE_CHECKING:
 
 def asked_backend(config: pytest.Config) -> str:
     """Returns the backend's name as given, before conftest files can add backends."""
-    given = getattr(config.known_args_namespace, "attnmem_backend", None)
-    return str(given or config.getini("attnmem_backend") or "")
+    return str(_early(config, "backend") or "")
 
 
 def shows_simulated_device(config: pytest.Config, backend: str) -> bool:
     """Returns True if the session's programs see a simulated device from its start."""
-    disabled = getattr(config.known_args_namespace, "attnmem_disable", None)
-    if disabled is None:
-        disabled = config.getini("attnmem_disable")
-    return backend.partition(":")[0] == "simulated" and not disabled
+    return backend.partition(":")[0] == "simulated" and not _early(config, "disable")
+
+
+def _early(config: pytest.Config, name: str) -> object:
+    """Returns the value of an option; None if it cannot be read, which stops the session later."""
+    given = getattr(config.known_args_namespace, f"attnmem_{name}", None)
+    if given is None:
+        with suppress(AttnMemError):
+            return ini_value(config, name)
+    return given
 
 
 def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:

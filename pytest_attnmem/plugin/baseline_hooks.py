@@ -230,7 +230,8 @@ class BaselineSession:
             return
         from ..report.baseline_notes import changed
 
-        self._lines += changed(before, after, self._baseline.name, str(self._mode))
+        lines = changed(before, after, self._baseline.name, str(self._mode))
+        self._lines += lines[:1] if self._config.get_verbosity() < 0 else lines
 
     def _refuse(self, why: str) -> None:
         self._session.problems[f"{self._baseline.name} was not written: {why}"] = None

@@ -1,4 +1,8 @@
-"""The hooks of pytest; each calls the module that does the work."""
+"""The hooks of pytest; each calls the module that does the work.
+
+Every session imports this module. A hook imports what measures when a test is measured, so that a
+suite without budgets waits for nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,8 @@ from .backend_option import (
     offered_openers,
     shows_simulated_device,
 )
-from .crash_line import point_at_test
 from .fixtures import attnmem, qkv
 from .measured_tests import is_measured, wants_measuring
-from .missing_device import add_hint
 from .options import (
     MARKER,
     SELECTING,
@@ -26,22 +28,16 @@ from .options import (
     read_settings,
     wants_baseline,
 )
-from .plan import PLAN
-from .ranks import RankHooks, parametrize
+from .plan import MARKS, PLAN
 from .reported_errors import ReportedErrors
 from .reporter import Reporter, Worker
-from .row_collector import has_rows
-from .session import SESSION, Session
+from .row_transport import has_rows
+from .session import SESSION, Session, can_measure
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .plan import Plan
-
 __all__ = ["attnmem", "qkv"]
-
-#: The number of markers of a test when it was planned.
-MARKS = pytest.StashKey[int]()
 
 #: Repeats the signature of ``budgets.parsing.memory_budget``, which is imported only if a test has
 #: the marker.
@@ -105,7 +101,6 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
     config.pluginmanager.register(ReportedErrors(session), "attnmem-errors")
-    config.pluginmanager.register(RankHooks(), "attnmem-ranks")
     if "ATTNMEM_NULL_PROFILE" in os.environ:
         from .null_device import NullSession
 
@@ -123,6 +118,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes a test of each rank, for a budget of many ranks."""
+    if metafunc.definition.get_closest_marker(MARKER) is None:
+        return
+    from .ranks import parametrize
+
     parametrize(metafunc)
 
 
@@ -134,7 +133,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in measured:
         item.add_marker(SELECTING)
     if measured:
+        from .ranks import RankHooks
+
         session.begin()
+        if not config.pluginmanager.has_plugin(RankHooks.NAME):
+            config.pluginmanager.register(RankHooks(), RankHooks.NAME)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -148,13 +151,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     session = item.config.stash[SESSION]
     if not wants_measuring(item, session):
         return
+    from .planner import plan_or_fail
+
     session.begin_test()
-    plan = _plan(item, session)
+    plan = plan_or_fail(item, session)
     if plan is not None and hasattr(item.config, "workerinput"):
         from .row_writer import RowWriter
 
         RowWriter(item).send_placeholder(spec for spec, _ in plan.budgets)
-    session.collector.freeze(item.path)
+    session.freeze(item.path)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -162,7 +167,7 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Records the arguments of the test that a fixture reads: these cannot be varied."""
-    item = getattr(request, "_pyfuncitem", request.node)
+    item = getattr(request, "_pyfuncitem", None) or request.node
     if PLAN not in item.stash:
         return (yield)
     from .size_reads import noted
@@ -176,8 +181,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measures and judges the body."""
     session = item.config.stash[SESSION]
     plan = item.stash.get(PLAN, None)
-    if item.stash.get(MARKS, 0) != _marks(item):  # a fixture added one
-        plan = _plan(item, session)
+    if item.stash.get(MARKS, 0) != sum(1 for _ in item.iter_markers(MARKER)):  # a fixture added one
+        from .planner import plan_or_fail
+
+        plan = plan_or_fail(item, session)
     if plan is None:
         return (yield from _unplanned(item, session))
     from .call_phase import CallPhase
@@ -210,9 +217,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         return (yield)
     except (KeyboardInterrupt, pytest.exit.Exception) as stop:
-        marked = item.get_closest_marker(MARKER) is not None
-        disabled = item.config.stash[SESSION].settings.disable
-        if has_rows(item.user_properties) or (marked and not disabled):
+        if has_rows(item.user_properties) or _is_enforced(item):
             from .row_writer import RowWriter
 
             RowWriter(item).stop(stop)
@@ -235,34 +240,9 @@ def pytest_runtest_teardown(
         if PLAN in item.stash:
             item.stash[PLAN].memory.conclusions.exceeded.clear()  # errors, and the frames they hold
             del item.stash[PLAN]
-        again = nextitem is not None and wants_measuring(nextitem, session)
-        session.collector.unfreeze(unless=nextitem.path if again and nextitem else None)
-
-
-def _plan(item: pytest.Item, session: Session) -> Plan | None:
-    """Returns the test's plan, or fails the test in one line."""
-    from .planner import make_plan
-    from .row_writer import RowWriter
-
-    rows = RowWriter(item)
-    earlier = item.stash.get(PLAN, None)
-    memory = earlier.memory if earlier is not None else None
-    plan, problem = None, ""
-    try:
-        plan = make_plan(item, session, rows, memory)
-    except AttnMemError as error:
-        problem = str(error)
-    if problem:
-        rows.write_unmeasured(problem)
-        pytest.fail(problem, pytrace=False)
-    item.stash[MARKS] = _marks(item)
-    if plan is not None:
-        item.stash[PLAN] = plan
-    return plan
-
-
-def _marks(item: pytest.Item) -> int:
-    return sum(1 for _ in item.iter_markers(MARKER))
+        if session.has_frozen:
+            again = nextitem is not None and wants_measuring(nextitem, session)
+            session.unfreeze(unless=nextitem.path if again and nextitem else None)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -271,24 +251,30 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Writes a row for a marked test that did not reach its body, and marks expected failures."""
     report = yield
-    marked = item.get_closest_marker(MARKER) is not None
-    disabled = item.config.stash[SESSION].settings.disable
-    if call.when == "setup" and call.excinfo is not None and marked and not disabled:
+    if call.when == "setup" and call.excinfo is not None and _is_enforced(item):
         from .row_writer import RowWriter
 
         why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
         why = " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         RowWriter(item).write_unmeasured(reason)
-    if PLAN in item.stash and report.failed and call.excinfo is not None:
-        for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
-            exceeded.reported |= exceeded.explains(call.excinfo.value)
-    if report.failed:
+    if report.failed and call.excinfo is not None and can_measure():
+        from .crash_line import point_at_test
+
         point_at_test(item, call, report)
         if PLAN in item.stash:
+            from .missing_device import add_hint
+
             add_hint(call, report)
+            for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
+                exceeded.reported |= exceeded.explains(call.excinfo.value)
     if has_rows(item.user_properties):
         from .row_writer import RowWriter
 
         RowWriter(item).mark_expected(report)
     return report
+
+
+def _is_enforced(item: pytest.Item) -> bool:
+    marked = item.get_closest_marker(MARKER) is not None
+    return marked and not item.config.stash[SESSION].settings.disable

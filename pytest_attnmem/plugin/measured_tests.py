@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..budgets.budget import BudgetSpec
-from ..budgets.parsing import parse
 from .options import MARKER
 
 if TYPE_CHECKING:
     import pytest
 
+    from ..budgets.budget import BudgetSpec
     from .session import Session
 
 #: Tests that use one of these measure parts of themselves, marked or not.
@@ -42,7 +41,11 @@ def budget_of_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None
     """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
     if session.settings.default is not None:
         return replace(session.settings.default, where="--attnmem-default")
-    return parse((), {}) if is_recorded(item, session) else None
+    if not is_recorded(item, session):
+        return None
+    from ..budgets.parsing import parse
+
+    return parse((), {})
 
 
 def is_recorded(item: pytest.Item, session: Session) -> bool:

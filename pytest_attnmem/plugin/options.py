@@ -1,25 +1,22 @@
 """The options: the fields of one class give the command line, the ini file and the values.
 
-Imported by the plugin in every session, so nothing heavy is imported before it is needed.
+Every session imports this module, and ``option_values`` only if an option is given.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from ..backends.registry import EXAMPLES
 from ..errors import AttnMemError
-from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
-from ..report import KINDS, option_help
-from .option_paths import directory, file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from ..budgets.budget import BudgetSpec
     from ..budgets.tolerance import Tolerance
@@ -31,13 +28,26 @@ SELECTING = "attnmem"
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
 
+#: The formats of the session's report, which are the modules of ``report.formats``, and their help.
+FORMATS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "csv": "write a line for each result to this file",
+        "html": "write a page with tables and charts",
+        "json": "write the results to this file",
+        "markdown": "write a table for a pull request's comment",
+        "trend": "write the peaks for trend tools, as customSmallerIsBetter JSON",
+    }
+)
+#: The formats that show the lifetimes of tensors.
+_TIMELINES = ("json", "html")
+
 
 class Option(NamedTuple):
     """One option, ``--attnmem-NAME`` and ``attnmem_NAME``."""
 
     name: str
     kind: str
-    """``flag``, ``text``, ``path``, ``directory`` or ``choice``."""
+    """``flag``, ``text``, ``amount``, ``path``, ``directory`` or ``choice``."""
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -47,6 +57,15 @@ class Option(NamedTuple):
     def flag(self) -> str:
         """Returns ``--attnmem-NAME``, with hyphens."""
         return f"--attnmem-{self.name.replace('_', '-')}"
+
+    @property
+    def accepted(self) -> str:
+        """Returns what the ini file accepts, for a message."""
+        if self.kind == "flag":
+            return "true or false"
+        what = {"path": "the path of a file", "directory": "the path of a directory"}
+        shown = "|".join(self.choices) or self.metavar
+        return f"{what.get(self.kind, 'one value')}, as in {self.flag} {shown}"
 
 
 def _option(kind: str, help: str, **more: Any) -> dict[str, Any]:
@@ -63,7 +82,11 @@ class Settings:
     )
     backend: str = field(
         default="auto",
-        metadata=_option("text", f"measure with: {', '.join(EXAMPLES)}", metavar="NAME"),
+        metadata=_option(
+            "text",
+            "measure with: auto, cuda, cuda:1, accelerator, null, null:H100, cpu, simulated:H100",
+            metavar="NAME",
+        ),
     )
     files: Mapping[str, Path] = field(default_factory=dict)
     """The files of the session's report, by format; each format has an option."""
@@ -99,14 +122,16 @@ class Settings:
     tolerance: Tolerance | None = field(
         default=None,
         metadata=_option(
-            "text", "how far over the baseline is still the same, such as 2%+1MiB", metavar="T"
+            "amount", "how far over the baseline is still the same, such as 2%+1MiB", metavar="T"
         ),
     )
     """Against the baseline; ``None``: the tolerance of the backend."""
     default: BudgetSpec | None = field(
         default=None,
         metadata=_option(
-            "text", "hold tests without a marker to this limit, such as '2 GiB'", metavar="LIMIT"
+            "amount",
+            "hold tests without a marker to this limit, such as '2 GiB'",
+            metavar="LIMIT",
         ),
     )
     strict: bool = field(
@@ -130,8 +155,8 @@ class Settings:
     )
     """``out`` makes PyTorch 2.15 keep workspaces outside windows, as versions before it do."""
     values_limit: str = field(
-        default=VALUES_LIMIT,
-        metadata=_option("text", "compute no value that takes more operations", metavar="FLOPS"),
+        default="1e12",  # measurement.values_limit.VALUES_LIMIT
+        metadata=_option("amount", "compute no value that takes more operations", metavar="FLOPS"),
     )
     disable: bool = field(
         default=False, metadata=_option("flag", "measure and enforce nothing; markers stay valid")
@@ -140,18 +165,14 @@ class Settings:
     @property
     def evidence(self) -> bool:
         """Returns True if a file was requested that shows the lifetimes of tensors."""
-        return self.artifacts is not None or not _TIMELINES.isdisjoint(self.files)
-
-
-#: The formats that show the lifetimes of tensors.
-_TIMELINES = frozenset({"json", "html"})
+        return self.artifacts is not None or any(kind in self.files for kind in _TIMELINES)
 
 
 def _options() -> Iterator[Option]:
     for setting in fields(Settings):
         if setting.name == "files":
-            for kind in KINDS:
-                yield Option(kind, "path", None, option_help(kind), metavar="PATH")
+            for kind, help in FORMATS.items():
+                yield Option(kind, "path", None, help, metavar="PATH")
         else:
             yield Option(setting.name, default=setting.default, **setting.metadata)
 
@@ -181,8 +202,20 @@ def add_options(parser: pytest.Parser) -> None:
         shown = f" (default: {option.default})" if option.default else ""
         plain = (option.help + shown).replace("%", "%%")  # argparse fills in what % announces
         group.addoption(option.flag, help=plain, **keywords)
-        kind = "bool" if option.kind == "flag" else "string"
-        parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)  # type: ignore[arg-type]
+        kind: Any = "bool" if option.kind == "flag" else "string"
+        if option.kind == "amount" and pytest.version_tuple >= (9, 2):
+            kind = str | int | float  # of TOML
+        parser.addini(f"attnmem_{option.name}", option.help + shown, type=kind, default=None)
+
+
+class Given(NamedTuple):
+    """The value of an option as it is written."""
+
+    value: Any
+    folder: Path
+    """The folder of relative paths."""
+    source: str
+    """Where it is written: the name on the command line or in the ini file."""
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -191,83 +224,32 @@ def read_settings(config: pytest.Config) -> Settings:
     Raises:
         AttnMemError: a value is not one of the option's.
     """
-    values = {option.name: _value(config, option) for option in OPTIONS}
-    if values["strict"] and values["disable"]:
-        raise AttnMemError(
-            "attnmem: strict and disable contradict each other; strict fails what is not enforced"
-        )
-    if values["update"] and values["disable"]:
-        raise AttnMemError(
-            "attnmem: update and disable contradict each other; what is not measured cannot be"
-            " written"
-        )
-    _check_files(values, config.rootpath / BASELINE)
-    files = {kind: path for kind in KINDS if (path := values.pop(kind)) is not None}
-    return Settings(files=files, **values)
+    given = {option.name: found for option in OPTIONS if (found := _given(config, option))}
+    if not given:
+        return Settings()
+    from .option_values import settings_of
+
+    return settings_of(given, config.rootpath)
 
 
-def _check_files(values: Mapping[str, Any], usual: Path) -> None:
-    """Check that no option writes a file that another option reads or writes."""
-    named: dict[str, str] = {}
-    for option in OPTIONS:
-        path = values[option.name] or (usual if option.name == "baseline" else None)
-        if option.kind == "path" and path is not None:
-            other = named.setdefault(os.path.realpath(path), option.name)
-            if other != option.name:
-                raise AttnMemError(
-                    f"attnmem: {other} and {option.name} name the same file, {path}; give each its"
-                    " own"
-                )
-
-
-def _value(config: pytest.Config, option: Option) -> Any:
-    value, base, source = config.getoption(f"attnmem_{option.name}"), Path.cwd(), option.flag
-    if value is None:
-        value, base, source = _ini(config, option), config.rootpath, f"attnmem_{option.name}"
+def _given(config: pytest.Config, option: Option) -> Given | None:
+    value = config.getoption(f"attnmem_{option.name}")
+    if value is not None:
+        return Given(value, config.invocation_params.dir, option.flag) if value != "" else None
+    value = ini_value(config, option.name)
     if value is None or value == "":
-        return option.default
-    if value == []:  # argparse reads --attnmem-tolerance=-- so
-        raise AttnMemError(f"{source} has no value; write one in place of --")
-    if option.choices and value not in option.choices:
-        raise AttnMemError(f"{source}: {value!r} is not one of {', '.join(option.choices)}")
+        return None
+    return Given(value, config.rootpath, f"attnmem_{option.name}")
+
+
+def ini_value(config: pytest.Config, name: str) -> Any:
+    """Returns the value of an option in the ini file; None if it is not there.
+
+    Raises:
+        AttnMemError: pytest cannot read it.
+    """
     try:
-        if option.kind in ("path", "directory") and "\0" in value:
-            raise ValueError("embedded null byte")
-        if option.kind == "path":
-            return file(base / value, source)
-        if option.kind == "directory":
-            return directory(base / value, source)
-    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
-        why = getattr(error, "strerror", None) or error
-        raise AttnMemError(f"{source}: {why}: {value!r:.80}") from error
-    try:
-        if option.name == "tolerance":
-            from ..budgets.tolerance import parse_tolerance
-
-            return parse_tolerance(value)
-        if option.name == "values_limit":
-            parse_values_limit(value)
-        if option.name == "default":
-            return _for_every_test(value)
-    except AttnMemError as error:
-        raise AttnMemError(f"{source}: {error}") from error
-    return value
-
-
-def _for_every_test(limit: str) -> BudgetSpec:
-    from ..budgets.growth_contract import is_contract
-    from ..budgets.parsing import parse
-
-    if is_contract(limit):
-        raise AttnMemError(
-            "a growth contract is for tests that take what it varies; mark them with"
-            f" {limit!r:.100}"
-        )
-    return parse((limit,), {})
-
-
-def _ini(config: pytest.Config, option: Option) -> Any:
-    try:
-        return config.getini(f"attnmem_{option.name}")
-    except (TypeError, ValueError, pytest.UsageError) as error:
-        raise AttnMemError(f"attnmem_{option.name}: {error}") from error
+        return config.getini(f"attnmem_{name}")
+    except (TypeError, ValueError, pytest.UsageError, Warning) as error:
+        (option,) = (option for option in OPTIONS if option.name == name)
+        raise AttnMemError(f"attnmem_{name}: expected {option.accepted}: {error}") from error

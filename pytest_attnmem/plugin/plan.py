@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from ..budgets.budget import BudgetSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
     """The budgets of one test, each of another metric, and their backends."""
 
     budgets: tuple[tuple[BudgetSpec, PrimedBackend], ...]
@@ -31,3 +29,5 @@ class Plan:
 
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()
+#: The number of markers of a test when it was planned.
+MARKS = pytest.StashKey[int]()

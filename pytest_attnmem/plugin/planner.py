@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ..api.attnmem import AttnMem
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.budget import BudgetSpec, resolve
@@ -16,15 +18,32 @@ from .item_arguments import arguments, variable, varies
 from .markers import read_markers
 from .measured_tests import FIXTURES, budget_of_unmarked
 from .options import MARKER
-from .plan import Plan
+from .plan import MARKS, PLAN, Plan
 from .ranks import check_ranks, world_of
+from .row_writer import RowWriter
 from .world_runs import names_world
 
 if TYPE_CHECKING:
-    import pytest
-
-    from .row_writer import RowWriter
     from .session import Session
+
+
+def plan_or_fail(item: pytest.Item, session: Session) -> Plan | None:
+    """Returns the test's plan, or fails the test in one line."""
+    rows = RowWriter(item)
+    earlier = item.stash.get(PLAN, None)
+    memory = earlier.memory if earlier is not None else None
+    plan, problem = None, ""
+    try:
+        plan = make_plan(item, session, rows, memory)
+    except AttnMemError as error:
+        problem = str(error)
+    if problem:
+        rows.write_unmeasured(problem)
+        pytest.fail(problem, pytrace=False)
+    item.stash[MARKS] = sum(1 for _ in item.iter_markers(MARKER))
+    if plan is not None:
+        item.stash[PLAN] = plan
+    return plan
 
 
 def make_plan(

@@ -16,6 +16,7 @@ from ..nulldevice.launch import active
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
 from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
+from .markers import MarkerLine
 from .options import MARKER
 from .simulated_session import NAME as SIMULATED_SESSION
 
@@ -38,6 +39,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 class RankHooks:
     """The hooks of tests that run as ranks."""
+
+    NAME = "attnmem-ranks"
 
     def __init__(self) -> None:
         self._folders: dict[str, TemporaryDirectory[str]] = {}
@@ -146,12 +149,14 @@ def check_ranks(item: pytest.Item) -> None:
     Raises:
         BackendUnavailable: the session runs neither on the null device nor on a simulated one.
     """
-    world = _world(item)
-    if world is not None and not has_ranks(item.config):
-        raise BackendUnavailable(
-            f"{MARKER}: ranks={world} needs the null device, or a simulated one: start with"
-            " pytest --attnmem-backend null:H100, or simulated:H100"
-        )
+    for node, mark in item.iter_markers_with_node(MARKER):
+        if _RANKS in mark.kwargs and not has_ranks(item.config):
+            where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
+            raise BackendUnavailable(
+                f"{MARKER}: ranks={mark.kwargs[_RANKS]} needs a device whose other ranks need no"
+                " process: pytest --attnmem-backend null:H100, or simulated:H100, for the whole"
+                f" session   {where}"
+            )
 
 
 def has_ranks(config: pytest.Config) -> bool:

@@ -1,24 +1,23 @@
 """Translates errors of this package that reach pytest when it makes a report, and not before.
 
-These are the errors of ``unittest``, of subtests and of fixtures.
+These are the errors of ``unittest``, of subtests and of fixtures. Every session imports this
+module, so heavy imports wait for such an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ..backends.registry import starts_again
 from ..errors import StartAgain
-from ..measurement.window_stack import is_measured as is_running
-from ..measurement.window_stack import program_failed
-from .endings import skipped_if_unknown
 from .measured_tests import is_measured
 from .plan import PLAN
+from .session import can_measure
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .session import Session
 
 
@@ -33,18 +32,24 @@ class ReportedErrors:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
+        kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
+        if not (call.excinfo or kept) or not can_measure():
+            return (yield)
         if call.excinfo is not None and _runs_again(item, call.excinfo.value):
             call.excinfo = None  # of a subtest: the test runs again, with all its subtests
         if not (self._session.settings.strict and is_measured(item, self._session)):
             if call.excinfo is not None:
                 call.excinfo = _skipped(call.excinfo)
-            kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
             kept[:] = map(_skipped, kept)
         return (yield)
 
 
 def _runs_again(item: pytest.Item, error: BaseException) -> bool:
     """Returns True if the error of a subtest has its test run again."""
+    from ..backends.registry import starts_again
+    from ..measurement.window_stack import is_measured as is_running
+    from ..measurement.window_stack import program_failed
+
     plan = item.stash.get(PLAN, None)
     measured = [] if plan is None else [primed.backend for _, primed in plan.budgets]
     for backend in filter(is_running, measured):
@@ -55,6 +60,8 @@ def _runs_again(item: pytest.Item, error: BaseException) -> bool:
 
 
 def _skipped(found: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    from .endings import skipped_if_unknown
+
     skip = skipped_if_unknown(found.value)
     if skip is found.value:
         return found

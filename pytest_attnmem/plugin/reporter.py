@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .row_collector import RowCollector, has_rows
+from .row_transport import CRASH_PROPERTY, PROPERTY, without_timelines
 from .session import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from .row_collector import RowCollector
     from .session import Session
-
 
 #: The number of tests that a line names.
 _NAMED = 3
@@ -44,7 +44,8 @@ class Reporter:
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
-        self._collector = RowCollector(session)
+        self._collector: RowCollector | None = None
+        """Collects the rows, from the first report that has one."""
         self._problems: list[str] = []
         """The reasons why the session fails although no test failed."""
         self._finished: pytest.Session | None = None
@@ -54,11 +55,15 @@ class Reporter:
         """Collects the rows of a test."""
         if report.failed:
             self._session.failed.add(report.nodeid)
-        self._collector.add_report(report)
-        if has_rows(report.user_properties):
-            from .row_transport import without_timelines
+        names = {name for name, _ in report.user_properties}
+        if self._collector is None and (PROPERTY in names or CRASH_PROPERTY in names):
+            from .row_collector import RowCollector
 
-            report.user_properties = without_timelines(report.user_properties)
+            self._collector = RowCollector(self._session)
+        if self._collector is not None:
+            self._collector.add_report(report)
+            if PROPERTY in names:
+                report.user_properties = without_timelines(report.user_properties)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

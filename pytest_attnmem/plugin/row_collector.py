@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .row_transport import CRASH_PROPERTY, PROPERTY
+from .row_transport import CRASH_PROPERTY, PROPERTY, has_rows
 
 if TYPE_CHECKING:
     import pytest
 
     from ..report.record import Record
     from .session import Session
-
-
-def has_rows(properties: list[tuple[str, object]]) -> bool:
-    """Returns True if the user properties of a report or a test have a row."""
-    return any(name == PROPERTY for name, _ in properties)
 
 
 class RowCollector:

@@ -20,6 +20,11 @@ PROPERTY = "attnmem"
 CRASH_PROPERTY = "attnmem_if_it_dies"
 
 
+def has_rows(properties: list[tuple[str, object]]) -> bool:
+    """Returns True if the user properties of a report or a test have a row."""
+    return any(name == PROPERTY for name, _ in properties)
+
+
 class RowTexts:
     """Converts rows to JSON text and back; a row of this process is not parsed again."""
 

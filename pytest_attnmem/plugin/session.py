@@ -6,17 +6,13 @@ Every session imports this module, so heavy imports wait until a budget needs th
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..errors import AttnMemError, BackendUnavailable
-from ..measurement.garbage import GarbageFreezer
-from ..measurement.kept_workspaces import kept_workspaces
-from ..measurement.values_limit import parse_values_limit
-from ..report import render, write
-from ..units import shown
 from .row_transport import RowTexts
 
 if TYPE_CHECKING:
@@ -26,6 +22,7 @@ if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
     from ..backends.registry import Opener
     from ..baselines.entries import Baseline
+    from ..measurement.garbage import GarbageFreezer
     from ..report.record import Record
     from .options import Settings
     from .simulated_session import SimulatedSession
@@ -38,7 +35,6 @@ class Session:
         self.settings = settings
         self.process = os.getpid()
         """The process of the session; a test may fork another that goes on to the end."""
-        self.collector = GarbageFreezer()
         self.row_texts = RowTexts()
         self.rows: dict[tuple[str, str], list[Record]] = {}
         """The rows by process and test; another attempt replaces the rows of an earlier attempt."""
@@ -54,18 +50,39 @@ class Session:
         """The openers of backends that plugins add."""
         self.simulated: SimulatedSession | None = None
         """The device that programs see outside windows too, if the session's is simulated."""
+        self._collector: GarbageFreezer | None = None
         self._switches = ExitStack()
         self._backends: dict[str, PrimedBackend | BackendUnavailable] = {}
 
     def begin(self) -> None:
         """Prepares the process for measured tests, before the first of them runs."""
+        from ..measurement.kept_workspaces import kept_workspaces
+
         if self.settings.workspaces == "out" and not self.settings.disable:
             self._switches.enter_context(kept_workspaces())
 
     def end(self) -> None:
         """Restores the environment and the garbage collector."""
         self._switches.close()
-        self.collector.unfreeze()
+        self.unfreeze()
+
+    def freeze(self, path: Path) -> None:
+        """Collects and freezes garbage before a measured test in *path* makes its fixtures."""
+        if self._collector is None:
+            from ..measurement.garbage import GarbageFreezer
+
+            self._collector = GarbageFreezer()
+        self._collector.freeze(path)
+
+    @property
+    def has_frozen(self) -> bool:
+        """Returns True if a measured test ran before, whose garbage is collected."""
+        return self._collector is not None
+
+    def unfreeze(self, unless: Path | None = None) -> None:
+        """Unfreezes all objects, unless the next measured test is in the same file, *unless*."""
+        if self._collector is not None:
+            self._collector.unfreeze(unless)
 
     @property
     def records(self) -> list[Record]:
@@ -97,6 +114,7 @@ class Session:
         """Writes the requested report files; ``root`` is the root of the tests."""
         if self.is_forked or not (self.settings.files or self.settings.github):
             return
+        from ..report import render, write
         from ..report.origin import origin
         from ..report.summary import summarise
 
@@ -130,6 +148,8 @@ class Session:
         except AttnMemError as error:
             self.problems[str(error)] = None
         except Exception as error:  # a fault of ours, or no memory
+            from ..units import shown
+
             self.problems[f"{what} could not be written: {shown(error)}"] = None
 
     def begin_test(self) -> None:
@@ -148,6 +168,7 @@ class Session:
         __tracebackhide__ = True
         from ..backends.primed_backend import open_primed
         from ..backends.registry import BACKENDS, with_profiles
+        from ..measurement.values_limit import parse_values_limit
 
         if name not in self._backends:
             try:
@@ -169,3 +190,11 @@ class Session:
 
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
+
+
+def can_measure() -> bool:
+    """Returns True if something here can measure, or stand in for a device; else no error is ours.
+
+    A test may import this package on its own, in a session without budgets.
+    """
+    return "pytest_attnmem.measurement" in sys.modules

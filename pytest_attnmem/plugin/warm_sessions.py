@@ -31,7 +31,8 @@ _POLL_S: Final = 0.005
 #: What a session imports late.
 _USED: Final = (
     *("torch", "pytest", "pdb", "unittest.mock", "pytest_attnmem.plugin.simulated_session"),
-    *("pytest_attnmem.plugin.call_phase", "pytest_attnmem.plugin.growth_check"),
+    *("pytest_attnmem.plugin.planner", "pytest_attnmem.plugin.call_phase"),
+    *("pytest_attnmem.plugin.growth_check", "pytest_attnmem.plugin.row_collector"),
     *("pytest_attnmem.plugin.regions", "pytest_attnmem.plugin.traced_runs"),
     *("pytest_attnmem.report.json", "pytest_attnmem.report.terminal"),
 )

@@ -13,6 +13,8 @@ from .device_profile import DeviceProfile
 from .rows import PROFILES
 
 _MOST_MEANT: Final = 4
+#: What the name of a part of a GPU has, and that of a whole one has not.
+_SLICE: Final = " MIG "
 
 
 def find_profile(name: str, more: Iterable[DeviceProfile] = ()) -> DeviceProfile:
@@ -25,9 +27,12 @@ def find_profile(name: str, more: Iterable[DeviceProfile] = ()) -> DeviceProfile
     for profile in profiles.values():
         if plain(profile.name) == plain(name):
             return profile
-    known = ", ".join(profiles)
+    found = meant(name, profiles)
+    hint = f"did you mean {' or '.join(found)}? " if found else ""
+    whole = ", ".join(profile for profile in profiles if _SLICE not in profile)
     raise BackendUnavailable(
-        f"unknown device {shown(name)}; expected one of {known}{_meant(name, profiles)}"
+        f"unknown device {shown(name)}; {hint}expected one of {whole}, or a slice such as"
+        f" {next(profile for profile in PROFILES if _SLICE in profile)}"
     )
 
 
@@ -36,16 +41,15 @@ def plain(name: str) -> str:
     return name.casefold().replace("-", "").replace(" ", "").replace("_", "")
 
 
-def _meant(name: str, profiles: Iterable[str]) -> str:
-    """Returns the end of a message, ``; did you mean A100-40GB or A100-80GB?``, or nothing."""
+def meant(name: str, profiles: Iterable[str] = PROFILES) -> list[str]:
+    """Returns the few profiles that a user most likely meant, ``A100-40GB`` and ``A100-80GB``."""
     known = {plain(profile): profile for profile in profiles}
     asked = plain(name)
     found = _shortest(one for one in known if len(asked) > 1 and asked in one)
     found = found or _fullest(name, known.values())
     if not found and (close := closest(asked, known, 0.75)):
         found = [close]
-    few = 0 < len(found) <= _MOST_MEANT
-    return f"; did you mean {' or '.join(known[one] for one in found)}?" if few else ""
+    return [known[one] for one in found] if len(found) <= _MOST_MEANT else []
 
 
 def _shortest(names: Iterable[str]) -> list[str]:

@@ -1,8 +1,4 @@
-"""Reports: the results of a session as text in one of several formats.
-
-The plugin imports this module in every session, so heavy modules are imported only to write a
-report.
-"""
+"""Reports: the results of a session as text in one of several formats."""
 
 from __future__ import annotations
 
@@ -29,18 +25,9 @@ KINDS: Final = tuple(module.name for module in iter_modules(formats.__path__))
 _NO_NEW_FILE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
 
 
-def option_help(kind: str) -> str:
-    """Returns the help text of the option ``--attnmem-KIND``."""
-    return str(_format(kind).OPTION)
-
-
 def render(kind: str, summary: Summary, environment: Mapping[str, Any]) -> str:
     """Returns the text of a report."""
-    return str(_format(kind).render(summary, environment))
-
-
-def _format(kind: str) -> Any:
-    return import_module(f".{kind}", formats.__name__)
+    return str(import_module(f".{kind}", formats.__name__).render(summary, environment))
 
 
 def write(path: Path, text: str) -> None:

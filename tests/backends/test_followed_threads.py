@@ -174,7 +174,7 @@ def test_a_profiler_of_a_thread_works_and_is_a_problem():
         profiles.append(profile)
 
     assert recorded(lambda: run(work, "profiled")).problem == (
-        "thread 'profiled' started a profiler, and a thread has room for one"
+        "thread 'profiled' started a profiler, which takes the place of ours"
     )
     assert "aten::ones" in {event.name for event in profiles[0].function_events}
 

@@ -72,6 +72,14 @@ def test_a_backend_asked_for_by_name_never_falls_back():
         ("CPU", "; did you mean 'cpu'?"),
         ("", ""),
         ("x", ""),
+        ("H100", "; did you mean null:H100 or simulated:H100?"),
+        ("cuda:H100", "; did you mean null:H100 or simulated:H100?"),
+        ("gpu:l40s", "; did you mean null:L40S or simulated:L40S?"),
+        (
+            "A100",
+            "; did you mean null:A100-40GB or simulated:A100-40GB or null:A100-80GB or"
+            " simulated:A100-80GB?",
+        ),
     ],
 )
 def test_an_unknown_name_lists_the_known(name, hint):
@@ -80,6 +88,11 @@ def test_an_unknown_name_lists_the_known(name, hint):
     with pytest.raises(BackendUnavailable) as refused:
         check_name(name)
     assert str(refused.value) == text
+
+
+@pytest.mark.parametrize("name", ["auto", "cuda", "cuda:1", "cuda:80", "accelerator:xpu:0"])
+def test_a_number_is_no_name_of_a_device(name):
+    check_name(name)
 
 
 def test_without_torch_the_refusal_says_so():

@@ -12,6 +12,10 @@ from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+#: The devices that a message lists.
+WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
+KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
+
 SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
 
 
@@ -204,7 +208,7 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
         ),
         (
             ["linear", "--device", "H10"],
-            f"unknown device 'H10'; expected one of {', '.join(PROFILES)}; did you mean H100?",
+            f"unknown device 'H10'; did you mean H100? {KNOWN}",
         ),
         (
             ["linear", "--Hkv", "1"],

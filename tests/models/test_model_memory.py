@@ -163,7 +163,7 @@ def test_the_largest_fits_and_one_more_does_not():
         ({"inputs": ["input_ids=long[B;N]"]}, "input 'input_ids=long[B;N]': "),
         ({"inputs": ["input_ids long"]}, "cannot read input 'input_ids long'; write input_ids="),
         ({"inputs": ["input_ids=long[B,S]<vocab"]}, "input input_ids=long[B,S]<vocab: "),
-        ({"source": lambda: 3}, "the source made a int; expected an nn.Module"),
+        ({"source": lambda: 3}, "the source made an int; expected an nn.Module"),
         ({"source": lambda: nn.Linear(2, 2)}, "the inputs of Linear are not known; write each"),
         (
             {"source": lambda: nn.Linear(2, 2), "train": "sgd", "checkpoint": True},

@@ -8,6 +8,9 @@ import pytest
 
 from pytest_attnmem.profiles import PROFILES
 
+#: The devices that a message lists.
+WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
+KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
 PLUGIN = """
 from pytest_attnmem.profiles import DeviceProfile
 
@@ -67,6 +70,4 @@ def test_a_plugins_device_is_there_before_torch(run, tmp_path, workers):
 def test_a_conftests_comes_too_late(run):
     done = run("conftest.py")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert done.stderr.strip() == (
-        f"ERROR: --attnmem-backend: unknown device 'tiny-1'; expected one of {', '.join(PROFILES)}"
-    )
+    assert done.stderr.strip() == (f"ERROR: --attnmem-backend: unknown device 'tiny-1'; {KNOWN}")

@@ -55,6 +55,14 @@ def test_the_table_has_old_and_new(scripted):
     }
 
 
+def test_a_quiet_session_has_the_counts_alone(scripted):
+    scripted.write(needing(120))
+    write_baseline(scripted, *everywhere(100))
+    ran = scripted.run("--attnmem-update=all", "-q")
+    assert f"{FILE} (--attnmem-update all): 3 changed" in ran.result.outlines
+    assert "before" not in ran.text
+
+
 def test_new_writes_what_has_no_entry_and_holds_the_rest(scripted):
     scripted.write(needing(120))
     write_baseline(scripted, entry("test_marked", 100), entry("test_bare", 200))

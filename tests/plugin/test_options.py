@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.backends.registry import BACKENDS
+from pytest_attnmem.backends.registry import BACKENDS, check_name
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
-from pytest_attnmem.plugin.options import OPTIONS, Settings, read_settings
+from pytest_attnmem.measurement.values_limit import VALUES_LIMIT
+from pytest_attnmem.plugin.options import FORMATS, OPTIONS, Settings, read_settings
 from pytest_attnmem.report import KINDS
 
 SETTINGS = [setting.name for setting in fields(Settings)]
@@ -45,7 +46,11 @@ def suite(suite):
 TOGETHER = pytest.mark.parametrize(
     "names", [[name for name in VALUES if name != "disable"], ["disable"]], ids=["most", "disable"]
 )
+#: TOML's own numbers, which pytest reads from 9.2 on.
+NUMBERS = pytest.version_tuple >= (9, 2)
 NAMED = {option.name: option for option in OPTIONS}
+#: The types in the ini file, where they are not texts.
+KIND = {"flag": "bool", "amount": "string | int | float" if NUMBERS else "string"}
 DEFAULTS = {option.name: option.default for option in OPTIONS}
 
 
@@ -121,7 +126,7 @@ def test_help_tells_of_each_on_the_command_line_and_in_the_ini_file(suite):
     for option in OPTIONS:
         assert option.flag in text
         assert text.count(option.help) == 2
-        assert f"attnmem_{option.name} ({'bool' if option.kind == 'flag' else 'string'}):" in text
+        assert f"attnmem_{option.name} ({KIND.get(option.kind, 'string')}):" in text
 
 
 @TOGETHER
@@ -142,6 +147,15 @@ def test_every_setting_and_every_format_of_a_report_is_an_option():
     names = [option.name for option in OPTIONS]
     at = SETTINGS.index("files")
     assert names == [*SETTINGS[:at], *KINDS, *SETTINGS[at + 1 :]]
+    assert [*FORMATS] == [*KINDS]
+
+
+def test_what_the_options_repeat_of_heavier_modules_is_theirs():
+    assert DEFAULTS["values_limit"] == VALUES_LIMIT
+    named = NAMED["backend"].help.partition(": ")[2].split(", ")
+    assert {name.partition(":")[0] for name in named} == {"auto", *BACKENDS}
+    for name in named:
+        check_name(name)
 
 
 BAD = {
@@ -245,7 +259,10 @@ def test_a_flag_that_is_neither_true_nor_false_is_named(suite):
     suite.ini["attnmem_report"] = "maybe"
     ran = suite.run(json_file=None)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines == ["ERROR: attnmem_report: invalid truth value 'maybe'", ""]
+    assert ran.result.errlines == [
+        "ERROR: attnmem_report: expected true or false: invalid truth value 'maybe'",
+        "",
+    ]
 
 
 def test_strict_and_disable_contradict_each_other(suite):

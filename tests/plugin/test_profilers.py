@@ -36,7 +36,7 @@ def test_next(): torch.ones(256)
     ran = suite.run("-Wignore::FutureWarning")
     assert ran.outcomes == {"passed": 2}
     assert ran.outcome("test_profiled") == (
-        "not enforced: the test started a profiler, and a thread has room for one"
+        "not enforced: the test started a profiler, which takes the place of ours"
     )
     assert ran.outcome("test_next") == "within"
 

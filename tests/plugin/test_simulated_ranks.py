@@ -108,6 +108,6 @@ def test_ranks_need_a_device_whose_collectives_move_nothing(pytester):
     )
     result = pytester.runpytest("--attnmem-backend", "cpu")
     result.stdout.fnmatch_lines(
-        "*memory_budget: ranks=2 needs the null device, or a simulated one: start with"
-        " pytest --attnmem-backend null:H100, or simulated:H100*"
+        "*memory_budget: ranks=2 needs a device whose other ranks need no process: pytest"
+        " --attnmem-backend null:H100, or simulated:H100, for the whole session   *.py:2"
     )

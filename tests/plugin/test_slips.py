@@ -75,7 +75,7 @@ def test_check(attnmem): attnmem.check(12, "1 KiB")
 """)
     text = suite.run().text
     assert "measure takes a function and its arguments, measure(fn, q, k, v); got a Tensor" in text
-    assert "check takes the Measurement that measure returned; got a int" in text
+    assert "check takes the Measurement that measure returned; got an int" in text
 
 
 def test_inputs_take_the_name_of_a_dtype(suite):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from ...units import kind_of
 from ..import_watch import after_import
 from .fake_tensor import SimulatedTensor
 
@@ -89,7 +90,7 @@ def with_own_tensors(wrapper: Any, mode: SimulatedFakeMode) -> Any:
             with_own_tensors(inner, mode)
         elif isinstance(inner, torch.Tensor) and getattr(inner, "fake_mode", None) is not mode:
             raise mode.observer.refused(
-                f"a {type(wrapper).__name__} {list(wrapper.shape)} of a tensor on 'meta', or"
+                f"{kind_of(wrapper)} {list(wrapper.shape)} of a tensor on 'meta', or"
                 " from outside the window, cannot be simulated; make it inside, on 'cuda'"
             )
     return wrapper

@@ -23,8 +23,6 @@ from ..record import Record
 if TYPE_CHECKING:
     from ..summary import Summary
 
-OPTION: Final = "write a line for each result to this file"
-
 _NESTED: Final = frozenset({"held", "timeline", "growth"})
 
 #: The names in the first line.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..summary import Summary
-
-OPTION: Final = "write a page with tables and charts"
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ...budgets.verdict import Outcome
 from ...units import format_exact
@@ -18,8 +18,6 @@ from ..record import Record
 
 if TYPE_CHECKING:
     from ..summary import Summary
-
-OPTION: Final = "write the peaks for trend tools, as customSmallerIsBetter JSON"
 
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
