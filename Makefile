@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites order clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -154,6 +154,10 @@ compiled: $(NULL)/installed
 suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
+
+# One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
+order: $(VENV)/installed
+	$(BIN)/python tests/suites/order.py $(ONLY)
 
 # Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`:
 # the programs' peaks are compared, so both builds are of one version.

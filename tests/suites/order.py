@@ -1,0 +1,160 @@
+"""Runs the tests of other projects in many orders with one baseline: ``make order``.
+
+``python tests/suites/order.py [PROJECT ...]`` runs some projects, on the CPU. Each is run bare, then
+with ``--attnmem-update all``, and then plain: twice as it is, three times in random order, a sample
+of its tests alone, by two workers, and half of its tests. No row may differ from its entry, and no
+test may end otherwise than bare. Results go to ``tests/data/suites/order``, and make
+docs/reference/order.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from run import DATA, PATIENCE, ROOT, WORK, checkout, environment, is_for_null, outcomes, projects
+from run import run as command
+
+RESULTS = DATA / "order"
+PAGE = ROOT / "docs" / "reference" / "order.md"
+#: The tests that run alone.
+SAMPLE = 50
+HEAD = """\
+# Any order: the tests of other projects with one baseline
+
+`make order` records a baseline of the tests of other projects on the CPU with `--attnmem-update
+all`, and runs the unchanged tests again: twice as they are, three times in random order, {sample} of
+them alone, by two workers, and half of them. This page is made of the results in
+`tests/data/suites/order`.
+
+- *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
+  passed and allocated memory.
+- *red*, *improved*: rows of the later runs that differ from their entry.
+- *other outcomes*: tests that end otherwise than without the plugin, in any run.
+
+| project | runs | entries | refused | rows compared | red | improved | other outcomes |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+class Suite:
+    """The tests of one project, in its environment."""
+
+    def __init__(self, name: str, project: dict[str, Any]) -> None:
+        self.name = name
+        self.tests = checkout(project["of"], project)
+        self.python = environment(project["of"], project, "cpu")
+        self.arguments = project["tests"]
+        self.folder = WORK / name / "order"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.baseline = self.folder / "baseline.json"
+        install = ["uv", "pip", "install", "--quiet", "--python", str(self.python)]
+        command([*install, "pytest-xdist"])
+
+    def run(self, label: str, *options: str, shuffle: str = "") -> tuple[dict[str, str], list[Any]]:
+        """Returns the outcome of each test, and the rows."""
+        junit, rows = self.folder / f"{label}.xml", self.folder / f"{label}.json"
+        rows.unlink(missing_ok=True)
+        shared = ["-q", "-p", "no:cacheprovider", "-p", "shuffled", f"--junitxml={junit}"]
+        ours = ["-p", "no:attnmem"] if label == "bare" else [f"--attnmem-json={rows}"]
+        if label != "bare":
+            ours += ["--attnmem-backend=cpu", f"--attnmem-baseline={self.baseline}"]
+        paths = os.pathsep.join([str(Path(__file__).parent), str(self.tests)])
+        with (self.folder / f"{label}.log").open("w") as log:
+            ended = subprocess.run(
+                [str(self.python), "-m", "pytest", *shared, *ours, *self.arguments, *options],
+                check=False, cwd=self.tests, stdout=log, stderr=log, timeout=PATIENCE,
+                env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": paths, "SHUFFLE": shuffle},
+            )  # fmt: skip
+        if ended.returncode not in (0, 1):
+            raise SystemExit(f"{self.name} did not run: see {log.name}")
+        found = json.loads(rows.read_text("utf-8"))["results"] if rows.exists() else []
+        return outcomes(junit), found
+
+    def nodeids(self) -> list[str]:
+        """Returns the node IDs of the rows that have an entry."""
+        entries = json.loads(self.baseline.read_text("utf-8"))["entries"]
+        return sorted({entry["test"] for entry in entries})
+
+
+def measure(name: str, project: dict[str, Any]) -> dict[str, Any]:
+    """Returns what became of the tests of a project in every order."""
+    suite = Suite(name, project)
+    suite.baseline.unlink(missing_ok=True)
+    bare, _ = suite.run("bare")
+    recorded, made = suite.run("update", "--attnmem-update=all")
+    runs = {"update": recorded}
+    rows: dict[str, list[Any]] = {}
+    chosen = random.Random(0).sample(suite.nodeids(), min(SAMPLE, len(suite.nodeids())))
+    plans: list[tuple[str, list[str], str]] = [("plain 1", [], ""), ("plain 2", [], "")]
+    plans += [(f"random {seed}", [], f"order {seed}") for seed in (1, 2, 3)]
+    plans += [("two workers", ["-n", "2"], ""), ("half", [], "half 1")]
+    plans += [(f"alone {place}", [], f"only {test}") for place, test in enumerate(chosen)]
+    for label, options, shuffle in plans:
+        runs[label], rows[label] = suite.run(label.replace(" ", "-"), *options, shuffle=shuffle)
+    states = Counter(row["baseline_state"] for found in rows.values() for row in found)
+    unenforced = [
+        row
+        for row in made
+        if row["outcome"] == "not enforced" and not row["reason"].startswith(_NO_NUMBER)
+    ]
+    other = sorted(
+        f"{label}: {test} {outcome}"
+        for label, found in runs.items()
+        for test, outcome in found.items()
+        if bare.get(test, outcome) != outcome
+    )
+    return {
+        "runs": len(runs),
+        "entries": len(json.loads(suite.baseline.read_text("utf-8"))["entries"]),
+        "refused": [f"{row['nodeid']}: {row['reason']}" for row in unenforced],
+        "compared": sum(states.values()) - states["new"] - states[""],
+        "red": _named(rows, "regressed"),
+        "improved": _named(rows, "improved"),
+        "other": other,
+    }
+
+
+#: Rows without memory, or of a test that says nothing about memory.
+_NO_NUMBER = ("nothing was allocated", "the test failed", "skipped", "xfailed")
+
+
+def _named(rows: dict[str, list[Any]], state: str) -> list[str]:
+    return sorted(
+        f"{label}: {row['nodeid']} {row['region']} {row['reason']}"
+        for label, found in rows.items()
+        for row in found
+        if row["baseline_state"] == state
+    )
+
+
+def page() -> str:
+    """Returns the page of all results."""
+    lines = []
+    for path in sorted(RESULTS.glob("*.json")):
+        found = json.loads(path.read_text("utf-8"))
+        counts = [len(found[kind]) for kind in ("red", "improved", "other")]
+        cells = [path.stem, found["runs"], found["entries"], len(found["refused"])]
+        lines.append(f"| {' | '.join(map(str, [*cells, found['compared'], *counts]))} |")
+    return HEAD.format(sample=SAMPLE) + "\n".join(lines) + "\n"
+
+
+def main(names: list[str]) -> None:
+    """Runs the named projects, or all that run on the CPU."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for name, project in projects().items():
+        if (names and name not in names) or is_for_null(project):
+            continue
+        text = json.dumps(measure(name, project), indent=1)
+        (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
+    PAGE.write_text(page(), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
