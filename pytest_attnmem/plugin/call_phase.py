@@ -109,7 +109,9 @@ class CallPhase:
         measurements = [self._measurement(opened, cause) for opened in self._body.windows]
         if cause is None:
             measurements = self._unpinned(measurements)
-        runs = TracedRuns(self._item, self._plan.memory, failed=cause is not None)
+        filled = not self._plan.warmup and any(one and one.retained_bytes for one in measurements)
+        failed = cause is not None
+        runs = TracedRuns(self._item, self._plan.memory, failed, empty_caches=filled)
         abandoned = self._regions.abandoned()
         self._judge_waiting(cause, runs)
         if self._conclusions.explain != "off":

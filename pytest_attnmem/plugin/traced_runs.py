@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 class TracedRuns:
     """Traced runs of a test, made on first use; one other size of each symbol proves the shapes."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, failed: bool) -> None:
+    def __init__(
+        self, item: pytest.Item, memory: AttnMem, failed: bool, *, empty_caches: bool = False
+    ) -> None:
+        """``empty_caches`` runs the test as a first run, which fills them."""
         self._item = item
         self._memory = memory
-        self._own = TracedRerun(item, memory, failed)
+        self._own = TracedRerun(item, memory, failed, empty_caches=empty_caches)
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
     def of(self, part: Part) -> Measurement:
