@@ -117,7 +117,7 @@ def plugins(session: nox.Session) -> None:
     active = ("--cov=pytest_attnmem", "--cov-report=", "--timeout=300")
     run(session, "", *active, *CORE, *SIMULATED)
     here = ("examples", "--ignore", "examples/compiled")  # without CUDA, those are not enforced
-    session.run("python", "-m", "pytest", *here, "--attnmem-strict", *active)
+    session.run("python", "-m", "pytest", *here, "--attnmem-strict=all", *active)
 
 
 def run(session: nox.Session, pytest: str, *arguments: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import BudgetError as BudgetError
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import FormulaError as FormulaError
+    from .errors import NotEnforced as NotEnforced
     from .errors import SizeError as SizeError
     from .formulas.formula import Formula as Formula
     from .formulas.formula import parse_formula as parse_formula
@@ -51,6 +52,7 @@ _HOMES = MappingProxyType(
         "Measurement": "measurement.measurement",
         "MemoryModel": "budgets.memory_model",
         "ModelMemory": "models.model_memory",
+        "NotEnforced": "errors",
         "Phase": "budgets.memory_model",
         "SizeError": "errors",
         "check": "api.functions",

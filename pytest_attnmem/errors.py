@@ -37,6 +37,10 @@ class BackendUnavailable(AttnMemError):
     """A backend that cannot measure on this machine."""
 
 
+class DeviceMissing(BackendUnavailable):
+    """A backend of a machine that lacks torch, or the device; a session there excuses budgets."""
+
+
 class CannotSimulate(AttnMemError, RuntimeError):
     """A program that read the values of a tensor without data."""
 
@@ -64,6 +68,12 @@ class BudgetExceeded(AttnMemError, AssertionError):
     """The verdict on a measurement that is over its budget; a failed assertion, not a mistake."""
 
     __module__ = "pytest_attnmem"  # users import it from there, and failures show that name
+
+
+class NotEnforced(AttnMemError, AssertionError):
+    """A budget that could have been enforced and was not; the second line says what to do."""
+
+    __module__ = "pytest_attnmem"
 
 
 def stops() -> tuple[type[BaseException], ...]:

@@ -42,7 +42,7 @@ def test_the_names() -> None:
     assert pytest_attnmem.__all__ == [
         *("AttentionShape", "AttnMemError", "BackendUnavailable", "BudgetError", "BudgetExceeded"),
         *("Derived", "Formula", "FormulaError", "Growth", "Held", "Measurement", "MemoryModel"),
-        "ModelMemory",
+        *("ModelMemory", "NotEnforced"),
         *("Phase", "SizeError", "check", "compare", "derive", "format_size", "growth", "measure"),
         "model",
         *("parse_formula", "parse_size", "qkv", "region"),

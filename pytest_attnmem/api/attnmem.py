@@ -26,7 +26,7 @@ from ..models.model_memory import ModelMemory
 from ..symbols.attention_shape import AttentionShape, Source, begun_again, gather
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
-from .conclusion import Conclusions, Ending, Part, Rows
+from .conclusion import Conclusions, Ending, Part, Rows, Strictness
 from .derive import derive
 from .limits import caller_line, check_metric, check_name, device_facts, parse_call_limit
 from .model_calls import ModelCalls, measurement_of
@@ -45,13 +45,13 @@ class AttnMem(ModelCalls):
         rows: Rows | None = None,
         *,
         backend: str = "auto",
-        strict: bool = False,
+        strict: Strictness | None = None,
         explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
         self._primed = lambda name: primed(name or backend)
         self._sources = [*sources]
-        self.conclusions = Conclusions(rows, strict, explain, enforcing)
+        self.conclusions = Conclusions(rows, strict or Strictness(), explain, enforcing)
         self._names: Counter[str] = Counter()
         self.regions: list[Region] = []  # that the test made, entered or not
         self._traced: dict[str, Measurement] | None = None  # in a dry run
@@ -164,7 +164,9 @@ class AttnMem(ModelCalls):
         spec = parse_call_limit("region", limit, options, symbols)
         primed = self._primed(backend)
         judged = partial(self._judge_region, spec=spec, primed=primed)
-        region = Region(self._unique(name), primed, primed.window(metric), judged)
+        region = Region(
+            self._unique(name), primed, primed.window(metric), judged, bool(spec.limits)
+        )
         self.regions.append(region)
         return region
 
@@ -179,9 +181,7 @@ class AttnMem(ModelCalls):
         name: str = "check",
         **symbols: Any,
     ) -> Verdict:
-        """Judges a measurement, or a model, against a limit and returns the verdict.
-
-        Without a limit it is held to its recorded baseline only.
+        """Returns the verdict on a measurement or a model by its limit, or its baseline alone.
 
         Raises:
             BudgetExceeded: the measurement exceeds the limit or its baseline.
@@ -269,17 +269,16 @@ class AttnMem(ModelCalls):
             self._traced[name] = measurement
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
+        part, judged = Part(name, shape, primed, limited=bool(spec.limits)), None
         if error is not None:
             if not spec.limits:
                 return None
             why = f"the region was left by {type(error).__name__}"
-            left = Part(name, shape, primed, ending=Ending.FAILED)
-            verdict = judge_unfinished(measurement, spec, shape, why)
-            return self.conclusions.enforce(left, verdict, measurement)
-        judged = None
-        if spec.limits or measurement.out_of_memory is not None:
+            part = replace(part, ending=Ending.FAILED)
+            judged = judge_unfinished(measurement, spec, shape, why)
+        elif spec.limits or measurement.out_of_memory is not None:
             judged = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self.conclusions.enforce(Part(name, shape, primed), judged, measurement)
+        return self.conclusions.enforce(part, judged, measurement)
 
     def _assert_within(self, growth: Growth, contract: Contract) -> None:
         budget = Budget(None, contract.text, {}, caller_line(), growth.metric, contract=contract)
@@ -290,7 +289,8 @@ class AttnMem(ModelCalls):
     def _enforce(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
     ) -> Verdict:
-        part = Part(self._unique(name), shape, trace=measurement.trace)
+        limited = verdict.budget is not None and not verdict.budget.unlimited
+        part = Part(self._unique(name), shape, trace=measurement.trace, limited=limited)
         if self._traced is not None:
             return verdict
         return self.conclusions.enforce(part, verdict, measurement) or verdict

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..budgets.budget import Budget, resolve
+from ..budgets.obstacle import Obstacle
 from ..budgets.parsing import parse
 from ..budgets.tolerance import parse_share, parse_tolerance
 from ..budgets.verdict import Outcome, Verdict, judge
@@ -59,7 +60,8 @@ def judge_comparison(
     problem = _problem(base, metric)
     if base_bytes is None or problem:
         absent = f"the {names[1]} {problem}"
-        return judge(new, Budget(None, where=where, metric=metric, absent=absent))
+        lacking = Budget(None, where=where, metric=metric, absent=absent)
+        return judge(new, replace(lacking, obstacle=Obstacle.NOT_COMPARED))
     limit, text = _limit(base_bytes, *bounds, shape, names[1])
     verdict = judge(new, Budget(limit, text, where=where, metric=metric))
     value = new.value(metric)

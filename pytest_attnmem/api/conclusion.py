@@ -13,8 +13,9 @@ from typing import Protocol
 from ..backends.primed_backend import PrimedBackend
 from ..budgets.failure_text import explain
 from ..budgets.growth_fit import Growth
+from ..budgets.obstacle import Obstacle
 from ..budgets.verdict import Outcome, Verdict
-from ..errors import BudgetExceeded, causes, stops
+from ..errors import BudgetExceeded, NotEnforced, causes, stops
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .attribution import attributed, wanted
@@ -43,6 +44,25 @@ class Part:
     growths: Callable[[Iterable[str], str, Measurement], tuple[Growth, ...]] | None = None
     """Finds the growth of a metric with symbols; None if the part cannot run at other sizes."""
     ending: Ending = Ending.FINISHED
+    limited: bool = False
+    """True if the part has a limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """The tests that fail where a budget is not enforced."""
+
+    level: str = "off"
+    """``off``: none; ``marked``: those with a limit of their own or an entry; ``all``."""
+    named: bool = True
+    """True if a backend is named; what the one that was found does not count is then no excuse."""
+
+    def fails(self, obstacle: Obstacle | None, promised: bool) -> bool:
+        """Returns True if the obstacle fails a test, which is ``promised`` not to exceed bytes."""
+        if self.level != "marked":
+            return self.level == "all"
+        unasked = obstacle is Obstacle.METRIC_NOT_COUNTED and not self.named
+        return promised and not unasked and not (obstacle is not None and obstacle.excused)
 
 
 class Recorded(Protocol):
@@ -52,6 +72,9 @@ class Recorded(Protocol):
         self, part: Part, verdict: Verdict | None, measurement: Measurement
     ) -> Verdict | None:
         """Returns the verdict that follows from the test's own limit and from the baseline."""
+
+    def records(self, part: Part, verdict: Verdict) -> bool:
+        """Returns True if the baseline has an entry for a part where it is measured."""
 
     def with_terms(self, part: Part, verdict: Verdict) -> Verdict:
         """Returns the verdict on a regression with the terms that it added, if they are known."""
@@ -77,18 +100,24 @@ class Rows(Protocol):
 
 @dataclass(slots=True)
 class Exceeded:
-    """An exceeded limit, and its error."""
+    """A limit that was exceeded, or not enforced, and its error."""
 
     part: Part
     verdict: Verdict
-    raised: BudgetExceeded | None = None
+    raised: BudgetExceeded | NotEnforced | None = None
     """The error that a region raised before its test could run again; ``error`` is complete."""
     reported: bool = False
     """True once a report shows the error, such as the report of a subtest."""
-    error: BudgetExceeded = field(init=False)
+    error: BudgetExceeded | NotEnforced = field(init=False)
 
     def __post_init__(self) -> None:
-        self.error = BudgetExceeded(f"{self.part.name}: {explain(self.verdict, self.part.shape)}")
+        kind = BudgetExceeded if self.is_over else NotEnforced
+        self.error = kind(f"{self.part.name}: {explain(self.verdict, self.part.shape)}")
+
+    @property
+    def is_over(self) -> bool:
+        """Returns True if the limit was exceeded."""
+        return self.verdict.outcome is Outcome.OVER
 
     @property
     def listed(self) -> bool:
@@ -109,7 +138,7 @@ class Conclusions:
     """Concludes verdicts; ``rows`` is None if no rows are written, as outside pytest."""
 
     rows: Rows | None
-    strict: bool
+    strict: Strictness
     explain: str
     enforcing: bool = True
     exceeded: list[Exceeded] = field(default_factory=list)
@@ -118,7 +147,7 @@ class Conclusions:
     def conclude_again(self, part: Part, verdict: Verdict | None, measurement: Measurement) -> None:
         """Concludes a part a second time, when its test has ended and can run again."""
         verdict = self.conclude(part, verdict, measurement, again=True)
-        if verdict is not None and verdict.fails(self.strict):
+        if verdict is not None and self.fails(part, verdict):
             self.exceeded.append(Exceeded(part, verdict))
 
     def conclude(
@@ -150,17 +179,27 @@ class Conclusions:
         """Returns the verdict that counts.
 
         Raises:
-            BudgetExceeded: the verdict fails a part that finished. A part that did not finish
-                has raised its own error.
+            BudgetExceeded: a part that finished was over. A part that did not finish has raised
+                its own error.
+            NotEnforced: the verdict on a part that finished fails a strict session.
         """
         if not self.enforcing:
             return verdict
         verdict = self.conclude(part, verdict, measurement)
-        if verdict is not None and verdict.fails(self.strict):
+        if verdict is not None and self.fails(part, verdict):
             self.exceeded.append(Exceeded(part, verdict))
             if part.ending is Ending.FINISHED:
                 raise self.exceeded[-1].error
         return verdict
+
+    def fails(self, part: Part, verdict: Verdict) -> bool:
+        """Returns True if a verdict fails its test."""
+        if verdict.outcome is not Outcome.NOT_ENFORCED:
+            return verdict.outcome is Outcome.OVER
+        promised = part.limited
+        if self.rows is not None and not promised:
+            promised = self.rows.baseline.records(part, verdict)
+        return self.strict.fails(verdict.obstacle, promised)
 
     def complete(self, run: Callable[[Part], Callable[[], Measurement]]) -> None:
         """Adds the tensors to the verdicts on regions, by ``run`` of their test."""

@@ -22,9 +22,12 @@ class Region:
         primed: PrimedBackend,
         window: AbstractContextManager[Window],
         judge: Callable[[str, Measurement, BaseException | None], Verdict | None],
+        limited: bool = False,
     ) -> None:
         self.name = name
         self.primed = primed
+        self.limited = limited
+        """True if the region has a limit of its own."""
         self.measurement: Measurement | None = None
         self.verdict: Verdict | None = None
         self.entered = False

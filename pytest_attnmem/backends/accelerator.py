@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..errors import BackendUnavailable, first_line
+from ..errors import DeviceMissing, first_line
 from ..nulldevice.launch import present
 from .counter_backend import CounterBackend
 from .tracing.dispatch_tracker import raised_at
@@ -64,7 +64,7 @@ def open_backend(argument: str, accelerator: Any = None) -> Accelerator:
     """Returns the accelerator's device of that number (``1``, ``xpu:1``), or the current one.
 
     Raises:
-        BackendUnavailable: no such device reports memory; the text says why.
+        DeviceMissing: no such device reports memory; the text says why.
     """
     accelerator = accelerator or getattr(torch, "accelerator", None)
     number = check(argument, accelerator)
@@ -76,7 +76,7 @@ def check(argument: str, accelerator: Any = None) -> str:
     """Returns the device number in *argument* after checking that it exists; uses no device.
 
     Raises:
-        BackendUnavailable: the device does not exist or does not report memory; the text says why.
+        DeviceMissing: the device does not exist or does not report memory; the text says why.
     """
     accelerator = accelerator or getattr(torch, "accelerator", None)
     missing = [name for name in _NEEDED if not hasattr(accelerator, name)]
@@ -98,5 +98,5 @@ def check(argument: str, accelerator: Any = None) -> str:
     return number
 
 
-def _unavailable(why: str) -> BackendUnavailable:
-    return BackendUnavailable(f"backend 'accelerator' cannot measure here: {why}")
+def _unavailable(why: str) -> DeviceMissing:
+    return DeviceMissing(f"backend 'accelerator' cannot measure here: {why}")

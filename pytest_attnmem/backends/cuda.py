@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..errors import BackendUnavailable
+from ..errors import BackendUnavailable, DeviceMissing
 from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
 from .autograd_thread import Engine
@@ -119,7 +119,7 @@ def check(argument: str, cuda: Any = torch.cuda) -> None:
         BackendUnavailable: no such device can measure; the text says why.
     """
     if cuda is torch.cuda and (null := present()):
-        raise BackendUnavailable(
+        raise DeviceMissing(
             f"backend 'cuda' cannot measure here: the device is null:{null}, not a GPU"
         )
     if not cuda.is_available():
@@ -129,9 +129,8 @@ def check(argument: str, cuda: Any = torch.cuda) -> None:
             if built
             else f"torch {torch.__version__} was built without CUDA"
         )
-        raise BackendUnavailable(f"backend 'cuda' cannot measure here: {why}")
+        raise DeviceMissing(f"backend 'cuda' cannot measure here: {why}")
     count = cuda.device_count()
     if argument and not (argument.isdecimal() and int(argument) < count):
-        raise BackendUnavailable(
-            f"backend 'cuda' has no device {argument!r}; expected a number below {count}"
-        )
+        kind = DeviceMissing if argument.isdecimal() else BackendUnavailable
+        raise kind(f"backend 'cuda' has no device {argument!r}; expected a number below {count}")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..errors import BackendUnavailable
+from ..errors import BackendUnavailable, DeviceMissing, again
 from ..measurement.installed_torch import require_rules
 from ..measurement.protocol import BackendProtocol
 from ..profiles import meant
@@ -161,12 +161,12 @@ def open_backend(name: str, openers: Mapping[str, Opener] = BACKENDS) -> Backend
         try:
             return _open(candidate, openers)
         except BackendUnavailable as error:
-            refusal = str(error)
+            refusal = again(error)
         except Exception as error:  # a fault, which must not make auto pass over a device
             raise BackendUnavailable(
                 f"backend {shown(candidate)} cannot be opened: {shown(error, 300)}"
             ) from error
-    raise BackendUnavailable(refusal)
+    raise again(refusal)
 
 
 def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:
@@ -240,7 +240,7 @@ def _needing_torch(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise BackendUnavailable(
+        raise DeviceMissing(
             f"backend {shown(name)} needs torch, which is not installed; pip install torch"
         ) from error
 

@@ -9,6 +9,7 @@ from ..symbols.attention_shape import AttentionShape
 from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
 from .limit import Limit
+from .obstacle import Obstacle
 from .tolerance import NONE, Tolerance
 
 #: Pytest shows the line of the test, not our frames below it.
@@ -39,6 +40,11 @@ class BudgetSpec:
         if [*self.limits] == ["default"]:
             return self.limits["default"].text
         return ", ".join(f"{kind}: {limit.text}" for kind, limit in self.limits.items())
+
+    @property
+    def is_promise(self) -> bool:
+        """True if the test says itself what it may need."""
+        return bool(self.limits) or self.compiled
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
@@ -78,6 +84,8 @@ class Budget:
     tolerance: Tolerance = NONE
     exact: bool = False
     absent: str = ""
+    obstacle: Obstacle = Obstacle.NO_ENTRY
+    """What ``absent`` means for the test."""
     contract: Contract | None = None
     """The allowed growth with sizes, in place of a limit on bytes."""
     sum: FormulaAndContract | None = None
@@ -105,7 +113,10 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
     )
     chosen = spec.limit_for(kinds)
     if chosen is None:
-        return replace(budget, text="", absent=_absent(spec, kinds), unlimited=not spec.limits)
+        without = replace(budget, text="", absent=_absent(spec, kinds))
+        if spec.limits:
+            return replace(without, obstacle=Obstacle.NO_LIMIT_HERE)
+        return replace(without, unlimited=True)
     kind, limit = chosen
     contract = limit.contract
     if contract is not None and limit.sum is None:
@@ -114,7 +125,7 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
     if contract is not None:
         return replace(budget, text=limit.text, values=values, contract=contract, sum=limit.sum)
     if absent:
-        return replace(budget, absent=absent)
+        return replace(budget, absent=absent, obstacle=Obstacle.NOT_COUNTED)
     text = budget.text if len(spec.limits) == 1 else f"{kind}: {limit.text}"
     return replace(budget, limit_bytes=nbytes, text=text, values=values)
 

@@ -23,8 +23,10 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
 
     ``shape`` is the shape of the test; ``listed`` is False if another text lists the tensors.
     """
-    unproven = verdict.outcome is Outcome.NOT_ENFORCED
-    lines = [f"not enforced: {verdict.reason}" if unproven else verdict.reason]
+    lines = [verdict.reason]
+    if verdict.outcome is Outcome.NOT_ENFORCED:
+        lines = [f"not enforced: {verdict.reason}"]
+        lines += [f"  {verdict.obstacle.remedy}"] if verdict.obstacle else []
     if verdict.change:
         lines.append(f"  grew      {verdict.change}")
     budget, measurement = verdict.budget, verdict.measurement

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from ..errors import AttnMemError
 from ..measurement.held import Held
@@ -16,6 +17,7 @@ from .budget import Budget, BudgetSpec, resolve
 from .growth_contract import Contract
 from .growth_fit import Growth, GrowthFindings
 from .growth_judgement import Answer
+from .obstacle import Obstacle
 
 
 class Outcome(Enum):
@@ -48,11 +50,16 @@ class Verdict:
     """True if the baseline is exceeded, not a limit of the test."""
     lacks_limit: bool = False
     """True if only the limit is missing."""
+    obstacle: Obstacle | None = None
+    """What kept the budget from being enforced; None where it was."""
 
     def fails(self, strict: bool) -> bool:
         """Returns True if the verdict fails its test; ``not enforced`` fails under ``strict``."""
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)
 
+
+#: The reason of a window that saw no allocation at all.
+NOTHING: Final = "nothing was allocated"
 
 #: Measures the growth of a metric at other sizes than the measurement's, for a contract's budget.
 Vary = Callable[[Budget, Measurement], GrowthFindings]
@@ -68,38 +75,42 @@ def judge(
     A contract is judged on the growth that ``vary`` finds, if the measurement itself is known.
     """
 
-    def verdict(outcome: Outcome, reason: str = "") -> Verdict:
-        return Verdict(outcome, reason, measurement, budget)
+    def verdict(outcome: Outcome, reason: str = "", obstacle: Obstacle | None = None) -> Verdict:
+        return Verdict(outcome, reason, measurement, budget, obstacle=obstacle)
+
+    def unknown(reason: str, obstacle: Obstacle) -> Verdict:
+        return verdict(Outcome.NOT_ENFORCED, reason, obstacle)
 
     value, limit = measurement.value(budget.metric), budget.limit_bytes
     if measurement.out_of_memory is not None:
         return verdict(Outcome.OVER, _out_of_memory(measurement, limit))
     if measurement.unmeasured is not None:
-        return verdict(Outcome.NOT_ENFORCED, measurement.unmeasured)
+        return unknown(measurement.unmeasured, Obstacle.NOT_COUNTED)
     if value is None:
-        missing = f": {measurement.missing}" if measurement.missing else ""
-        return verdict(
-            Outcome.NOT_ENFORCED,
-            f"{budget.metric} is not measured on {measurement.backend}{missing}",
-        )
+        absent = f"{budget.metric} is not measured on {measurement.backend}"
+        if measurement.missing:
+            return unknown(f"{absent}: {measurement.missing}", Obstacle.NOT_COUNTED)
+        return unknown(absent, Obstacle.METRIC_NOT_COUNTED)
     doubt = measurement.doubt(budget.metric)
-    nothing = "nothing was allocated" if measurement.allocations == 0 and limit != 0 else ""
+    nothing = measurement.allocations == 0 and limit != 0
     if limit is None:
         contract = budget.contract
         if contract is None:
-            return replace(verdict(Outcome.NOT_ENFORCED, budget.absent), lacks_limit=True)
-        if why := nothing or doubt:
-            return verdict(Outcome.NOT_ENFORCED, why)
+            return replace(unknown(budget.absent, budget.obstacle), lacks_limit=True)
+        if nothing:
+            return unknown(NOTHING, Obstacle.NOTHING_ALLOCATED)
+        if doubt:
+            return unknown(doubt, Obstacle.FIRST_IMPORT)
         findings = vary(budget, measurement)
         return _judge_growths(verdict, findings, budget, contract, measurement.place)
     if nothing:
-        return verdict(Outcome.NOT_ENFORCED, nothing)
+        return unknown(NOTHING, Obstacle.NOTHING_ALLOCATED)
     allowance = budget.tolerance.allowance(limit)
     kept = value - measurement.pinned_bytes if doubt else value
     above = value > limit + allowance >= kept
     below = budget.exact and value >= limit - allowance > kept
     if above or below:  # depends on the bytes that the import pinned
-        return verdict(Outcome.NOT_ENFORCED, doubt)
+        return unknown(doubt, Obstacle.FIRST_IMPORT)
     if value > limit + allowance:
         return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
     if budget.exact and value < limit - allowance:
@@ -115,9 +126,12 @@ def _judge_growths(
     contract: Contract,
     place: str,
 ) -> Verdict:
+    def unknown(reason: str) -> Verdict:
+        return verdict(Outcome.NOT_ENFORCED, reason, Obstacle.GROWTH_NOT_KNOWN)
+
     growths, notes, jointly = findings
     if not growths:
-        return verdict(Outcome.NOT_ENFORCED, "; ".join(notes) or "nothing was varied")
+        return unknown("; ".join(notes) or "nothing was varied")
     judged = [(growth.judge(contract), growth) for growth in growths]
     judged.sort(key=lambda pair: pair[0].answer)
     found = [judgement for judgement, _ in judged]
@@ -130,9 +144,9 @@ def _judge_growths(
         reason = f"{judgement.reason} on {place}; the {bound}"
         return replace(verdict(Outcome.OVER, reason), growths=worst_first, hint=judgement.hint)
     if judgement.answer is Answer.UNKNOWN:
-        return replace(verdict(Outcome.NOT_ENFORCED, judgement.reason), growths=worst_first)
+        return replace(unknown(judgement.reason), growths=worst_first)
     if notes:  # a symbol that did not vary may hide any growth
-        return replace(verdict(Outcome.NOT_ENFORCED, "; ".join(notes)), growths=worst_first)
+        return replace(unknown("; ".join(notes)), growths=worst_first)
     remarks = [kept.note for kept in found if kept.note]
     return replace(verdict(Outcome.WITHIN, "; ".join(remarks)), growths=worst_first)
 
@@ -140,9 +154,9 @@ def _judge_growths(
 def judge_unfinished(
     measurement: Measurement, spec: BudgetSpec, shape: AttentionShape, why: str
 ) -> Verdict:
-    """Returns the verdict on a body that did not reach its end: over or not enforced.
+    """Returns the verdict on a region that an error left: over or not enforced.
 
-    The retained bytes of such a body are not judged: its tensors may yet be freed.
+    The retained bytes of such a region are not judged: its tensors may yet be freed.
     """
     unproven = Budget(None, spec.text, metric=spec.metric)
     with suppress(AttnMemError):  # a symbol may not have a value yet
@@ -151,12 +165,17 @@ def judge_unfinished(
             verdict = judge(measurement, budget)
             if verdict.outcome is Outcome.OVER:
                 return verdict
-    return Verdict(Outcome.NOT_ENFORCED, why, measurement, unproven)
+    return not_enforced(why, Obstacle.REGION_LEFT, measurement, unproven)
 
 
-def not_enforced(reason: str) -> Verdict:
-    """Returns the verdict on a budget that was not measured."""
-    return Verdict(Outcome.NOT_ENFORCED, reason)
+def not_enforced(
+    reason: str,
+    obstacle: Obstacle,
+    measurement: Measurement | None = None,
+    budget: Budget | None = None,
+) -> Verdict:
+    """Returns the verdict on a budget that was not enforced."""
+    return Verdict(Outcome.NOT_ENFORCED, reason, measurement, budget, obstacle=obstacle)
 
 
 def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:

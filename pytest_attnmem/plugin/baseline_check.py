@@ -21,7 +21,8 @@ from ..baselines.entries import (
 from ..baselines.part_changes import part_changes
 from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
-from ..budgets.verdict import Outcome, Verdict
+from ..budgets.obstacle import Obstacle
+from ..budgets.verdict import NOTHING, Outcome, Verdict, not_enforced
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..report.record import Record
@@ -65,15 +66,13 @@ class BaselineCheck:
             return self._judge_unfinished(part, verdict, measurement) or verdict
         bare = verdict if verdict and verdict.lacks_limit and _unlimited(verdict) else None
         if bare and not measurement.allocations:
-            return replace(bare, reason="nothing was allocated")
+            return replace(bare, reason=NOTHING, obstacle=Obstacle.NOTHING_ALLOCATED)
+        if bare and (doubt := measurement.doubt(bare.budget.metric if bare.budget else "peak")):
+            return replace(bare, reason=doubt, obstacle=Obstacle.FIRST_IMPORT)
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
         measured = self._numbers.measure(part.name, budget.metric, verdict, measurement)
-        waits = (
-            measured is not None
-            and part.name != ""
-            and part.primed is not None
-            and self._numbers.attempt.repeat is None
-        )
+        early = part.name != "" and self._numbers.attempt.repeat is None
+        waits = measured is not None and early and part.primed is not None
         if waits:
             self._numbers.attempt.waiting[part.name] = (part, verdict, measurement)
         elif measured is not None and part.primed is not None and self._differs(measured):
@@ -93,7 +92,7 @@ class BaselineCheck:
         if measured.state is State.REGRESSED and self._update != "all" and not waits:
             return self._regressed(budget, measured.run or measurement, measured)
         if measured.note and measured.state is State.SAME:
-            said = f"same, {measured.note}{self._filled(part, measured)}"
+            said = f"same, {measured.note}{left_by(self._item, part.primed, part.name)}"
             return replace(verdict, reason="; ".join(filter(None, (verdict.reason, said))))
         return verdict
 
@@ -119,20 +118,28 @@ class BaselineCheck:
         """Returns ``not enforced``, with what outlived a run; the number is not recorded."""
         self._numbers.by_row.pop((part.name, budget.metric), None)
         reason = f"{measured.unsettled}{left_by(self._item, part.primed, part.name)}"
-        return Verdict(Outcome.NOT_ENFORCED, reason, measurement, budget)
-
-    def _filled(self, part: Part, measured: Measured) -> str:
-        """Returns what a first run filled, after a colon; empty if no run shows it."""
-        return left_by(self._item, part.primed, part.name) if measured.made.retained == 0 else ""
+        return not_enforced(reason, Obstacle.NOT_REPEATED, measurement, budget)
 
     def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
         """Returns ``not enforced`` for a region without a limit whose entry met no number."""
         if measurement.unmeasured is None or self._baseline is None:
             return None
-        key = self._numbers.key(region, budget.metric, measurement)
+        key = self._numbers.key_of(region, budget.metric, measurement)
         if key not in self._baseline.entries and self._baseline.of_other_torch(key) is None:
             return None
-        return Verdict(Outcome.NOT_ENFORCED, measurement.unmeasured, measurement, budget)
+        return not_enforced(measurement.unmeasured, Obstacle.NOT_COUNTED, measurement, budget)
+
+    def records(self, part: Part, verdict: Verdict) -> bool:
+        """Returns True if there is an entry for a part on the device that it runs on."""
+        metric = verdict.budget.metric if verdict.budget else "peak"
+        if verdict.measurement is not None:
+            key = self._numbers.key_of(part.name, metric, verdict.measurement)
+            return self._numbers.entry(key) is not None
+        if part.primed is None:
+            return False
+        backend = part.primed.backend
+        key = self._numbers.key(part.name, metric, backend.name, backend.device)
+        return self._numbers.entry(key) is not None
 
     def _judge_unfinished(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -148,7 +155,7 @@ class BaselineCheck:
         judged = part.ending is Ending.FAILED and budget.metric != "retained"
         if self._baseline is None or self._update == "all" or over or unknown or not judged:
             return None
-        key = self._numbers.key(part.name, budget.metric, measurement)
+        key = self._numbers.key_of(part.name, budget.metric, measurement)
         entry = self._baseline.entries.get(key)
         tolerance = self._tolerance or tolerance_of(key.environment)
         if entry is None or value is None:
@@ -248,8 +255,8 @@ class BaselineCheck:
     def _without_entry(self, bare: Verdict, measured: Measured | None) -> Verdict:
         """Returns the verdict on a budget without a limit; a new entry is within itself."""
         if measured and self._update in ("all", "new"):
-            return replace(bare, outcome=Outcome.WITHIN, reason="")
-        return replace(bare, reason=self._missing(measured))
+            return replace(bare, outcome=Outcome.WITHIN, reason="", obstacle=None)
+        return replace(bare, reason=self._missing(measured), obstacle=Obstacle.NO_ENTRY)
 
     def _missing(self, measured: Measured | None) -> str:
         """Returns the message about a missing entry, with the option that writes an entry."""

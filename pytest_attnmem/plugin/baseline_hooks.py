@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: The name of a report's attribute, and of the data that a worker sends to the controller.
 _SENT = "attnmem_baseline"
 
+#: The errors of tests whose numbers are known nevertheless.
+_JUDGED = (errors.BudgetExceeded, errors.NotEnforced)
+
 #: The exit codes of a session that was not stopped.
 _COMPLETED = (
     pytest.ExitCode.OK,
@@ -92,7 +95,7 @@ class BaselineSession:
         """Sends the numbers with the last report, unless the test failed for another reason."""
         report = yield
         measured = item.stash.setdefault(ATTEMPT, Attempt()).measured
-        if call.excinfo is not None and not isinstance(call.excinfo.value, errors.BudgetExceeded):
+        if call.excinfo is not None and not isinstance(call.excinfo.value, _JUDGED):
             measured.clear()
         if call.when == "teardown":
             numbers = [
@@ -136,10 +139,11 @@ class BaselineSession:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Finds the stale entries; under ``--attnmem-strict`` they fail the session."""
+        """Finds the stale entries; under ``--attnmem-strict all`` they fail the session."""
         result = yield
         if hasattr(self._config, "workerinput"):
             return result
+        self._check_entries()
         self._stale = self._find_stale()
         if self._mode == "prune":
             return result
@@ -154,7 +158,7 @@ class BaselineSession:
                 baseline_state="stale",
             )
             self._session.rows.setdefault(("the baseline", key.test), []).append(row)
-        if self._session.settings.strict and self._stale:
+        if self._session.settings.strict == "all" and self._stale:
             session.testsfailed += len(self._stale)
         return result
 
@@ -190,6 +194,17 @@ class BaselineSession:
             found += notes(records, baseline, self._measured, self._mode, tolerance)
         for line in [*self._lines, *found]:
             terminalreporter.write_line(line)
+
+    def _check_entries(self) -> None:
+        """Fails a session that was asked for a baseline which has nothing to say in it."""
+        entries, asked = self._baseline.entries, self._session.settings.baseline is not None
+        if asked and self._mode is None and self._suite.lacks_all(entries):
+            count = "its 1 entry" if len(entries) == 1 else f"any of its {len(entries)} entries"
+            self._session.problems[
+                f"{self._baseline.name}: no test was collected that {count} is of, as"
+                f" {min(entries).test}; run under the rootdir of its tests, now"
+                f" {self._config.rootpath}, or write it again: --attnmem-update all"
+            ] = None
 
     def _find_stale(self) -> tuple[Key, ...]:
         # Entries of another version of torch are its own; those of no version are anybody's.
@@ -228,10 +243,16 @@ class BaselineSession:
         except AttnMemError as error:
             self._refuse(str(error))
             return
-        from ..report.baseline_notes import changed
+        from ..report.baseline_notes import changed, left_out
 
-        lines = changed(before, after, self._baseline.name, str(self._mode))
-        self._lines += lines[:1] if self._config.get_verbosity() < 0 else lines
+        name = self._baseline.name
+        lines = [changed(before, after, name, str(self._mode))]
+        if self._mode != "prune":
+            rows = self._session.records
+            passed = {self._suite.collected.get(nodeid, nodeid) for nodeid in self._passed}
+            lines.append(left_out(rows, measured, passed, name))
+        quiet = self._config.option.verbose < 0
+        self._lines += [line for part in lines for line in (part[:1] if quiet else part)]
 
     def _refuse(self, why: str) -> None:
         self._session.problems[f"{self._baseline.name} was not written: {why}"] = None

@@ -116,20 +116,29 @@ class BaselineNumbers:
             unproven and verdict is not None and not verdict.lacks_limit
         ):
             return None
-        key = self.key(region, metric, measurement)
+        key = self.key_of(region, metric, measurement)
         tolerance = self._tolerance or tolerance_of(key.environment)
-        known = self._baseline.entries
-        place = key if key in known else self._baseline.of_other_threads(key)
-        entry = None if place is None else known[place]
-        other = self._baseline.of_other_torch(key) if place is None else None
+        entry = self.entry(key)
+        other = self._baseline.of_other_torch(key) if entry is None else None
         measured = Measured(key, entry_of(measurement, metric), entry, tolerance, other)
         self.by_row[region, metric] = measured = _kept(measured)
         return measured
 
-    def key(self, region: str, metric: str, measurement: Measurement) -> Key:
+    def entry(self, key: Key) -> Entry | None:
+        """Returns the entry for a key, or for another number of the CPU's threads."""
+        if self._baseline is None:
+            return None
+        known = self._baseline.entries
+        other = self._baseline.of_other_threads(key)
+        return known.get(key if other is None else other)
+
+    def key_of(self, region: str, metric: str, measurement: Measurement) -> Key:
         """Returns the key of a number's entry."""
-        environment = depends_on(measurement.backend, measurement.device)
-        return Key(self._name, region, metric, environment)
+        return self.key(region, metric, measurement.backend, measurement.device)
+
+    def key(self, region: str, metric: str, backend: str, device: str) -> Key:
+        """Returns the key of an entry on a device."""
+        return Key(self._name, region, metric, depends_on(backend, device))
 
     def settled(self, region: str, metric: str, primed: PrimedBackend) -> Measured:
         """Returns the number of a run that the next one repeats."""

@@ -12,9 +12,9 @@ import pytest
 
 from .. import errors
 from ..api.conclusion import Part
-from ..budgets.budget import Budget, BudgetSpec, resolve
+from ..budgets.budget import BudgetSpec
 from ..budgets.failure_text import explain
-from ..budgets.verdict import Outcome, Verdict, judge, not_enforced
+from ..budgets.verdict import Outcome
 from ..errors import AttnMemError, CannotSimulate
 from ..measurement.measurement import Measurement
 from ..measurement.window import Window
@@ -22,12 +22,19 @@ from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
 from ..units import shown
 from .another_run import begin_run
+from .body_verdict import judge_body, not_judged
 from .compiled_check import CompiledCheck
-from .endings import NotKnown, ending_of, reason_of, skipped_if_unknown
+from .endings import (
+    Failed,
+    NotKnown,
+    ending_of,
+    failure_of,
+    skipped_if_unknown,
+)
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
 from .measured_body import MeasuredBody
-from .options import MARKER, Settings
+from .options import MARKER
 from .plan import Plan
 from .ranks import meshes
 from .regions import Regions
@@ -49,13 +56,12 @@ class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ign
 class CallPhase:
     """Measures and judges one test."""
 
-    def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter, settings: Settings) -> None:
+    def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter) -> None:
         self._item = item
         self._plan = plan
         self._rows = rows
-        self._strict = settings.strict
         self._conclusions = plan.memory.conclusions
-        self._over = False
+        self._over = self._mistaken = False
         self._body = MeasuredBody(item, plan, rows)
         self._regions = Regions(plan.memory, rows)
         self._compiled = CompiledCheck(item, plan.memory)
@@ -84,14 +90,15 @@ class CallPhase:
 
         Raises:
             BudgetExceeded: a budget was exceeded, and the test did not raise its error.
+            NotEnforced: likewise, a budget was not enforced.
         """
         if why := self._body.why_again(error):
             error = self._body.run_again(why)
-        if error is not None and not self._strict:
+        if error is not None:
             error = skipped_if_unknown(error)
         try:
             self._conclude(error)
-        except errors.BudgetExceeded:
+        except (errors.BudgetExceeded, errors.NotEnforced):
             raise
         except Exception as fault:  # of ours, or the test's own error
             if fault is not error:
@@ -104,6 +111,7 @@ class CallPhase:
     def _conclude(self, error: BaseException | None) -> None:
         self._plan.memory.add_symbols(meshes(self._item))
         cause = error or kept_by_unittest(self._item)
+        cause = cause and skipped_if_unknown(cause)
         if isinstance(cause, STOPS):  # nothing may run again
             self._conclusions.explain = "off"
         measurements = [self._measurement(opened, cause) for opened in self._body.windows]
@@ -113,30 +121,28 @@ class CallPhase:
         failed = cause is not None
         runs = TracedRuns(self._item, self._plan.memory, failed, empty_caches=filled)
         abandoned = self._regions.abandoned()
-        self._judge_waiting(cause, runs)
+        repeat = None if failed else RepeatedRuns(self._item)
+        self._regions.judge_by_baseline(repeat, runs)
         if self._conclusions.explain != "off":
             self._conclusions.complete(lambda part: partial(runs.of, part))
             error, cause = self._with_completed(error, cause)
         texts = self._judge_all(measurements, cause, runs)
         if cause is None:
-            texts += [*self._regions.unentered(), *(abandoned if self._strict else [])]
+            unentered = self._regions.unentered()
+            self._mistaken |= bool(unentered)
+            texts += [*unentered, *abandoned]
         caught = self._regions.caught(cause)
         texts += [str(exceeded.error) for exceeded in caught]
-        self._over |= any(exceeded.verdict.outcome is Outcome.OVER for exceeded in caught)
+        self._over |= any(exceeded.is_over for exceeded in caught)
+        if (unknown := failure_of(self._item, cause)) is not None:
+            texts = texts or [str(unknown)]
         if self._conclusions.explain == "all" and cause is None:
             self._regions.explain_the_rest(runs)
         if self._conclusions.explain != "off" and cause is None:
             self._derive(runs)
-        skipped = bool(caught) and isinstance(cause, pytest.skip.Exception)
+        skipped = bool(caught or unknown) and isinstance(cause, pytest.skip.Exception)
         ran_out = any(one and one.out_of_memory is not None for one in measurements)
         self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
-
-    def _judge_waiting(self, cause: BaseException | None, runs: TracedRuns) -> None:
-        """Judges the regions by the baseline, now that the test can run again."""
-        repeat = None if cause else RepeatedRuns(self._item)
-        for part, verdict, measurement in self._rows.baseline.waiting(repeat):
-            part = replace(part, trace=partial(runs.of, part))
-            self._conclusions.conclude_again(part, verdict, measurement)
 
     def _with_completed(
         self, error: BaseException | None, cause: BaseException | None
@@ -168,9 +174,9 @@ class CallPhase:
                 self._item._excinfo = None  # type: ignore[attr-defined]
             elif cause is not error:  # pytest reports the error that unittest keeps, not ours
                 self._item.add_report_section("call", "memory budget", text)
-            if self._over:
-                raise BudgetExceeded(text) from None
-            raise pytest.fail.Exception(text, pytrace=False) from None
+            if self._mistaken and not self._over:
+                raise pytest.fail.Exception(text, pytrace=False) from None
+            raise (BudgetExceeded if self._over else Failed)(text) from None
         if error is not None:
             if text:
                 self._item.add_report_section("call", "memory budget", text)
@@ -185,11 +191,13 @@ class CallPhase:
         runs: TracedRuns,
     ) -> list[str]:
         """Writes a row for each budget; returns the texts of the budgets that fail the test."""
-        if self._plan.blocked:
-            verdict = not_enforced(self._plan.blocked)
-            self._conclusions.conclude(Part("", AttentionShape({})), verdict, None)
-            return [explain(verdict, AttentionShape({}))] if self._strict and cause is None else []
-        failures = []
+        over, failures = list[str](), list[str]()
+        own = isinstance(self._item, pytest.Function) and not self._plan.default  # no doctest
+        for verdict in self._plan.blocked:
+            part = Part("", AttentionShape({}), limited=own)
+            self._conclusions.conclude(part, verdict, None)
+            if cause is None and self._conclusions.fails(part, verdict):
+                failures.append(explain(verdict, part.shape))
         listed = not any(
             exceeded.is_error(cause) and exceeded.listed for exceeded in self._conclusions.exceeded
         )
@@ -207,22 +215,24 @@ class CallPhase:
                 partial(runs.whole, primed),
                 None if cause is not None or self._plan.default else growth.explanation,
                 ending_of(cause),
+                limited=spec.is_promise and own,
             )
             try:
-                verdict = _judge(spec, measurement, shape, cause, growth)
+                verdict = judge_body(spec, measurement, shape, cause, growth)
                 if spec.compiled and cause is None:
                     verdict = self._compiled.judged(verdict, primed)
             except AttnMemError as error:
-                verdict = _not_enforced(spec, measurement, str(error), cause)
+                verdict = not_judged(spec, measurement, str(error), cause)
                 if not self._plan.default and cause is None:
+                    self._mistaken = True
                     failures.append(f"{MARKER}: {error}   {spec.where}")
             verdict = self._conclusions.conclude(part, verdict, measurement) or verdict
-            over = verdict.outcome is Outcome.OVER
-            unproven = verdict.outcome is Outcome.NOT_ENFORCED and self._strict and cause is None
-            self._over = self._over or over
-            if over or (unproven and not failures):
+            if verdict.outcome is Outcome.OVER:
+                over.append(explain(verdict, shape, listed=listed))
+            elif cause is None and not failures and self._conclusions.fails(part, verdict):
                 failures.append(explain(verdict, shape, listed=listed))
-        return failures
+        self._over |= bool(over)
+        return over + failures
 
     def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
         """Returns the measurement; out of memory if unittest caught that error."""
@@ -263,34 +273,3 @@ class CallPhase:
         used += [region.primed for region in regions]
         if used:
             self._rows.baseline.derive(self._plan.memory, used[0], runs)
-
-
-def _judge(
-    spec: BudgetSpec,
-    measurement: Measurement | None,
-    shape: AttentionShape,
-    cause: BaseException | None,
-    growth: GrowthCheck,
-) -> Verdict:
-    if measurement is None or (cause is not None and spec.metric == "retained"):
-        return _not_enforced(spec, measurement, "", cause)  # a traceback retains much
-    budget = resolve(spec, shape, measurement.kinds)
-    if cause is None:
-        return judge(measurement, budget, growth.findings)
-    # The body did not reach its end: it can be over, but never within.
-    verdict = judge(measurement, replace(budget, exact=False))
-    if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
-        return replace(verdict, budget=budget)
-    reason = reason_of(cause)
-    return replace(verdict, outcome=Outcome.NOT_ENFORCED, reason=reason, lacks_limit=False)
-
-
-def _not_enforced(
-    spec: BudgetSpec,
-    measurement: Measurement | None,
-    reason: str,
-    cause: BaseException | None,
-) -> Verdict:
-    why = reason if cause is None else reason_of(cause)
-    budget = Budget(None, spec.text, where=spec.where, metric=spec.metric)
-    return replace(not_enforced(why), measurement=measurement, budget=budget)

@@ -11,8 +11,9 @@ from ..api.comparison import judge_comparison
 from ..api.compiled_functions import Compilations, run_eagerly
 from ..backends.compile_watch import CompileWatch
 from ..budgets.budget import Budget
+from ..budgets.obstacle import Obstacle
 from ..budgets.parsing import NO_MORE
-from ..budgets.verdict import Outcome, Verdict
+from ..budgets.verdict import Outcome, Verdict, not_enforced
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
@@ -71,7 +72,7 @@ class CompiledCheck:
         if why:
             reason = f"compiled={NO_MORE!r}: {why}"
             unlimited = replace(budget, limit_bytes=None, values={})
-            return Verdict(Outcome.NOT_ENFORCED, reason, measured, unlimited)
+            return not_enforced(reason, Obstacle.NOT_COMPARED, measured, unlimited)
         names = ("compiled code", "eager code")
         shape = AttentionShape({})
         verdict = judge_comparison(

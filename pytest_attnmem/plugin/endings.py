@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
 import pytest
 
-from ..api.conclusion import Ending
+from ..api.conclusion import Ending, Strictness
+from ..baselines.environment_key import depends_on
+from ..budgets.obstacle import Obstacle
 from ..errors import (
     AttnMemError,
+    BackendUnavailable,
     BudgetExceeded,
     CannotSimulate,
+    DeviceMissing,
     MixedDevices,
+    NotEnforced,
     UnknownValue,
     causes,
 )
 from ..torch_releases import NO_RULES
+from .measured_tests import is_measured, own_nodeid
 from .null_errors import missing_on_null
+from .plan import PLAN, Plan
 from .row_writer import STOPS, stopped
+from .session import SESSION, Session
 
 #: What is left of an error that a script of PyTorch's JIT or another process raised: its text.
 _TOLD: Final = re.compile(
@@ -32,16 +41,38 @@ class NotKnown(pytest.skip.Exception):  # type: ignore[name-defined, misc]
 
     __module__ = "builtins"  # as of pytest's own, which a subtest prints
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, obstacle: Obstacle = Obstacle.VALUE_NOT_KNOWN) -> None:
         super().__init__(reason, _use_item_location=True)
+        self.obstacle = obstacle
+
+    @property
+    def failure(self) -> Failed:
+        """The failure that a test with a promise to keep has in place of the skip."""
+        return Failed(f"not enforced: {self.msg}\n  {self.obstacle.remedy}")
+
+
+class Failed(NotEnforced, pytest.fail.Exception):  # type: ignore[name-defined, misc]
+    """A test with a budget that was not enforced: a failure without a traceback.
+
+    It has the name of pytest's own failures, because its text says the rest.
+    """
+
+    __module__ = "builtins"
+
+    def __init__(self, text: str) -> None:
+        pytest.fail.Exception.__init__(self, text, pytrace=False)
 
 
 def skipped_if_unknown(error: BaseException) -> BaseException:
     """Returns the skip of a body that asked for what nobody can know here, or ``error``.
 
     That is a number that no rule gives on this torch, a value that nobody computed, code that
-    cannot be simulated, or a library that the null device lacks.
+    cannot be simulated, a library that the null device lacks, or a device that is not here.
     """
+    if isinstance(error, (NotKnown, NotEnforced)):
+        return error
+    if isinstance(error, DeviceMissing):
+        return NotKnown(str(error), Obstacle.NO_DEVICE)
     if missing := missing_on_null(error):
         return NotKnown(missing)
     refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
@@ -57,6 +88,28 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
     return error
 
 
+def failure_of(item: pytest.Item, cause: BaseException | None) -> Failed | None:
+    """Returns the failure of a test that asked for what is not known here; None for a skip."""
+    if not isinstance(cause, NotKnown) or not is_measured(item, item.config.stash[SESSION]):
+        return None
+    session = item.config.stash[SESSION]
+    plan = item.stash.get(PLAN, None)
+    promised = plan is not None and (plan.is_promise or _has_entry(item, plan, session))
+    strictness = Strictness(session.settings.strict)
+    return cause.failure if strictness.fails(cause.obstacle, promised) else None
+
+
+def _has_entry(item: pytest.Item, plan: Plan, session: Session) -> bool:
+    """Returns True if the baseline has an entry for the test, or a part of it, on its device."""
+    used = [primed.backend for _, primed in plan.budgets]
+    with suppress(BackendUnavailable):
+        used = used or [session.primed(session.settings.backend).backend]
+    places = {depends_on(backend.name, backend.device) for backend in used}
+    entries = session.baseline.entries if session.baseline is not None else ()
+    name = own_nodeid(item)
+    return any(key.test == name and key.environment in places for key in entries)
+
+
 def ending_of(cause: BaseException | None) -> Ending:
     """Returns the ending of a body that raised ``cause``; None if the body finished."""
     if cause is None:
@@ -64,11 +117,15 @@ def ending_of(cause: BaseException | None) -> Ending:
     return Ending.SKIPPED if isinstance(cause, pytest.skip.Exception) else Ending.FAILED
 
 
-def reason_of(cause: BaseException) -> str:
+def unfinished(cause: BaseException) -> tuple[str, Obstacle]:
     """Returns why budgets are not enforced if the body raised ``cause``."""
-    known = skipped_if_unknown(cause)  # a strict session, or unittest, has no skip in its place
+    known = skipped_if_unknown(cause)
     if isinstance(known, NotKnown):
-        return str(known.msg)
+        return str(known.msg), known.obstacle
+    return _reason_of(cause), Obstacle.NOT_FINISHED
+
+
+def _reason_of(cause: BaseException) -> str:
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))

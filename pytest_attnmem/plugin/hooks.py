@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..errors import AttnMemError
+from ..errors import AttnMemError, NotEnforced, first_line
 from . import hookspecs
 from .backend_option import (
     asked_backend,
@@ -23,6 +23,7 @@ from .fixtures import attnmem, qkv
 from .measured_tests import is_measured, wants_measuring
 from .options import (
     MARKER,
+    OPTIONS,
     SELECTING,
     add_options,
     read_settings,
@@ -66,6 +67,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
     For ``null`` it restarts the process.
     """
+    words = {*map(str, early_config.invocation_params.args)}
+    words.update(os.environ.get("PYTEST_ADDOPTS", "").split())
+    if flags := words & {option.flag for option in OPTIONS}:
+        from .option_paths import check_rootdir
+
+        try:
+            check_rootdir(early_config, flags)
+        except AttnMemError as error:
+            raise pytest.UsageError(str(error)) from None
     wanted = asked_backend(early_config)
     if wanted.partition(":")[0] == "null":
         from .null_device import start_again
@@ -100,7 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     reporter = Worker(config) if hasattr(config, "workerinput") else Reporter(config, session)
     config.pluginmanager.register(reporter, "attnmem-reporter")
-    config.pluginmanager.register(ReportedErrors(session), "attnmem-errors")
+    config.pluginmanager.register(ReportedErrors(), "attnmem-errors")
     if "ATTNMEM_NULL_PROFILE" in os.environ:
         from .null_device import NullSession
 
@@ -190,7 +200,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     from .call_phase import CallPhase
     from .row_writer import RowWriter
 
-    return (yield from CallPhase(item, plan, RowWriter(item), session.settings).run())
+    return (yield from CallPhase(item, plan, RowWriter(item)).run())
 
 
 def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
@@ -207,7 +217,7 @@ def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, o
         from .call_phase import CallPhase
         from .row_writer import RowWriter
 
-        CallPhase(item, item.stash[PLAN], RowWriter(item), session.settings).conclude(error)
+        CallPhase(item, item.stash[PLAN], RowWriter(item)).conclude(error)
     return result
 
 
@@ -254,8 +264,9 @@ def pytest_runtest_makereport(
     if call.when == "setup" and call.excinfo is not None and _is_enforced(item):
         from .row_writer import RowWriter
 
-        why = getattr(call.excinfo.value, "msg", None) or call.excinfo.typename
-        why = " ".join(str(why).split())
+        error = call.excinfo.value
+        why = getattr(error, "msg", None) or call.excinfo.typename
+        why = first_line(error) if isinstance(error, NotEnforced) else " ".join(str(why).split())
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         RowWriter(item).write_unmeasured(reason)
     if report.failed and call.excinfo is not None and can_measure():

@@ -14,7 +14,7 @@ from ..budgets.tolerance import parse_tolerance
 from ..errors import AttnMemError
 from ..measurement.values_limit import parse_values_limit
 from ..units import shown
-from .options import BASELINE, FORMATS, OPTIONS, Given, Option, Settings
+from .options import BASELINE, FORMATS, NO_VALUE, OPTIONS, Given, Option, Settings
 
 #: Pytest's words for a boolean, which mean no path, and no symbol of a formula.
 _BOOLEANS = ("true", "false", "yes", "no", "on", "off")
@@ -30,9 +30,10 @@ def settings_of(given: Mapping[str, Given], root: Path) -> Settings:
         option.name: _value(option, given[option.name]) if option.name in given else option.default
         for option in OPTIONS
     }
-    if values["strict"] and values["disable"]:
+    if values["strict"] == "all" and values["disable"]:
         raise AttnMemError(
-            "attnmem: strict and disable contradict each other; strict fails what is not enforced"
+            "attnmem: strict=all and disable contradict each other; strict=all fails what is not"
+            " enforced"
         )
     if values["update"] and values["disable"]:
         raise AttnMemError(
@@ -48,11 +49,16 @@ def _value(option: Option, given: Given) -> Any:
     value, _, source = given
     if value == [] and source == option.flag:  # argparse reads --attnmem-tolerance=-- so
         raise AttnMemError(f"{source} has no value; write one in place of --")
+    if option.kind == "level" and value not in option.choices:
+        found = "no value" if value is NO_VALUE else f"{shown(value)} is not a value"
+        raise AttnMemError(
+            f"{source}: {found}; write off, marked or all (all is what the flag did)"
+        )
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {shown(value)} is not one of {', '.join(option.choices)}")
     if option.kind == "flag":
         return value
-    boolean = str(value).casefold() in _BOOLEANS and option.kind not in ("text", "choice")
+    boolean = str(value).casefold() in _BOOLEANS and option.kind not in ("text", "choice", "level")
     digits = str(value).isdecimal() and option.kind in ("path", "directory")
     if boolean or digits or not isinstance(value, (str, int, float)):
         raise AttnMemError(f"{source}: expected {option.accepted}, got {shown(value)}")

@@ -25,6 +25,9 @@ MARKER = "memory_budget"
 #: The marker that the plugin sets on tests that are measured.
 SELECTING = "attnmem"
 
+#: The value of a level that was given without one.
+NO_VALUE = object()
+
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
 
@@ -47,7 +50,10 @@ class Option(NamedTuple):
 
     name: str
     kind: str
-    """``flag``, ``text``, ``amount``, ``path``, ``directory`` or ``choice``."""
+    """``flag``, ``text``, ``amount``, ``path``, ``directory``, ``choice`` or ``level``.
+
+    A ``level`` was a flag once: without a value it is refused, with the values to choose from.
+    """
     default: Any
     help: str
     choices: tuple[str, ...] = ()
@@ -134,8 +140,15 @@ class Settings:
             metavar="LIMIT",
         ),
     )
-    strict: bool = field(
-        default=False, metadata=_option("flag", "fail what a budget could not be enforced for")
+    strict: str = field(
+        default="marked",
+        metadata=_option(
+            "level",
+            "fail what was not enforced: marked (tests with a limit of their own or a baseline"
+            " entry, which could have been), all, or off",
+            choices=("off", "marked", "all"),
+            metavar="off|marked|all",
+        ),
     )
     explain: str = field(
         default="auto",
@@ -188,13 +201,18 @@ def wants_baseline(config: pytest.Config, settings: Settings) -> bool:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Adds every option; no option has an optional value, which would swallow a path."""
+    """Adds every option; no option has an optional value, which would swallow a path.
+
+    A level refuses each value but its own.
+    """
     group = parser.getgroup("attnmem", "memory budgets (attnmem)")
     for option in OPTIONS:
         # The default is None, or a value in the ini file would never be looked at.
         keywords: dict[str, Any] = {"dest": f"attnmem_{option.name}", "default": None}
         if option.kind == "flag":
             keywords["action"] = "store_true"
+        elif option.kind == "level":  # a path that it swallows is none of its values
+            keywords |= {"nargs": "?", "const": NO_VALUE, "metavar": option.metavar}
         elif option.choices:
             keywords["choices"] = option.choices
         else:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
     from ..budgets.budget import BudgetSpec
+    from ..budgets.verdict import Verdict
 
 
 class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
@@ -17,8 +18,8 @@ class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
 
     budgets: tuple[tuple[BudgetSpec, PrimedBackend], ...]
     memory: AttnMem
-    blocked: str = ""
-    """The reason why nothing can be measured here, if no backend was named."""
+    blocked: tuple[Verdict, ...] = ()
+    """The verdicts on budgets of devices that are not here."""
     default: bool = False
     """True if the budget is from ``--attnmem-default`` or the baseline, not from a marker."""
 
@@ -26,6 +27,12 @@ class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
     def warmup(self) -> int:
         """The number of runs before the measured one."""
         return max((spec.warmup for spec, _ in self.budgets), default=0)
+
+    @property
+    def is_promise(self) -> bool:
+        """True if the test, or a region that it made, has a limit of its own."""
+        own = not self.default and any(spec.is_promise for spec, _ in self.budgets)
+        return own or any(region.limited for region in self.memory.regions)
 
 
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()

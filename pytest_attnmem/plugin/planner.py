@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..api.attnmem import AttnMem
+from ..api.conclusion import Strictness
 from ..backends.primed_backend import PrimedBackend
-from ..budgets.budget import BudgetSpec, resolve
+from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
+from ..budgets.obstacle import Obstacle
 from ..budgets.tolerance import NONE
-from ..errors import AttnMemError, BackendUnavailable, BudgetError
+from ..budgets.verdict import Verdict, not_enforced
+from ..errors import AttnMemError, BackendUnavailable, BudgetError, DeviceMissing
 from ..symbols.attention_shape import Source, gather
 from ..symbols.names import ALIASES, SYMBOLS, WORLD
 from .item_arguments import arguments, variable, varies
@@ -71,29 +74,39 @@ def make_plan(
     if not specs and not wanted and not FIXTURES & set(getattr(item, "fixturenames", ())):
         return None
     names = [spec.backend or settings.backend for spec in specs]
+    named = {*(names or [settings.backend])} != {"auto"}
     memory = memory or AttnMem(
         session.primed,
         tuple(Source("the marker", spec.symbols) for spec in specs),
         None if settings.disable else rows,
         backend=names[0] if names else settings.backend,
-        strict=settings.strict,
+        strict=Strictness(settings.strict, named=named),
         explain=settings.explain,
         enforcing=not settings.disable,
     )
-    budgets = []
+    budgets, blocked = [], []
     for spec, name in zip(specs, names, strict=True):
         try:
             budgets.append((spec, session.primed(name)))
         except BackendUnavailable as error:
-            if {*names} == {"auto"}:
-                return Plan((), memory, str(error), default is not None)
-            if spec.backend is None:
+            if isinstance(error, DeviceMissing) or not named:
+                blocked.append(_blocked(spec, error))
+            elif spec.backend is None:
                 raise
-            raise BackendUnavailable(f"{MARKER}: {error}{_instead(spec)}   {spec.where}") from error
+            else:
+                raise BackendUnavailable(f"{MARKER}: {error}   {spec.where}") from error
     if default is None:
         for spec, primed in budgets:
             _check(item, spec, primed)
-    return Plan(tuple(budgets), memory, "", default is not None)
+    return Plan(tuple(budgets), memory, tuple(blocked), default is not None)
+
+
+def _blocked(spec: BudgetSpec, error: BackendUnavailable) -> Verdict:
+    """Returns the verdict on a budget whose backend cannot measure here."""
+    missing = isinstance(error, DeviceMissing)
+    obstacle = Obstacle.NO_DEVICE if missing else Obstacle.NOT_COUNTED
+    budget = Budget(None, spec.text, where=spec.where, metric=spec.metric)
+    return not_enforced(f"{error}{_instead(spec)}", obstacle, None, budget)
 
 
 def _instead(spec: BudgetSpec) -> str:

@@ -11,36 +11,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..errors import StartAgain
-from .measured_tests import is_measured
 from .plan import PLAN
 from .session import can_measure
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .session import Session
-
 
 class ReportedErrors:
-    """The hook that skips tests and subtests which asked for what nobody can know."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    """The hook that skips or fails tests and subtests which asked for what nobody can know."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Skips a test, with its fixtures and subtests; strict fails a test that is measured."""
+        """Skips or fails a test, with its fixtures and subtests."""
         kept: list[pytest.ExceptionInfo[BaseException]] = getattr(item, "_excinfo", None) or []
         if not (call.excinfo or kept) or not can_measure():
             return (yield)
         if call.excinfo is not None and _runs_again(item, call.excinfo.value):
             call.excinfo = None  # of a subtest: the test runs again, with all its subtests
-        if not (self._session.settings.strict and is_measured(item, self._session)):
-            if call.excinfo is not None:
-                call.excinfo = _skipped(call.excinfo)
-            kept[:] = map(_skipped, kept)
+        if call.excinfo is not None:
+            call.excinfo = _translated(call.excinfo, item)
+        kept[:] = [_translated(one, item) for one in kept]
         return (yield)
 
 
@@ -59,10 +52,13 @@ def _runs_again(item: pytest.Item, error: BaseException) -> bool:
     return isinstance(error, StartAgain)
 
 
-def _skipped(found: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
-    from .endings import skipped_if_unknown
+def _translated(
+    found: pytest.ExceptionInfo[BaseException], item: pytest.Item
+) -> pytest.ExceptionInfo[BaseException]:
+    from .endings import failure_of, skipped_if_unknown
 
-    skip = skipped_if_unknown(found.value)
-    if skip is found.value:
+    error = skipped_if_unknown(found.value)
+    if error is found.value:
         return found
-    return pytest.ExceptionInfo.from_exception(skip.with_traceback(found.tb))
+    error = failure_of(item, error) or error
+    return pytest.ExceptionInfo.from_exception(error.with_traceback(found.tb))

@@ -78,7 +78,7 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Fails the session for tests that passed but were over, or not enforced under strict."""
+        """Fails the session for tests that were over, or under ``all`` not enforced, and passed."""
         try:
             return (yield)
         finally:  # also when the session is stopped
@@ -90,8 +90,9 @@ class Reporter:
                     more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
                     names = f"{', '.join(tests[:_NAMED])}{more}"
                     self._fail(session, tests, f"over a budget and did not fail: {names}")
-                if self._session.settings.strict and (tests := unproven(rows, failed)):
-                    self._fail(session, tests, "not enforced (--attnmem-strict)")
+                strict = self._session.settings.strict == "all"
+                if strict and (tests := unproven(rows, failed)):
+                    self._fail(session, tests, "not enforced (--attnmem-strict all)")
 
     def _fail(self, session: pytest.Session, tests: list[str], problem: str) -> None:
         session.testsfailed += len(tests)

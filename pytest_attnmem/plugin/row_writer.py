@@ -12,6 +12,7 @@ import pytest
 
 from ..api.conclusion import Part
 from ..budgets.budget import Budget, BudgetSpec
+from ..budgets.obstacle import Obstacle
 from ..budgets.verdict import Outcome, Verdict, not_enforced
 from ..errors import stops
 from ..measurement.measurement import Measurement
@@ -88,12 +89,14 @@ class RowWriter:
     def write_unmeasured(self, reason: str) -> None:
         """Writes a row for a test that was not measured, unless it has one."""
         if not self._written:
-            self.write(Part("", AttentionShape({})), not_enforced(reason), None)
+            self.write(
+                Part("", AttentionShape({})), not_enforced(reason, Obstacle.NOT_FINISHED), None
+            )
 
     def send_placeholder(self, budgets: Iterable[BudgetSpec]) -> None:
         """Sends rows before a test begins, in case its process crashes in the test."""
         item, properties = self._item, [*self._item.user_properties]
-        verdict = not_enforced("the process died in the test")
+        verdict = not_enforced("the process died in the test", Obstacle.NOT_FINISHED)
         for spec in budgets:
             crashed = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
             row = record(own_nodeid(item), "", crashed, None, {}, _where(item))

@@ -182,10 +182,10 @@ class Session:
                     limit(parse_values_limit(self.settings.values_limit))
                 self._backends[name] = opened
             except BackendUnavailable as error:
-                self._backends[name] = BackendUnavailable(str(error))  # without the frames
+                self._backends[name] = type(error)(str(error))  # without the frames
         primed = self._backends[name]
         if isinstance(primed, BackendUnavailable):
-            raise BackendUnavailable(str(primed))
+            raise type(primed)(str(primed))
         return primed
 
 

@@ -33,7 +33,8 @@ class SessionOutcome:
             self._rootdir = config.rootpath.resolve().relative_to(root).as_posix()
         session = config.stash.get(SESSION, None)
         if session is not None and session.settings.default is None:
-            session.settings = replace(session.settings, default=parse((_UNLIMITED,), {}))
+            unlimited = parse((_UNLIMITED,), {})
+            session.settings = replace(session.settings, default=unlimited, strict="off")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Records a module that cannot be imported."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ class SuiteCompleteness:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self.found: set[str] = set()
+        """The node IDs of the collected tests, also of those that were then left out."""
         self.collected: dict[str, str] = {}
         """The tests to run: node ID in reports → node ID without xdist."""
         self.finished: set[str] = set()
@@ -40,12 +42,15 @@ class SuiteCompleteness:
 
     def record_selection(self, collected: Iterable[str], selected: Iterable[str]) -> None:
         """Records that only some of the collected tests were selected."""
-        if left_out := len({*collected} - {*selected}):
+        found = {*collected}
+        self.found |= found
+        if left_out := len(found - {*selected}):
             self.problems["tests were left out" if left_out > 1 else "a test was left out"] = None
 
     def to_worker_output(self) -> dict[str, Any]:
         """Returns the data that a worker sends to the controller."""
         return {
+            "found": sorted(self.found),
             "collected": self.collected,
             "uncollected": sorted(self.uncollected),
             "problems": [*self.problems],
@@ -53,6 +58,7 @@ class SuiteCompleteness:
 
     def merge(self, output: Mapping[str, Any]) -> None:
         """Adds the data of a worker."""
+        self.found |= {*output["found"]}
         self.collected |= output["collected"]
         self.uncollected |= {*output["uncollected"]}
         self.problems |= dict.fromkeys(output["problems"])
@@ -64,12 +70,27 @@ class SuiteCompleteness:
         given = self._given()
         if any("::" in path for path in given):
             return "single tests were asked for"
+        if name := self._outside(given, entries):
+            return f"{name} is not among the paths that were given"
+        if {*self.collected} - self.finished:
+            return "not all tests ran"
+        return ""
+
+    def lacks_all(self, entries: Collection[Key]) -> bool:
+        """Returns True if tests were collected, the entries' among them, and no entry is of one."""
+        if not self.found or any(key.test in self.found for key in entries):
+            return False
+        given = self._given()
+        some = any(self._config.getoption(option, False) for option, _ in _PARTIAL)
+        some = some or any("::" in path for path in given)
+        return bool(entries) and not some and not self._outside(given, entries)
+
+    def _outside(self, given: Sequence[str], entries: Iterable[Key]) -> str:
+        """Returns a file of the entries that is not among the paths that were given, or ""."""
         for name in sorted({_file(key.test) for key in entries}) if given else ():
             file = Path(os.path.realpath(self._config.rootpath / name))
             if file.exists() and not any(file.is_relative_to(path) for path in given):
-                return f"{name} is not among the paths that were given"
-        if {*self.collected} - self.finished:
-            return "not all tests ran"
+                return name
         return ""
 
     def vanished(self, tests: Iterable[str]) -> set[str]:

@@ -18,12 +18,14 @@ from ..baselines.entries import (
 from ..baselines.torch_version import named, split
 from ..baselines.updates import moved
 from ..budgets.tolerance import Tolerance
-from ..units import format_distinct, format_size
+from ..budgets.verdict import Outcome
+from ..units import excerpt, format_distinct, format_size
 from .record import Record
 
 #: The most rows of the table; version control shows longer lists, such as a first baseline.
 _ROWS = 50
 _NAMES = 5
+_REASONS = 5
 
 
 def changed(before: Entries, after: Entries, name: str, mode: str) -> list[str]:
@@ -59,6 +61,38 @@ def _moves(moves: Mapping[Key, Key], changed: Iterable[Key]) -> Iterator[tuple[i
     for pair, count in sorted(Counter(pairs.values()).items()):
         also = f" ({bytes_too[pair]} changed)" if bytes_too[pair] else ""
         yield count, f"moved from {named(pair[0])} to {pair[1]}{also}"
+
+
+def left_out(
+    records: Sequence[Record], measured: Entries, passed: Iterable[str], name: str
+) -> list[str]:
+    """Returns a line that counts the tests without an entry, and a line for each reason.
+
+    A test that ``passed`` without a row measures parts of itself only, and had none.
+    """
+    known = {key[:3] for key in measured}
+    tests: dict[str, list[str]] = {}
+    for row in records:
+        lacks = row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and bool(row.reason))
+        if lacks and not row.baseline_state and (row.nodeid, row.region, row.metric) not in known:
+            tests.setdefault(row.reason, []).append(row.name)
+    if unmarked := sorted({*passed} - {row.nodeid for row in records}):
+        tests[_UNMARKED] = unmarked
+    if not tests:
+        return []
+    count = sum(map(len, tests.values()))
+    lines = [f"{name}: {count} left out, because nothing is known to record"]
+    by_count = sorted(tests.items(), key=lambda found: (-len(found[1]), found[0]))
+    for reason, found in by_count[:_REASONS]:
+        more = f" and {len(found) - _NAMES} more" if len(found) > _NAMES else ""
+        lines.append(f"  {len(found)} {excerpt(reason, 160)}: {', '.join(found[:_NAMES])}{more}")
+    if others := sum(len(found) for _, found in by_count[_REASONS:]):
+        lines.append(f"  {others} for other reasons")
+    return lines
+
+
+#: Why a test has no row though it passed.
+_UNMARKED = "without memory_budget, whose attnmem fixture makes them measure their regions only"
 
 
 def notes(

@@ -7,6 +7,7 @@ from pytest_attnmem.api.attribution import attributed, of_second_run, wanted, wi
 from pytest_attnmem.backends.compile_watch import EAGER
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
+from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
@@ -151,4 +152,5 @@ def test_what_was_held_becomes_known_later(seen):
 
 
 def test_a_verdict_on_nothing_holds_nothing(seen):
-    assert with_held(not_enforced("skipped"), seen) == not_enforced("skipped")
+    skipped = not_enforced("skipped", Obstacle.NOT_FINISHED)
+    assert with_held(skipped, seen) == skipped

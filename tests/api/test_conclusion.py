@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.api.conclusion import Conclusions, Ending, Exceeded, Part
+from pytest_attnmem.api.conclusion import Conclusions, Ending, Exceeded, Part, Strictness
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.growth_fit import Growth
-from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge
-from pytest_attnmem.errors import BudgetExceeded
+from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
+from pytest_attnmem.errors import BudgetExceeded, NotEnforced
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
@@ -33,6 +34,9 @@ class Rows:
     def judge(self, part, verdict, measurement):
         return self.verdict or verdict
 
+    def records(self, part, verdict):
+        return part.name == "recorded"
+
     def with_terms(self, part, verdict):
         return replace(verdict, change="+4*N")
 
@@ -41,8 +45,8 @@ class Rows:
         return verdict
 
 
-def conclusions(rows=None, *, strict=False, explain="auto", **known):
-    return Conclusions(rows, strict, explain, **known)
+def conclusions(rows=None, *, strict="off", explain="auto", **known):
+    return Conclusions(rows, Strictness(strict), explain, **known)
 
 
 def part(name="a", **known):
@@ -96,16 +100,35 @@ def test_a_part_that_did_not_finish_keeps_its_own_error(seen, ending):
     assert len(concluded.exceeded) == 1
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_verdict_that_is_not_enforced_fails_if_strict(seen, strict):
+@pytest.mark.parametrize(
+    ("strict", "name", "limited", "obstacle", "fails"),
+    [
+        ("off", "recorded", True, Obstacle.NOT_COUNTED, False),
+        ("marked", "a", False, Obstacle.NOT_COUNTED, False),
+        ("marked", "a", True, Obstacle.NOT_COUNTED, True),
+        ("marked", "a", True, Obstacle.NO_DEVICE, False),
+        ("marked", "recorded", False, Obstacle.NOT_COUNTED, True),
+        ("all", "a", False, Obstacle.NO_DEVICE, True),
+    ],
+)
+def test_a_verdict_that_is_not_enforced_fails_if_strict(
+    seen, strict, name, limited, obstacle, fails
+):
     concluded = conclusions(Rows(), strict=strict)
-    doubtful = Verdict(Outcome.NOT_ENFORCED, "nothing was allocated", seen)
-    if strict:
-        with pytest.raises(BudgetExceeded, match="a: not enforced: nothing was allocated"):
-            concluded.enforce(part(), doubtful, seen)
+    doubtful = not_enforced("unknown", obstacle, seen)
+    if fails:
+        with pytest.raises(NotEnforced) as error:
+            concluded.enforce(part(name, limited=limited), doubtful, seen)
+        assert str(error.value) == f"{name}: not enforced: unknown\n  {obstacle.remedy}"
     else:
-        assert concluded.enforce(part(), doubtful, seen) == doubtful
-    assert len(concluded.exceeded) == strict
+        assert concluded.enforce(part(name, limited=limited), doubtful, seen) == doubtful
+    assert len(concluded.exceeded) == fails
+
+
+def test_what_a_backend_of_nobodys_choice_does_not_count_is_excused():
+    for named in (True, False):
+        strictness = Strictness("marked", named=named)
+        assert strictness.fails(Obstacle.METRIC_NOT_COUNTED, promised=True) == named
 
 
 def test_what_is_not_enforcing_writes_and_raises_nothing(seen):
@@ -179,15 +202,15 @@ def test_an_exceeded_limit_has_the_growth_in_the_symbols_of_its_budget(seen):
 
 def test_regions_are_completed_once_their_test_runs_again(seen):
     rows = Rows()
-    concluded = conclusions(rows, strict=True)
-    doubtful = Verdict(Outcome.NOT_ENFORCED, "unknown", seen)
+    concluded = conclusions(rows, strict="all")
+    doubtful = not_enforced("unknown", Obstacle.NOT_COUNTED, seen)
     raised = []
     for one, verdict in (
         (part("check", trace=lambda: seen), over(seen)),
         (part("region", primed=REGION), over(seen)),
         (part("unknown", primed=REGION), doubtful),
     ):
-        with pytest.raises(BudgetExceeded) as error:
+        with pytest.raises((BudgetExceeded, NotEnforced)) as error:
             concluded.enforce(one, verdict, seen)
         raised.append(error.value)
     before = [*concluded.exceeded]

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
+from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
@@ -68,7 +69,10 @@ def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
 
 
 def test_what_is_not_enforced_is_said_so() -> None:
-    assert explain(not_enforced("skipped: no GPU"), SHAPE) == "not enforced: skipped: no GPU"
+    verdict = not_enforced("nothing was allocated", Obstacle.NOTHING_ALLOCATED)
+    first, second = explain(verdict, SHAPE).splitlines()
+    assert first == "not enforced: nothing was allocated"
+    assert second == f"  {Obstacle.NOTHING_ALLOCATED.remedy}"
 
 
 def test_one_tensor_is_one(over: Measurement) -> None:

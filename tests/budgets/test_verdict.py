@@ -13,6 +13,7 @@ from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
 from pytest_attnmem.budgets.growth_fit import GrowthFindings
 from pytest_attnmem.budgets.growth_judgement import Answer, Judgement
 from pytest_attnmem.budgets.limit import Limit
+from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.tolerance import Tolerance
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, judge_unfinished, not_enforced
 from pytest_attnmem.formulas.formula import parse_formula
@@ -136,7 +137,7 @@ def test_a_body_that_did_not_end_is_over_or_not_enforced(
 def test_a_body_that_did_not_end_may_have_a_limit_without_a_value(seen: Measurement) -> None:
     spec = BudgetSpec({"default": Limit(parse_formula("N"), "N")})
     verdict = judge_unfinished(seen, spec, AttentionShape({}), "it raised")
-    assert verdict == Verdict(NOT_ENFORCED, "it raised", seen, Budget(None, "N"))
+    assert verdict == not_enforced("it raised", Obstacle.REGION_LEFT, seen, Budget(None, "N"))
 
 
 def test_a_contract_is_not_held_to_what_an_import_pinned(seen: Measurement) -> None:
@@ -361,4 +362,9 @@ def test_what_fell_below_the_start_is_within(seen: Measurement) -> None:
 
 
 def test_not_enforced_rests_on_nothing() -> None:
-    assert not_enforced("skipped") == Verdict(NOT_ENFORCED, "skipped", None, None)
+    verdict = not_enforced("skipped", Obstacle.NOT_FINISHED)
+    assert (verdict.outcome, verdict.measurement, verdict.budget) == (NOT_ENFORCED, None, None)
+
+
+def test_each_obstacle_has_a_remedy_of_its_own() -> None:
+    assert len({obstacle.remedy for obstacle in Obstacle}) == len(Obstacle.__members__)

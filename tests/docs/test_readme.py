@@ -62,7 +62,7 @@ def test_the_same_test_passes_with_tiles_as_shown(suite):
 
 def test_the_contract_is_kept(suite):
     suite.makepyfile(test_growth=blocks("python")[2])
-    result = suite.runpytest("--attnmem-strict")
+    result = suite.runpytest("--attnmem-strict=all")
     result.assert_outcomes(passed=1)
 
 

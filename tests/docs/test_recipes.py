@@ -128,7 +128,7 @@ def test_each_section_can_be_reached(link):
 def test_the_tests_that_are_shown_pass(pytester):
     shown = [block for language, block in BLOCKS if language == "python"]
     pytester.makepyfile(ARITHMETIC + "\n\n".join(shown))
-    result = pytester.runpytest("--attnmem-strict")
+    result = pytester.runpytest("--attnmem-strict=all")
     result.assert_outcomes(passed=3)
 
 

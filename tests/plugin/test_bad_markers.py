@@ -267,9 +267,9 @@ def test_it(qkv):
 
 def test_bad_input_under_strict_is_still_one_failure(scripted):
     scripted.write(SUITE.format(marker="'64 MB'"))
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 2, "errors": 1}
-    assert "not enforced (--attnmem-strict)" not in ran.text
+    assert "not enforced (--attnmem-strict all)" not in ran.text
 
 
 def test_a_region_that_makes_no_sense_fails_where_it_is(scripted):

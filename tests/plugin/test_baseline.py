@@ -21,7 +21,7 @@ def test_without_a_baseline_nothing_is_said_of_one(scripted):
 def test_what_is_as_before_is_within(scripted):
     scripted.write(needing(100))
     write_baseline(scripted, *everywhere(100))
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"same"}
     assert {row["outcome"] for row in ran.rows} == {"within"}
@@ -65,7 +65,7 @@ def test_what_needs_more_than_before_fails_and_says_who_holds_it(scripted):
 def test_what_needs_less_is_reported_with_how_to_write_it_down(scripted):
     scripted.write(needing(90))
     write_baseline(scripted, *everywhere(100))
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"improved"}
     assert (
@@ -94,7 +94,7 @@ def test_a_machine_without_an_entry_borrows_none_and_says_so(scripted):
 def test_a_test_without_a_limit_and_without_an_entry_fails_under_strict(scripted):
     scripted.write(needing(100))
     write_baseline(scripted)
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"failed": 1, "passed": 2}
     assert ran.short("test_bare") == (
         "FAILED: Failed: not enforced: no baseline entry; --attnmem-update new writes one"
@@ -105,7 +105,7 @@ def test_a_plain_run_writes_nothing(scripted):
     scripted.write(needing(90))
     path = write_baseline(scripted, *everywhere(100))
     before = path.read_bytes(), path.stat().st_mtime_ns
-    scripted.run("--attnmem-strict")
+    scripted.run("--attnmem-strict=all")
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
@@ -293,3 +293,21 @@ def test_the_table_has_the_change(scripted):
         ("test_new", ["100.0", "new", "within"])
     ]
     assert ["+20", "B", "over"] in [row[-3:] for row in table]
+
+
+@pytest.mark.parametrize("workers", ["", "-n1"])
+def test_a_baseline_that_was_asked_for_and_is_of_no_test_fails_the_session(scripted, workers):
+    scripted.write(needing(100))
+    asked = ("--attnmem-baseline=attnmem-baseline.json", *workers.split())
+    write_baseline(scripted, {**entry("", 100), "test": "tests/test_a.py::test_bare"})
+    ran = scripted.run(*asked)
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (
+        "attnmem: attnmem-baseline.json: no test was collected that its 1 entry is of, as"
+        f" tests/test_a.py::test_bare; run under the rootdir of its tests, now {scripted.path}, or"
+        " write it again: --attnmem-update all"
+    ) in ran.result.outlines
+    assert scripted.run(*workers.split()).result.ret == pytest.ExitCode.OK  # nobody asked for it
+    for some in (["-k", "bare"], ["test_suite.py::test_bare"]):
+        write_baseline(scripted, entry("test_marked", 100))
+        assert scripted.run(*asked, *some).result.ret == pytest.ExitCode.OK

@@ -33,14 +33,14 @@ def test_a_test_that_is_gone_is_told(gone):
 
 
 def test_under_strict_it_fails_the_session(gone):
-    ran = gone.run("--attnmem-strict")
+    ran = gone.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 4}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert LINE in ran.result.outlines
 
 
 def test_prune_takes_out_the_entries_of_this_machine(gone):
-    ran = gone.run("--attnmem-update=prune", "--attnmem-strict")
+    ran = gone.run("--attnmem-update=prune", "--attnmem-strict=all")
     assert ran.result.ret == pytest.ExitCode.OK
     assert "attnmem-baseline.json (--attnmem-update prune): 1 taken out, 4 as before" in (
         ran.result.outlines
@@ -77,7 +77,7 @@ PARTIAL = {
 @pytest.mark.parametrize(("arguments", "why"), PARTIAL.values(), ids=PARTIAL)
 def test_where_not_everything_ran_nothing_is_stale(gone, arguments, why):
     before = (gone.path / "attnmem-baseline.json").read_bytes()
-    ran = gone.run("--attnmem-strict", *arguments)
+    ran = gone.run("--attnmem-strict=all", *arguments)
     assert "stale, measured no more" not in ran.text
     ran = gone.run("--attnmem-update=prune", *arguments)
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
@@ -167,7 +167,7 @@ def test_a_file_to_prune_must_be_there(scripted):
 def test_where_nothing_was_measured_it_is_not_known_whose_entries_they_are(scripted):
     scripted.write("def test_it(): pass")
     write_baseline(scripted, entry("test_gone", 7))
-    assert "stale, measured no more" not in scripted.run("--attnmem-strict").text
+    assert "stale, measured no more" not in scripted.run("--attnmem-strict=all").text
     ran = scripted.run("--attnmem-update=prune")
     assert (
         "prune needs the whole suite: nothing was measured, so the entries of this machine are not"

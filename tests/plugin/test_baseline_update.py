@@ -17,7 +17,7 @@ def test_the_first_time_everything_is_written(scripted, mode, place):
     arguments = [f"--attnmem-update={mode}"] if place == "command line" else []
     if place == "ini":
         scripted.ini["attnmem_update"] = mode
-    ran = scripted.run("--attnmem-strict", *arguments)
+    ran = scripted.run("--attnmem-strict=all", *arguments)
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"new"}
     assert ran.outcome("test_bare") == "within"
@@ -28,7 +28,7 @@ def test_the_first_time_everything_is_written(scripted, mode, place):
     }
     assert f"{FILE} (--attnmem-update {mode}): 3 added" in ran.result.outlines
     scripted.ini.pop("attnmem_update", None)
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"same"}
 
@@ -269,3 +269,43 @@ def test_what_is_being_written_is_held_to_itself(scripted):
     assert ran.row("test_bare")["baseline_bytes"] == 100
     assert set(states(ran).values()) == {"regressed"}
     assert {row["outcome"] for row in ran.rows} == {"within"}
+
+
+LEFT_OUT = """
+import pytest
+from scripted import memory
+
+def test_takes(attnmem): memory.use(1)
+def test_takes_too(attnmem): memory.use(1)
+def test_region(attnmem):
+    with attnmem.region("part"): memory.use(2)
+
+def test_nothing(): pass
+def test_fails(): raise ValueError
+def test_good(): memory.use(3)
+@pytest.mark.skip
+def test_skipped(): memory.use(3)
+"""
+
+
+@pytest.mark.parametrize("workers", ["", "-n1"])
+def test_what_is_left_out_is_counted_and_named(scripted, workers):
+    scripted.write(LEFT_OUT)
+    ran = scripted.run("--attnmem-update=all", *workers.split())
+    lines = ran.result.outlines
+    start = lines.index(f"{FILE}: 4 left out, because nothing is known to record")
+    assert lines[start + 1 : start + 4] == [
+        "  2 without memory_budget, whose attnmem fixture makes them measure their regions only:"
+        " test_suite.py::test_takes, test_suite.py::test_takes_too",
+        "  1 nothing was allocated: test_suite.py::test_nothing",
+        "  1 the test failed: ValueError: test_suite.py::test_fails",
+    ]
+    assert read_baseline(scripted) == {"test_good": 3, "test_region part": 2}
+
+
+def test_quiet_has_the_counts_alone(scripted):
+    scripted.write(LEFT_OUT)
+    lines = scripted.run("--attnmem-update=all", "-q").result.outlines
+    start = lines.index(f"{FILE} (--attnmem-update all): 2 added")
+    assert lines[start + 1] == f"{FILE}: 4 left out, because nothing is known to record"
+    assert lines[start + 2].startswith("attnmem: ")

@@ -55,7 +55,7 @@ def test_an_upgrade_is_neither_a_regression_nor_unseen(upgraded):
 
 def test_under_strict_a_test_that_nothing_limits_fails(upgraded):
     write_baseline(upgraded, *everywhere(120, OLD))
-    ran = upgraded.run("--attnmem-strict")
+    ran = upgraded.run("--attnmem-strict=all")
     assert ran.outcomes == {"failed": 1, "passed": 2}
     assert ran.short("test_bare") == (
         "FAILED: Failed: not enforced: baseline entry of torch 2.13, this is 2.15;"
@@ -74,7 +74,7 @@ def test_over_its_own_limit_a_test_fails_and_counts(upgraded):
 @pytest.mark.parametrize("recorded", [OLD, "scripted"])
 def test_all_moves_the_entries_and_then_they_hold(upgraded, recorded):
     write_baseline(upgraded, *everywhere(100, recorded), entry("test_gone", 7, recorded))
-    ran = upgraded.run("--attnmem-update=all", "--attnmem-strict")
+    ran = upgraded.run("--attnmem-update=all", "--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     was = "torch 2.13" if recorded == OLD else "an unknown torch"
     title = f"{FILE} (--attnmem-update all): 3 moved from {was} to 2.15 (3 changed), 1 as before"
@@ -109,7 +109,7 @@ def test_new_starts_a_file_with_both_versions_and_then_all_moves_nothing(upgrade
     assert len(read_baseline(upgraded)) == 6
     monkeypatch.setattr(baseline_numbers, "depends_on", lambda backend, device: OLD)
     upgraded.write(needing(100))
-    ran = upgraded.run("--attnmem-strict")
+    ran = upgraded.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"same"}
 
@@ -131,7 +131,7 @@ def test_entries_of_another_version_are_not_stale(upgraded):
         f"{FILE}: 2 stale, measured no more: test_suite.py::test_gone, test_suite.py::test_vanished"
         "; --attnmem-update prune takes them out"
     ) in ran.result.outlines  # of this version, and of an unknown version
-    upgraded.run("--attnmem-update=prune", "--attnmem-strict")
+    upgraded.run("--attnmem-update=prune", "--attnmem-strict=all")
     written = json.loads((upgraded.path / FILE).read_text("utf-8"))["entries"]
     assert all(line in kept for line in written)
     assert len(written) == len(kept)

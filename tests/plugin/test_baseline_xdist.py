@@ -26,7 +26,7 @@ def test_the_file_is_as_without(scripted):
     ran = scripted.run("--attnmem-update=all", "-n2", "--dist=loadgroup")
     assert ran.outcomes == {"passed": 6}
     assert path.read_bytes() == alone
-    ran = scripted.run("--attnmem-strict", "-n1", "--dist=loadgroup")
+    ran = scripted.run("--attnmem-strict=all", "-n1", "--dist=loadgroup")
     assert ran.outcomes == {"passed": 6}
     assert set(states(ran).values()) == {"same"}
 

@@ -44,7 +44,7 @@ def test_dies_without_a_budget(): os._exit(3)
 def test_what_the_dead_process_ran_is_not_enforced_and_the_rest_stands(scripted):
     scripted.write(SUITE)
     scripted.write(OTHERS, "test_others.py")
-    ran = scripted.run("-n2", "--attnmem-strict")
+    ran = scripted.run("-n2", "--attnmem-strict=all")
     assert ran.outcomes == {"passed": 4, "failed": 4}
     assert ran.outcome("test_dies") == ran.outcome("test_dies", metric="retained") == DIED
     assert ran.row("test_dies")["budget"] == "2*lanes"
@@ -55,7 +55,7 @@ def test_what_the_dead_process_ran_is_not_enforced_and_the_rest_stands(scripted)
     assert ran.outcome("test_dies_in_a_fixture[64]") == DIED
     assert ran.row("test_dies_in_a_fixture[64]")["budget"] == "O(N)"
     assert len(ran.rows) == ran.summary["budgets"] == 8  # none of the test without a budget
-    assert "not enforced (--attnmem-strict)" not in ran.text  # it has failed already
+    assert "not enforced (--attnmem-strict all)" not in ran.text  # it has failed already
 
 
 #: Counts the attempts of each test in a file: no process sees all of them.

@@ -58,7 +58,7 @@ def test_skipped(): pytest.skip()
         ("test_failing", "the test failed: ValueError"),
         ("test_nothing", "nothing was allocated"),
     ]
-    strict = scripted.run("--attnmem-default=100 B", "--attnmem-strict")
+    strict = scripted.run("--attnmem-default=100 B", "--attnmem-strict=all")
     assert strict.outcomes == {"failed": 2, "skipped": 1}
     assert strict.short("test_nothing").startswith("FAILED: Failed: not enforced: nothing was")
 
@@ -95,7 +95,7 @@ from scripted import memory
 
 def test_without_n(): memory.use(1)
 """)
-    ran = scripted.run("--attnmem-default=2*N", "--attnmem-strict")
+    ran = scripted.run("--attnmem-default=2*N", "--attnmem-strict=all")
     assert ran.outcomes == {"failed": 1}
     assert ran.short("test_without_n").startswith(
         "FAILED: Failed: not enforced: symbol 'N' has no value ("

@@ -33,7 +33,7 @@ OPTIONS = ("--attnmem-backend", "simulated:H100")
 
 def test_a_model_without_a_limit_is_held_to_its_entry_and_says_what_grew(suite):
     suite.write(SUITE.replace("{extra}", ""))
-    strict = suite.run(*OPTIONS, "--attnmem-strict")
+    strict = suite.run(*OPTIONS, "--attnmem-strict=all")
     assert "check: not enforced: no baseline entry; --attnmem-update new writes one" in strict.text
     assert suite.run(*OPTIONS, "--attnmem-update=all").outcomes == {"passed": 1}
     assert "baseline: 2 same" in suite.run(*OPTIONS).text

@@ -38,7 +38,7 @@ def _traced():
 
 def test_stopping_at_the_first_failure(scripted):
     scripted.write(SUITE)
-    ran = scripted.run("-x", "--attnmem-strict")
+    ran = scripted.run("-x", "--attnmem-strict=all")
     assert ran.outcomes == {"failed": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert [row["outcome"] for row in ran.rows] == ["over"]
@@ -142,7 +142,7 @@ def test_tests_can_be_selected_by_the_marker(scripted):
 
 def test_collecting_only_measures_nothing(scripted):
     scripted.write(SUITE)
-    ran = scripted.run("--collect-only", "--attnmem-strict", "--attnmem-report")
+    ran = scripted.run("--collect-only", "--attnmem-strict=all", "--attnmem-report")
     assert ran.result.ret == pytest.ExitCode.OK
     assert ran.rows == []
 

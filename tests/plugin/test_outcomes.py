@@ -303,7 +303,7 @@ def test_it():
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         torch.empty(2**60, dtype=torch.uint8)
 """)
-    ran = suite.run()
+    ran = suite.run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 1}
     assert ran.outcome("test_it") == "not enforced: nothing was allocated"
 
@@ -319,7 +319,7 @@ def test_positive(): pass
 def test_zero(): pass
 """)
     ran = scripted.run()
-    assert ran.outcomes == {"passed": 2}
+    assert ran.outcomes == {"failed": 1, "passed": 1}
     assert ran.outcome("test_positive") == "not enforced: nothing was allocated"
     assert ran.outcome("test_zero") == "within"
 

@@ -34,7 +34,7 @@ def test_profiled():
 def test_next(): torch.ones(256)
 """)
     ran = suite.run("-Wignore::FutureWarning")
-    assert ran.outcomes == {"passed": 2}
+    assert ran.outcomes == {"failed": 1, "passed": 1}  # the profiler has its events
     assert ran.outcome("test_profiled") == (
         "not enforced: the test started a profiler, which takes the place of ours"
     )
@@ -56,5 +56,5 @@ def profiler():
 def test_it(profiler): torch.ones(4096)
 """)
     ran = suite.run()
-    assert ran.outcomes == {"passed": 1}
+    assert ran.outcomes == {"failed": 1}  # not in the teardown of the fixture
     assert ran.outcome("test_it") == "not enforced: another profiler is running on this thread"

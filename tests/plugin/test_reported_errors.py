@@ -2,6 +2,8 @@
 
 import pytest
 
+from pytest_attnmem.budgets.obstacle import Obstacle
+
 SUITE = """
 import unittest, pytest, torch
 
@@ -74,9 +76,22 @@ def test_each_body_has_a_row_with_the_reason(ran):
 
 
 def test_strict_fails_a_measured_test(ran):
-    found = ran("--attnmem-default=1 GiB", "--attnmem-strict")
+    found = ran("--attnmem-default=1 GiB", "--attnmem-strict=all")
     assert found.outcomes["errors"] == 1
     assert "skipped" not in found.outcomes
+
+
+def test_a_promise_fails_each_way_of_reading_with_its_remedy(ran, suite):
+    marked = "\npytestmark = pytest.mark.memory_budget('1 GiB')\n"
+    suite.write(SUITE + marked, "test_marked.py")
+    found = ran("test_marked.py")
+    assert "skipped" not in found.outcomes
+    assert found.outcomes["errors"] == 1
+    remedy = f"  {Obstacle.VALUE_NOT_KNOWN.remedy}"
+    unknown = f"not enforced: {REASON.replace('test_suite', 'test_marked')}"
+    for title in ("test_body", "test_handled", "Case.test_unittest"):
+        assert found.report(title)[:2] == [unknown, remedy]
+    assert found.report("ERROR at setup of test_fixture")[1] == remedy
 
 
 @pytest.mark.skipif(not SINCE_9, reason="pytest reports each subtest since 9.0")

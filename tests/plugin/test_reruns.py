@@ -85,7 +85,7 @@ def test_a_teardown_that_fails_once_leaves_one_row(scripted):
 
 def test_a_flaky_test_that_ends_within_satisfies_strict(scripted):
     scripted.write(ATTEMPTS.format(fixture="", first="raise ValueError", then="memory.use(1)"))
-    ran = scripted.run("--reruns=1", "--attnmem-strict", has_reruns=True)
+    ran = scripted.run("--reruns=1", "--attnmem-strict=all", has_reruns=True)
     assert ran.result.ret == pytest.ExitCode.OK
 
 

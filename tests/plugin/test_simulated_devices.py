@@ -169,7 +169,7 @@ def test_each_tensor_is_where_the_program_puts_it(suite):
         "mixed": mixed,
         "mixed_and_caught": 2 * 4 * 8 * 4,
     }
-    assert ran.outcomes == {"passed": 8, "failed": 1}
+    assert ran.outcomes == {"passed": 6, "failed": 3}
 
 
 def test_attnmem_device_is_the_device_of_the_tests_backend(suite):
@@ -233,8 +233,7 @@ def test_a_real_device():
     before = torch.cuda.is_available()
     ran = suite.run("--attnmem-backend=simulated:T4")
     assert ran.outcome("test_it") == ran.outcome("test_another_device") == "within"
-    (line,) = ran.report("ERROR at setup of test_a_real_device")
-    assert line.startswith("memory_budget: backend 'cuda' ")
+    assert ran.outcome("test_a_real_device").startswith("not enforced: backend 'cuda' ")
     assert torch.cuda.is_available() == before
     assert (torch.Tensor.to, torch.nn.Module._apply.__module__) == (
         torch._C.TensorBase.to,

@@ -1,58 +1,202 @@
-"""``--attnmem-strict``: a test that is not enforced fails."""
+"""``--attnmem-strict``: the tests that fail where a budget is not enforced."""
 
 import pytest
 
+from pytest_attnmem.budgets.obstacle import Obstacle
 
-def test_tests_that_are_not_enforced_fail_and_say_why(scripted):
-    scripted.write("""
+SUITE = """
 import pytest
 from scripted import memory
 
 @pytest.mark.memory_budget(10)
 def test_nothing(): pass
 
-@pytest.mark.memory_budget
-def test_bare(): memory.use(1)
-
 @pytest.mark.memory_budget(10, metric="reserved")
 def test_unmeasured(): memory.use(1)
+
+def test_region(attnmem):
+    with attnmem.region("part", 10):
+        pass
+
+def test_left(attnmem):
+    with pytest.raises(ValueError), attnmem.region("part", 10):
+        raise ValueError
+
+def test_check(attnmem):
+    attnmem.check(attnmem.measure(int), 10)
+
+def test_compare(attnmem):
+    attnmem.compare(lambda: memory.use(1), int)
+
+def test_caught(attnmem):
+    with pytest.raises(AssertionError), attnmem.region("part", 10):
+        pass
+
+@pytest.mark.memory_budget
+def test_bare(): memory.use(1)
 
 @pytest.mark.memory_budget({"cuda": 1})
 def test_elsewhere(): memory.use(1)
 
-def test_region(attnmem):
-    with attnmem.region("part", 10):
+def test_region_without_a_limit(attnmem):
+    with attnmem.region("part"):
         pass
 
 @pytest.mark.memory_budget(10)
 def test_within(): memory.use(10)
 
 def test_unmarked(): pass
-""")
-    lenient = scripted.run()
-    assert lenient.outcomes == {"passed": 7}
-    assert lenient.result.ret == pytest.ExitCode.OK
-    ran = scripted.run("--attnmem-strict")
-    assert ran.outcomes == {"passed": 2, "failed": 5}
-    reasons = {
-        "test_nothing": "Failed: not enforced: nothing was allocated",
-        "test_bare": "Failed: not enforced: no baseline entry; --attnmem-update new writes one",
-        "test_unmeasured": "Failed: not enforced: reserved is not measured on scripted",
-        "test_elsewhere": "Failed: not enforced: no limit for scripted, only for cuda",
-        "test_region": "pytest_attnmem.BudgetExceeded: part: not enforced: nothing was allocated",
-    }
-    for test, reason in reasons.items():
-        assert ran.short(test) == f"FAILED: {reason}"
-    assert ran.rows[0].keys() == lenient.rows[0].keys()
+"""
+
+#: The reason and the obstacle of each test that has a limit of its own, and could keep it.
+PROMISED = {
+    "test_nothing": ("nothing was allocated", Obstacle.NOTHING_ALLOCATED),
+    "test_unmeasured": ("reserved is not measured on scripted", Obstacle.METRIC_NOT_COUNTED),
+    "test_region": ("nothing was allocated", Obstacle.NOTHING_ALLOCATED),
+    "test_left": ("the region was left by ValueError", Obstacle.REGION_LEFT),
+    "test_check": ("nothing was allocated", Obstacle.NOTHING_ALLOCATED),
+    "test_compare": (
+        "the base was not measured: nothing was allocated",
+        Obstacle.NOT_COMPARED,
+    ),
+    "test_caught": ("nothing was allocated", Obstacle.NOTHING_ALLOCATED),
+}
+EXCUSED = {
+    "test_bare": "no baseline entry; --attnmem-update new writes one",
+    "test_elsewhere": "no limit for scripted, only for cuda",
+}
+
+
+def test_a_test_that_promised_bytes_and_could_keep_it_fails(scripted):
+    scripted.write(SUITE)
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": len(PROMISED), "passed": 5}
+    for test, (reason, obstacle) in PROMISED.items():
+        assert ran.short(test).endswith(f"not enforced: {reason}"), test
+        lines = [line.removeprefix("E").strip() for line in ran.report(test)]
+        at = next(at for at, line in enumerate(lines) if line.endswith(f"not enforced: {reason}"))
+        assert lines[at + 1] == obstacle.remedy, test
+    assert ran.report("test_nothing")[0] == "not enforced: nothing was allocated"
+    for test, reason in EXCUSED.items():
+        assert ran.outcome(test) == f"not enforced: {reason}"
+
+
+def test_off_fails_none_and_all_fails_each(scripted):
+    scripted.write(SUITE)
+    lenient = scripted.run("--attnmem-strict=off")
+    assert lenient.outcomes == {"passed": len(PROMISED) + 4, "failed": 1}  # pytest.raises, alone
+    scripted.ini["attnmem_strict"] = "all"
+    ran = scripted.run()
+    assert ran.outcomes == {"failed": len(PROMISED) + len(EXCUSED), "passed": 3}
+    for test, reason in EXCUSED.items():
+        assert ran.short(test) == f"FAILED: Failed: not enforced: {reason}"
     assert [row["outcome"] for row in ran.rows] == [row["outcome"] for row in lenient.rows]
-    assert "(--attnmem-strict)" not in ran.text
+    assert "(--attnmem-strict all)" not in ran.text
+
+
+@pytest.mark.parametrize(
+    ("given", "ini", "message"),
+    [
+        (["--attnmem-strict"], "", "--attnmem-strict: no value"),
+        (["--attnmem-strict", "."], "", "--attnmem-strict: '.' is not a value"),
+        ([], "true", "attnmem_strict: 'true' is not a value"),
+    ],
+)
+def test_the_flag_of_old_is_told_its_values(scripted, given, ini, message):
+    scripted.write("")
+    scripted.ini["attnmem_strict"] = ini
+    ran = scripted.run(*given)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0] == (
+        f"ERROR: {message}; write off, marked or all (all is what the flag did)"
+    )
+
+
+OWN_ENDINGS = """
+import pytest, unittest
+from pytest_attnmem import BudgetExceeded, NotEnforced
+from scripted import memory
+
+@pytest.mark.memory_budget(10)
+def test_skips(): pytest.skip("later")
+
+@pytest.mark.memory_budget(10)
+def test_xfails(): pytest.xfail("known")
+
+def test_skips_in_a_region(attnmem):
+    with attnmem.region("part", 10):
+        pytest.skip("later")
+
+@pytest.mark.memory_budget(10)
+@pytest.mark.xfail(strict=True, raises=NotEnforced)
+def test_expected(): pass
+
+@pytest.mark.memory_budget(10)
+@pytest.mark.xfail(strict=True, raises=BudgetExceeded)
+def test_over_is_expected(): pass
+
+@pytest.mark.memory_budget(10)
+@pytest.mark.skip
+def test_skipped(): pass
+
+@pytest.mark.memory_budget(10)
+class TestCase(unittest.TestCase):
+    def test_skips(self): self.skipTest("later")
+    def test_nothing(self): pass
+"""
+
+
+def test_a_test_keeps_the_ending_that_it_chose(scripted):
+    scripted.write(OWN_ENDINGS)
+    ran = scripted.run()
+    assert ran.outcomes == {"skipped": 4, "xfailed": 2, "failed": 2}
+    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+    wrong = "FAILED: Failed: not enforced: nothing was allocated"
+    assert ran.short("test_over_is_expected") == ran.short("TestCase::test_nothing") == wrong
+
+
+def test_a_baseline_entry_is_a_promise_where_it_was_recorded(scripted):
+    suite = """
+from scripted import memory
+
+def test_whole(): memory.use({used})
+
+def test_part(attnmem):
+    with attnmem.region("part"): memory.use({used})
+"""
+    scripted.write(suite.format(used=8))
+    assert scripted.run("--attnmem-update=all").outcomes == {"passed": 2}
+    scripted.write(suite.format(used=0).replace("memory.use(0)", "pass"))
+    ran = scripted.run()
+    assert ran.short("test_whole") == "FAILED: Failed: not enforced: nothing was allocated"
+    baseline = scripted.path / "attnmem-baseline.json"
+    baseline.write_text(baseline.read_text().replace('"scripted"', '"elsewhere"'))
+    assert scripted.run().outcomes == {"passed": 2}
+    assert scripted.run("--attnmem-strict=all").outcomes == {"failed": 1, "passed": 1}
+
+
+def test_what_no_backend_was_named_for_is_no_failure(suite):
+    suite.write("""
+import pytest, torch
+
+@pytest.mark.memory_budget(10, metric="reserved")
+def test_it(): torch.ones(8)
+""")
+    assert suite.run().outcomes == {"passed": 1}
+    assert suite.run("--attnmem-backend=cpu").outcomes == {"failed": 1}
+    assert suite.run("--attnmem-strict=all").outcomes == {"failed": 1}
+
+
+def test_the_default_limit_is_nobodys_own(scripted):
+    scripted.write("def test_it(): pass")
+    assert scripted.run("--attnmem-default=1 KiB").outcomes == {"passed": 1}
 
 
 @pytest.mark.parametrize(
     ("skips", "line"),
     [
-        (1, "attnmem: 1 test was not enforced (--attnmem-strict)"),
-        (2, "attnmem: 2 tests were not enforced (--attnmem-strict)"),
+        (1, "attnmem: 1 test was not enforced (--attnmem-strict all)"),
+        (2, "attnmem: 2 tests were not enforced (--attnmem-strict all)"),
     ],
 )
 def test_skipped_tests_fail_the_session_which_says_so(scripted, skips, line):
@@ -72,7 +216,7 @@ def test_unmarked(): pass
 def test_within(): memory.use(10)
 """)
     assert scripted.run().result.ret == pytest.ExitCode.OK
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 1, "skipped": skips + 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert line in ran.result.outlines
@@ -101,11 +245,11 @@ def test_elsewhere(): pass
 @pytest.mark.memory_budget(10)
 def test_nothing(): pass
 """)
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"failed": 2, "errors": 3}
     assert len(ran.rows) == 5
     assert {row["outcome"] for row in ran.rows} == {"not enforced"}
-    assert "(--attnmem-strict)" not in ran.text
+    assert "(--attnmem-strict all)" not in ran.text
 
 
 def test_a_body_that_fails_is_not_failed_for_strictness_too(scripted):
@@ -115,7 +259,7 @@ import pytest
 @pytest.mark.memory_budget(10)
 def test_it(): raise ValueError("wrong")
 """)
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.short("test_it") == "FAILED: ValueError: wrong"
     assert "not enforced: " not in "\n".join(ran.report("test_it"))
 
@@ -128,10 +272,10 @@ import pytest
 @pytest.mark.memory_budget(10)
 def test_it(): raise ValueError("wrong")
 """)
-    ran = scripted.run("--attnmem-strict")
+    ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"xfailed": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "attnmem: 1 test was not enforced (--attnmem-strict)" in ran.result.outlines
+    assert "attnmem: 1 test was not enforced (--attnmem-strict all)" in ran.result.outlines
 
 
 def test_without_a_terminal_the_session_fails_all_the_same(scripted):
@@ -142,5 +286,5 @@ import pytest
 @pytest.mark.memory_budget(10)
 def test_it(): pass
 """)
-    ran = scripted.run("--attnmem-strict", "-pno:terminal", shown=())
+    ran = scripted.run("--attnmem-strict=all", "-pno:terminal", shown=())
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED

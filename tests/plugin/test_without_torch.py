@@ -66,17 +66,19 @@ def test_it_is_collected(run):
     assert "5 tests collected" in ran.stdout
 
 
-def test_marked_tests_run_and_are_not_enforced(run):
-    ran = run("--attnmem-report")
-    assert "1 failed, 2 passed, 2 errors" in ran.stdout.splitlines()[-1]
-    unavailable = f"pytest_attnmem.errors.BackendUnavailable: backend 'cpu' {NEEDED}"
-    asked_for = f"Failed: memory_budget: backend 'cpu' {NEEDED}   test_suite.py:11"
-    assert f"FAILED test_suite.py::test_region - {unavailable}" in ran.stdout
-    assert f"ERROR test_suite.py::test_asked_for - {asked_for}" in ran.stdout
-    assert f"not enforced  test_suite.py::test_marked: backend 'cpu' {NEEDED}" in ran.stdout
+def test_tests_run_and_what_is_not_enforced_is_said_once(run):
+    ran = run("--deselect=test_suite.py::test_bad")
+    assert ran.returncode == pytest.ExitCode.OK
+    assert "3 passed, 1 skipped, 1 deselected" in ran.stdout.splitlines()[-1]
+    assert f"  2 not enforced: backend 'cpu' {NEEDED}" in ran.stdout.splitlines()
+    assert f"SKIPPED [1] test_suite.py:14: NotKnown: backend 'cpu' {NEEDED}" in ran.stdout
 
 
-def test_strict_fails_them(run):
-    ran = run("--attnmem-strict", "-k", "test_marked")
-    assert ran.returncode == pytest.ExitCode.TESTS_FAILED
-    assert f"not enforced: backend 'cpu' {NEEDED}" in ran.stdout
+def test_a_marker_that_cannot_be_read_is_an_error(run):
+    assert "1 error" in run("-k", "test_bad").stdout.splitlines()[-1]
+
+
+def test_all_fails_them(run):
+    ran = run("--attnmem-strict=all", "-k", "not test_bad")
+    assert "3 failed, 1 passed, 1 deselected" in ran.stdout.splitlines()[-1]
+    assert ran.stdout.splitlines().count(f"not enforced: backend 'cpu' {NEEDED}") == 3

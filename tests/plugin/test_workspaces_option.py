@@ -34,6 +34,6 @@ def _no_switch(monkeypatch):
 )
 def test_the_switch_is_on_while_workspaces_are_left_out(suite, text, options, switch):
     suite.write(text)
-    ran = suite.run("-s", *options)
+    ran = suite.run("-s", "--attnmem-strict=off", *options)
     assert ran.outcomes["passed"] == 1
     assert f"the switch is {switch}" in ran.text

@@ -107,7 +107,7 @@ def test_skipped(): pass
 @pytest.mark.memory_budget(100)
 def test_within(): memory.use(100)
 """)
-    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict", has_reruns=True)
+    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict=all", has_reruns=True)
     assert ran.outcomes == {"passed": 1, "failed": 1, "skipped": 1, "rerun": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert [(row["nodeid"].partition("::")[2], row["outcome"]) for row in ran.rows] == [
@@ -115,7 +115,7 @@ def test_within(): memory.use(100)
         ("test_skipped", "not enforced"),
         ("test_within", "within"),
     ]
-    assert "attnmem: 1 test was not enforced (--attnmem-strict)" in ran.text
+    assert "attnmem: 1 test was not enforced (--attnmem-strict all)" in ran.text
 
 
 def test_a_bad_option_is_one_line_and_no_internal_error(suite):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
@@ -140,7 +141,7 @@ def test_a_row_of_what_was_to_be_only_measured_and_was_not_says_why(seen: Measur
 
 
 def test_a_row_of_what_was_not_measured_has_no_numbers() -> None:
-    row = record("test_a", "", not_enforced("skipped"), None, {})
+    row = record("test_a", "", not_enforced("skipped", Obstacle.NOT_FINISHED), None, {})
     assert row == Record("test_a", outcome=Outcome.NOT_ENFORCED, reason="skipped")
 
 

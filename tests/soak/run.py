@@ -62,7 +62,7 @@ def rows(python, backend, seed, parallel):
         arguments = [
             *(str(SUITE), "-q", "-p", "no:cacheprovider", "-c", os.devnull),
             *(f"--rootdir={SUITE}", f"--confcutdir={SUITE}"),  # not the conftest of our tests
-            *("--attnmem-backend", backend, "--attnmem-strict", f"--attnmem-json={path}"),
+            *("--attnmem-backend", backend, "--attnmem-strict=all", f"--attnmem-json={path}"),
             *(WORKERS if parallel else ()),
         ]
         if parallel or backend.startswith("null"):

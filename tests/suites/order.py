@@ -1,9 +1,9 @@
 """Runs the tests of other projects in many orders with one baseline: ``make order``.
 
-``python tests/suites/order.py [PROJECT ...]`` runs some projects, on the CPU. Each is run bare, then
-with ``--attnmem-update all``, and then plain: twice as it is, three times in random order, a sample
-of its tests alone, by two workers, and half of its tests. No row may differ from its entry, and no
-test may end otherwise than bare. Results go to ``tests/data/suites/order``, and make
+``python tests/suites/order.py [PROJECT ...]`` runs some projects, on the CPU. Each is run bare,
+then with ``--attnmem-update all``, and then plain: twice as it is, three times in random order, a
+sample of its tests alone, by two workers, and half of its tests. No row may differ from its entry,
+and no test may end otherwise than bare. Results go to ``tests/data/suites/order``, and make
 docs/reference/order.md.
 """
 
@@ -29,8 +29,8 @@ HEAD = """\
 # Any order: the tests of other projects with one baseline
 
 `make order` records a baseline of the tests of other projects on the CPU with `--attnmem-update
-all`, and runs the unchanged tests again: twice as they are, three times in random order, {sample} of
-them alone, by two workers, and half of them. This page is made of the results in
+all`, and runs the unchanged tests again: twice as they are, three times in random order, {sample}
+of them alone, by two workers, and half of them. This page is made of the results in
 `tests/data/suites/order`.
 
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test

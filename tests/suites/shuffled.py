@@ -1,4 +1,4 @@
-"""A plugin of pytest that orders or chooses the tests of a session, as the variable SHUFFLE says."""
+"""A plugin of pytest that orders or chooses a session's tests, as the variable SHUFFLE says."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_it(N, d):
     del weights
     torch.empty(N + d)
 """)
-    ran = suite.run(f"--attnmem-backend={backend}", "--attnmem-strict")
+    ran = suite.run(f"--attnmem-backend={backend}", "--attnmem-strict=all")
     assert ran.outcomes == {"passed": 1}
 
 

@@ -60,7 +60,7 @@ def test_a_thread_that_the_body_starts(suite):
         for name, body in BODIES.items()
     )
     suite.write(HEAD + HELP + "".join(bodies) + "\ndef test_end(): over.release()\n")
-    ran = suite.run()
+    ran = suite.run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": len(RAW) + 1, "failed": len(BODIES) - len(RAW)}
     for name, test in names.items():
         outcome = ran.outcome(test)
@@ -120,7 +120,7 @@ def test_brief(brief):
     brief()
 """
     )
-    ran = suite.run()
+    ran = suite.run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 3}
     for test, thread in (("pool", "pool_0"), ("raw", "serve"), ("brief", "brief")):
         outcome = ran.outcome(f"test_{test}")

@@ -142,7 +142,7 @@ def test_again(attnmem):
     attnmem.check(attnmem.measure(step), 0, metric="retained")
 """
     )
-    ran = lazy.run("--attnmem-update=all")
+    ran = lazy.run("--attnmem-strict=off", "--attnmem-update=all")
     assert ran.outcomes == {"passed": 4}
     for test, part in (("test_region", "step"), ("test_check", "check")):
         reason = ran.row(test, part, "retained")["reason"]
@@ -174,7 +174,7 @@ def test_growth(attnmem):
     attnmem.growth(lambda N: step(), N=[256, 512, 768, 1024], metric="retained")
 """
     )
-    ran = lazy.run()
+    ran = lazy.run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 2, "failed": 1}
     outcome = ran.outcome("test_compare", "compare", "retained")
     doubt = "the first use of torch.attnmem_lazy_"

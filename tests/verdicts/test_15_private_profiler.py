@@ -31,7 +31,7 @@ def test_region(attnmem):
     with attnmem.region("part", "1 KiB"): {call.strip().splitlines()[0]}
     with attnmem.region("next", "1 KiB", exact=True): torch.ones(256)
 """)
-    ran = suite.run()
+    ran = suite.run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 3}
     exchanged = "not enforced: the profiler of this thread was exchanged meanwhile"
     assert ran.outcome("test_it") == ran.outcome("test_region", "part") == exchanged
