@@ -51,10 +51,10 @@ demo: $(VENV)/base
 # The figures and the report of docs/documents.md, in build/figures.
 figures: $(VENV)/installed
 	mkdir -p $(FIGURES)
-	$(BIN)/attnmem sweep --kernel standard,checkpointed,flash,sliding-window,ring:4 --d 64 --n 1024,4096,8192,16384 \
+	$(BIN)/attnmem sweep --kernel textbook,checkpointed,flash,sliding-window,ring:4 --d 64 --n 1024,4096,8192,16384 \
 		--backward --simulate --device "GTX 1080" --json $(FIGURES)/sweep.json --markdown $(FIGURES)/sweep.md
 	$(BIN)/attnmem plot $(FIGURES)/sweep.json -o $(FIGURES)/sweep.png
-	$(BIN)/attnmem sweep --kernel standard --d 16,32,64,128 --n 256,1024,4096,8192,16384 \
+	$(BIN)/attnmem sweep --kernel textbook --d 16,32,64,128 --n 256,1024,4096,8192,16384 \
 		--backward --simulate --device "GTX 1080" --markdown $(FIGURES)/benchmark_report.md
 	$(BIN)/attnmem roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8 --plot $(FIGURES)/roofline.png
 	$(BIN)/python examples/figures.py $(FIGURES)

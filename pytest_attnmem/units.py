@@ -7,9 +7,6 @@ from typing import Final
 
 from .errors import SizeError
 
-#: Pytest shows where the test called, and not our frames below it.
-__tracebackhide__ = True
-
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _SIZE: Final = re.compile(
     r" *(-?)([0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?)(e[-+]?[0-9]{1,2})?(?: *([A-Za-z]+))? *", re.IGNORECASE

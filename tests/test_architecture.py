@@ -16,6 +16,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 LAW = (
     *(
         "errors",
+        "program_frames",
         "units",
         "suggestion",
         "contents",

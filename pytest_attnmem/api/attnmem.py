@@ -32,8 +32,6 @@ from .limits import caller_line, check_metric, check_name, device_facts, parse_c
 from .model_calls import ModelCalls, measurement_of
 from .region import Region
 
-__tracebackhide__ = True  # pytest shows the line that called, not these frames
-
 
 class AttnMem(ModelCalls):
     """Measures code and judges the measurements against limits; the ``attnmem`` fixture."""

@@ -16,9 +16,6 @@ from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from ..units import excerpt, format_distinct, format_size, shown
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 #: The types of ``max_ratio`` and ``min_saving``.
 Ratio = int | float | Fraction | str
 Saving = int | float | str

@@ -20,8 +20,6 @@ from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .attribution import attributed, wanted
 
-__tracebackhide__ = True  # pytest shows the line that called, not these frames
-
 
 class Ending(Enum):
     """The end of a part of a test. A part that did not finish can be over, but never within."""

@@ -12,9 +12,6 @@ from ..measurement.installed_torch import require_rules
 from ..symbols.argument_shapes import Argument, parse_shapes
 from ..units import shown
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 def derive(
     fn: Callable[..., Any],

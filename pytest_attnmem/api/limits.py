@@ -14,9 +14,6 @@ from ..measurement.measurement import METRICS, Measurement
 from ..symbols.attention_shape import Source
 from ..units import parse_size
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 def parse_call_limit(
     what: str, limit: Any, options: dict[str, Any], symbols: dict[str, Any]

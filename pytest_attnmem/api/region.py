@@ -39,7 +39,6 @@ class Region:
         return f"<region {self.name!r}>"
 
     def __enter__(self) -> Region:
-        __tracebackhide__ = True
         if self.entered:
             raise BudgetError(
                 f"region {self.name!r} was entered before; make a region for each 'with'"
@@ -54,7 +53,6 @@ class Region:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        __tracebackhide__ = True
         if self.ended:  # abandoned when its test ended
             return
         self.ended = True

@@ -35,7 +35,11 @@ _DELETE.argtypes, _DELETE.restype = (ctypes.c_void_p,), None
 #: By module and name, of the class or of what the thread runs. tqdm starts one at the first
 #: progress bar, to redraw it; that of pytest-rerunfailures wakes at each signal: a worker ends.
 _WITHOUT_TENSORS = frozenset(
-    {("tqdm._monitor", "TMonitor"), ("pytest_rerunfailures", "ServerStatusDB.run_server")}
+    {
+        ("tqdm._monitor", "TMonitor"),
+        ("pytest_rerunfailures", "ServerStatusDB.run_server"),
+        ("pytest_attnmem.cli.progress", "ProgressLine"),
+    }
 )
 
 

@@ -14,6 +14,7 @@ from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import is_measured, pause, window
+from ..program_frames import hide_own_frames
 from ..units import excerpt
 from .import_frames import import_frames_freed
 from .registry import BACKENDS, Opener, open_backend, starts_again
@@ -54,7 +55,11 @@ class PrimedBackend:
 
         With ``most``, the measurement has a timeline that lists that many tensors one by one.
         """
-        return self._complete(lambda: self._run(call, trace, most))
+        try:
+            return self._complete(lambda: self._run(call, trace, most))
+        except Exception as error:  # one that is the program's shows its line last, without pytest
+            hide_own_frames(error)
+            raise
 
     def warm_up(self, call: Callable[[], Any], times: int) -> None:
         """Makes calls that are not measured."""

@@ -12,9 +12,6 @@ from .limit import Limit
 from .obstacle import Obstacle
 from .tolerance import NONE, Tolerance
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpec:

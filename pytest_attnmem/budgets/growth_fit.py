@@ -17,9 +17,6 @@ from .growth_contract import Contract, parse_contract
 from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
 from .growth_over_formula import Judge, judge_difference, judge_over
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 @dataclass(frozen=True, slots=True)
 class Growth:
@@ -166,6 +163,10 @@ class Growth:
         except Exception:  # raised by the function, which may not run twice
             return self
         return replace(self, beneath=beneath(self.sizes, runs, self.peaks, self.metric))
+
+    def __repr__(self) -> str:
+        tried = " ".join(f"{name}={','.join(map(str, at))}" for name, at in self.sizes.items())
+        return f"<{type(self).__name__}: {self.polynomial or 'no polynomial'}, of {tried}>"
 
     def __str__(self) -> str:
         """Returns a line for each point, and one for a first run that differs."""

@@ -15,9 +15,6 @@ from ..units import format_size, shown
 from .growth_fit import Growth
 from .sizes_to_try import ENOUGH
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 def grid(sizes: Mapping[str, Iterable[int]]) -> dict[str, tuple[int, ...]]:
     """Returns the sizes to vary, sorted and without duplicates.

@@ -18,9 +18,6 @@ from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
 from .memory_model import MemoryModel, evaluate
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 Value = (
     int | Formula | MemoryModel | Contract | FormulaAndContract | Callable[[AttentionShape], int]
 )

@@ -10,9 +10,6 @@ from ..formulas.formula import Formula, parse_formula
 from ..symbols.attention_shape import AttentionShape
 from ..units import shown
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -65,6 +62,9 @@ class MemoryModel:
     phases: tuple[Phase, ...]
     defaults: Mapping[str, int] = field(default_factory=dict)
     """Symbols that a test may leave out, such as ``causal=0``."""
+
+    def __repr__(self) -> str:
+        return f"<MemoryModel: {self.name}, {len(self.phases)} phases>"
 
     def __post_init__(self) -> None:
         names = [phase.name for phase in self.phases]

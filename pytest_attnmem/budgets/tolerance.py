@@ -11,9 +11,6 @@ from typing import NoReturn
 from ..errors import BudgetError, SizeError
 from ..units import format_exact, parse_size, shown
 
-#: Pytest shows the line of the test, not our frames below it.
-__tracebackhide__ = True
-
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _FRACTION = re.compile(r"0?\.[0-9]+|0")
 _BARE = re.compile(r"[0-9]+(?:\.[0-9]+)?")

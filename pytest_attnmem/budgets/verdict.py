@@ -53,6 +53,10 @@ class Verdict:
     obstacle: Obstacle | None = None
     """What kept the budget from being enforced; None where it was."""
 
+    def __repr__(self) -> str:
+        text = ": ".join(filter(None, (self.outcome.value, self.reason)))
+        return f"<Verdict: {text}>"
+
     def fails(self, strict: bool) -> bool:
         """Returns True if the verdict fails its test; ``not enforced`` fails under ``strict``."""
         return self.outcome is Outcome.OVER or (strict and self.outcome is Outcome.NOT_ENFORCED)

@@ -19,7 +19,7 @@ from .growth_over_formula import Bytes, Judge, Sizes, outgrown
 FACTORS = (1, 2, 4, 8, 16)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WorldGrowth(Growth):
     """Peaks of one rank over the number of ranks ``W``, and the exact fit ``a/W + b + c*W``."""
 

@@ -15,7 +15,8 @@ from .. import __version__
 from ..errors import AttnMemError, BudgetError
 from ..leave import leave
 from ..measurement.kept_workspaces import kept_workspaces
-from ..units import excerpt
+from ..program_frames import program_lines
+from ..units import excerpt, shown
 from . import (
     bisect,
     compare,
@@ -95,29 +96,34 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = int(arguments.execute(arguments))
         sys.stdout.flush()
         return code
-    except AttnMemError as error:
-        line = excerpt(str(error), _MAX_LINE)  # a path may be long or contain line breaks
-        print(f"attnmem {arguments.command}: {line}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "torch":
-            raise
-        needed = "needs torch, which is not installed; pip install torch"
-        print(f"attnmem {arguments.command}: {needed}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print(f"attnmem {arguments.command}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader, such as head, is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except OSError as error:
-        if error.filename is not None:  # standard output has no name
+    except BaseException as error:  # a user's code may raise SystemExit, or an outcome of pytest
+        line = _told(error)
+        if not line:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        full = f"cannot write to standard output: {error.strerror}"
-        print(f"attnmem {arguments.command}: {full}", file=sys.stderr)
+        line = excerpt(line, _MAX_LINE)  # a path may be long or contain line breaks
+        print(f"attnmem {arguments.command}: {line}", file=sys.stderr)
+        print(
+            *program_lines(error.__cause__), *program_lines(error), sep="", end="", file=sys.stderr
+        )
         return 2
+
+
+def _told(error: BaseException) -> str:
+    """Returns what to print of an error; empty if it is a mistake of ours."""
+    if isinstance(error, AttnMemError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torch":
+        return "needs torch, which is not installed; pip install torch"
+    if isinstance(error, OSError) and error.filename is None:  # standard output has no name
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"cannot write to standard output: {error.strerror}"
+    return f"the program raised {shown(error, 200)}" if program_lines(error) else ""
 
 
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:

@@ -88,19 +88,16 @@ def execute(arguments: Namespace) -> int:
     good, bad = history.ends(arguments.range)
     tests = [_relative(word, history.root) for word in arguments.tests]
     fixed = fixed_tests(history, arguments.tests_from, bad, tests)
-    show = progress()
-    try:
-        with (
-            worktree(history, fixed) as files,
-            warm_process(
-                history.root, files.path, history.folder, arguments.backend, arguments.timeout
-            ) as process,
-        ):
-            found = Bisection(history, files, process, tests, show).run(
-                good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
-            )
-    finally:
-        show("")
+    with (
+        progress("starting the process that runs the tests") as show,
+        worktree(history, fixed) as files,
+        warm_process(
+            history.root, files.path, history.folder, arguments.backend, arguments.timeout
+        ) as process,
+    ):
+        found = Bisection(history, files, process, tests, show).run(
+            good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
+        )
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:

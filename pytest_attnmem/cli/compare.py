@@ -17,7 +17,7 @@ from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
 from ..report.session_diff import Change, ChangeKind, Differences, differences
 from ..report.torch_upgrade import Upgrade, by_operator, upgrade
-from ..units import common_unit, excerpt, format_size
+from ..units import common_unit, excerpt, format_size, printable
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
         lines += tabulate(
             [
                 [
-                    excerpt(_name(change), 100),
+                    printable(_name(change)),
                     *_numbers(change, unit),
                     _kind(change, excerpt, torch),
                 ]

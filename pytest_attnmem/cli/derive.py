@@ -65,27 +65,20 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: the function cannot be found or run, or its peak has no formula.
     """
     backend = f"simulated:{arguments.device}" if arguments.device else "simulated"
-    show = progress()
-    show(f"deriving {arguments.function}")
     try:
-        found = derive(
-            _function(arguments.function),
-            *arguments.shapes,
-            dtype=dtype_of(arguments.dtype, "--dtype"),
-            backward=arguments.backward,
-            backend=backend,
-            sizes=dict(map(_sizes, arguments.sizes)),
-            **dict(map(_number, arguments.number)),
-        )
+        with progress(f"deriving {arguments.function}"):
+            found = derive(
+                _function(arguments.function),
+                *arguments.shapes,
+                dtype=dtype_of(arguments.dtype, "--dtype"),
+                backward=arguments.backward,
+                backend=backend,
+                sizes=dict(map(_sizes, arguments.sizes)),
+                **dict(map(_number, arguments.number)),
+            )
     except SizesError as error:
-        raise BudgetError(f"{error.problem}: --sizes N=512,1024,1536,2048") from None
-    except BaseException as error:
-        if isinstance(error, (Exception, KeyboardInterrupt)):
-            raise
-        # The function's own code: sys.exit(), or an outcome of pytest
-        raise BudgetError(f"{arguments.function} raised {shown(error, 200)}") from error
-    finally:
-        show("")
+        problem = f"{error.problem}: --sizes N=512,1024,1536,2048"
+        raise BudgetError(problem) from error.__cause__
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
@@ -108,7 +101,7 @@ def render(found: Derived) -> list[str]:
         for term in candidate.terms:
             lines.append(f"    {term.text}")
             lines += [
-                f"      {_tensor(holder):{tensors}}  {holder.op:{ops}}  {_place(holder)}".rstrip()
+                f"      {_tensor(holder):{tensors}}  {holder.op:{ops}}  {holder.where}".rstrip()
                 for holder in term.held[:_HOLDERS]
             ]
             if rest := len(term.held[_HOLDERS:]):
@@ -125,12 +118,6 @@ def _tensor(holder: Holder) -> str:
     tensor = f"{holder.shape or ('' if holder.scratch else '[]')} {holder.dtype}".strip()
     count = f"({holder.count})" if " " in holder.count else holder.count
     return tensor if count == "1" else f"{count} × {tensor}".rstrip()
-
-
-def _place(holder: Holder) -> str:
-    """Returns the line that made the tensor; nothing for the backward pass of this command."""
-    file = os.path.basename(holder.where.rpartition(":")[0])
-    return "" if file == os.path.basename(sys.argv[0]) else holder.where
 
 
 def to_dict(found: Derived) -> dict[str, Any]:
@@ -153,7 +140,7 @@ def to_dict(found: Derived) -> dict[str, Any]:
 
 
 def _term(term: Term) -> dict[str, Any]:
-    held = [{**asdict(holder), "where": _place(holder)} for holder in term.held]
+    held = [asdict(holder) for holder in term.held]
     for holder in held:
         del holder["scratch"]  # ``op`` ends in ``(scratch)``
     return {"text": term.text, "held": held}

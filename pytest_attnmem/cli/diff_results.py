@@ -11,7 +11,7 @@ from ..report import held_changes
 from ..report.json import load
 from ..report.record import Record
 from ..report.session_diff import is_measured
-from ..units import excerpt, format_distinct
+from ..units import format_distinct, printable
 
 #: The most tensors of one test.
 _TENSORS: Final = 8
@@ -65,7 +65,7 @@ def _lines(changed: list[_Changed], count: int) -> Iterator[str]:
         sizes = format_distinct(one.old.value or 0, one.new.value or 0)
         metric = "" if one.new.metric == "peak" else f" ({one.new.metric})"
         yield ""
-        yield f"{excerpt(one.new.name, 200)}{metric}"
+        yield f"{printable(one.new.name)}{metric}"
         yield f"  {' → '.join(sizes)} ({one.delta:+,} B) on {one.new.place}"
         if tensors := one.tensors:
             yield "  at the peak:"

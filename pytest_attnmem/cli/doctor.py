@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.installed_torch import missing_rules
 from ..nulldevice import build, launch, torch_build
 from ..units import excerpt, format_size
+from .progress import progress
 from .terminal import painted
 
 #: Packages that this one uses, or that change how tests run.
@@ -49,7 +50,8 @@ def execute(arguments: Namespace) -> int:
     asked = (arguments.backend or "").partition(":")[0]
     if asked:
         check_name(asked)
-    found = examine()
+    with progress("importing torch") as show:
+        found = examine(show)
     works = asked in found.working if asked not in ("", "auto") else bool(found.working)
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
@@ -77,13 +79,16 @@ class Findings:
         return [name for name, refusal in self.backends.items() if not refusal]
 
 
-def examine() -> Findings:
+def examine(show: Callable[[str], None] = lambda text: None) -> Findings:
     """Returns the findings; imports torch, and uses no device."""
     packages = {name: _version(name) for name in _PACKAGES}
     if packages["torch"] is None:
         lacking = "torch is not installed; pip install torch"
         return Findings(packages, "", {one.name: lacking for one in BUILT_IN}, dict(_caches()))
-    backends = {one.name: _refusal(one.name) for one in BUILT_IN}
+    backends = {}
+    for one in BUILT_IN:
+        show(f"trying {one.name}")
+        backends[one.name] = _refusal(one.name)
     return Findings(packages, missing_rules(), backends, dict(_caches()))
 
 

@@ -47,9 +47,10 @@ def execute(arguments: Namespace) -> int:
     from ..backends.primed_backend import open_primed
 
     profile = find_profile(arguments.device)
-    of_length = workload(arguments)
-    primed = open_primed(f"simulated:{profile.name}")
-    found = Search(of_length, primed, profile, progress()).longest()
+    with progress("importing torch") as show:
+        of_length = workload(arguments)
+        primed = open_primed(f"simulated:{profile.name}")
+        found = Search(of_length, primed, profile, show).longest()
     if arguments.json:
         print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
     else:
@@ -102,6 +103,7 @@ class Search:
             BudgetError: the kernel does not accept the sizes.
         """
         about = longest(lambda N: self.by_model(N).fits)
+        self._show(f"about N={about:,} by the model; simulating")
         judge = self.by_model
         with (
             garbage_frozen(),
@@ -113,7 +115,6 @@ class Search:
                 about = longest(lambda N: judge(N).fits, about)
             at = judge(about) if about else None
             over = judge(about + 1) if about < LIMIT else None
-        self._show("")
         if simulating and over is not None:  # the peak with enough memory
             with garbage_frozen():
                 measured = self._of_length(over.N).measured(unlimited(self._profile))
@@ -133,7 +134,7 @@ class Search:
     def simulated(self, N: int) -> Length:
         """Returns the result of a length on the simulated device."""
         if N not in self._simulated:
-            self._show(f"trying N={N}")
+            self._show(f"trying N={N:,}")
             measured = self._of_length(N).measured(self._primed)
             refused = (measured.out_of_memory or "").partition(" at ")[0]
             unmeasured = measured.unmeasured or ""

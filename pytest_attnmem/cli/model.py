@@ -17,9 +17,10 @@ from ..measurement.garbage import anything_frozen
 from ..measurement.qkv_inputs import dtype_of
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE, find_profile
-from ..units import parse_size, shown
+from ..units import format_size, parse_size, shown
 from .kernel_workload import size_of
 from .output_path import check_output_path
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..models.advice import Advice
@@ -85,8 +86,10 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: the model cannot be made or run, or the backend is not available.
     """
-    with _few_collections() as freeze:
-        return _execute(arguments, freeze)
+    with progress("importing torch") as show, _few_collections() as freeze:
+        lines, code = _lines(arguments, freeze, show)
+    print("\n".join(lines))
+    return code
 
 
 @contextmanager
@@ -108,7 +111,10 @@ def _few_collections() -> Iterator[Callable[[], None]]:
             gc.enable()
 
 
-def _execute(arguments: Namespace, freeze: Callable[[], None]) -> int:
+def _lines(
+    arguments: Namespace, freeze: Callable[[], None], show: Callable[[str], None]
+) -> tuple[list[str], int]:
+    """Returns what to print, and the exit code."""
     if arguments.html:
         check_output_path("html", arguments.html)
     backend = _backend(arguments)
@@ -125,14 +131,16 @@ def _execute(arguments: Namespace, freeze: Callable[[], None]) -> int:
     run = ModelRun(source, recipe, open_primed(backend))
     freeze()
     try:
+        show(f"measuring {arguments.source}")
         found = run.memory()
-        searches = _searches(arguments, run)
-        formulas = cell_terms(run, found, _progress) if arguments.terms and found.parts else None
+        show(f"the peak is {format_size(found.peak_bytes)}; searching")
+        searches = _searches(arguments, run, show)
+        formulas = cell_terms(run, found, show) if arguments.terms and found.parts else None
         capacity = find_profile(arguments.device).memory_bytes
         if arguments.html:
             name = arguments.source + (f" {arguments.config}" if arguments.config else "")
             Path(arguments.html).write_text(page(name, run, found), "utf-8")
-        advice = _advice(arguments, run, found, capacity)
+        advice = _advice(arguments, run, found, capacity, show)
     finally:
         if backend.startswith("null"):
             from ..backends.null.program import settle
@@ -142,16 +150,20 @@ def _execute(arguments: Namespace, freeze: Callable[[], None]) -> int:
         data = to_dict(found, capacity, searches, formulas)
         if advice is not None:
             data["advice"] = advice_text.to_dict(advice)
-        print(json.dumps(data, indent=1, ensure_ascii=False))
+        lines = [json.dumps(data, indent=1, ensure_ascii=False)]
     else:
-        print("\n".join(render(found, capacity, searches, formulas)))
+        lines = [*render(found, capacity, searches, formulas)]
         if advice is not None:
-            print("", *advice_text.render(advice, found.measurement.place), sep="\n")
-    return 0 if found.fits else 1
+            lines += ["", *advice_text.render(advice, found.measurement.place)]
+    return lines, 0 if found.fits else 1
 
 
 def _advice(
-    arguments: Namespace, run: ModelRun, found: ModelMemory, capacity: int
+    arguments: Namespace,
+    run: ModelRun,
+    found: ModelMemory,
+    capacity: int,
+    show: Callable[[str], None],
 ) -> Advice | None:
     """Returns the advice that was asked for.
 
@@ -163,20 +175,17 @@ def _advice(
     from ..models.advice import advise
 
     budget = parse_size(arguments.budget) if arguments.budget else capacity
-    return advise(run, found, budget, _progress)
+    return advise(run, found, budget, show)
 
 
-def _searches(arguments: Namespace, run: ModelRun) -> tuple[Longest, ...]:
+def _searches(
+    arguments: Namespace, run: ModelRun, show: Callable[[str], None]
+) -> tuple[Longest, ...]:
     return tuple(
-        run.largest(symbol, limit, _progress)
+        run.largest(symbol, limit, show)
         for option, symbol, limit in _LIMITS
         if getattr(arguments, option)
     )
-
-
-def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _backend(arguments: Namespace) -> str:

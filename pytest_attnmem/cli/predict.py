@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,12 +44,8 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: the kernel, dtype or device is unknown, or the sizes do not fit together.
     """
     profile = find_profile(arguments.device)
-    show = progress()
-    show(f"simulating {arguments.kernel} on {profile.name}")
-    try:
-        found = predict(workload(arguments)(size_of("N", arguments.N)), profile)
-    finally:
-        show("")
+    with progress("importing torch") as show:
+        found = predict(workload(arguments)(size_of("N", arguments.N)), profile, show)
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
@@ -113,7 +109,9 @@ class Prediction:
         return self.out_of_memory is None
 
 
-def predict(work: Workload, profile: DeviceProfile) -> Prediction:
+def predict(
+    work: Workload, profile: DeviceProfile, show: Callable[[str], None] = lambda text: None
+) -> Prediction:
     """Returns the prediction by the model, and by simulation unless that takes long.
 
     Raises:
@@ -123,6 +121,8 @@ def predict(work: Workload, profile: DeviceProfile) -> Prediction:
 
     primed = open_primed(f"simulated:{profile.name}")
     backend = primed.backend
+    about = format_size(work.model.peak(work.shape, backend.kinds))
+    show(f"the peak is {about} by the model; simulating {work.kernel.name} on {profile.name}")
     with garbage_frozen(), simulation_context(backend):
         short = work.steps(primed) <= MAX_STEPS
         whole = work.measured(primed) if short else None

@@ -58,7 +58,7 @@ def execute(arguments: Namespace) -> int:
     if not paths and not arguments.github:
         lines = [painted(render_line(summary, hint=False), colour_of(summary)), ""]
         for line in render_table(summary, width()):
-            lines.append(line.text + painted(line.outcome, line.colour))
+            lines.append(line.text + painted(line.outcome, line.colour) + line.rest)
         lines += ["", *render_notes(summary)]
         write(Path("-"), "\n".join(lines).rstrip() + "\n")
     return 0

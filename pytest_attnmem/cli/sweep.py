@@ -45,7 +45,7 @@ _D, _N = "16,32,64,128", "256,1024,4096,8192,16384"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """``--kernel standard,flash --d 64 --n 1024,4096 --backward --simulate --device T4``."""
+    """``--kernel textbook,flash --d 64 --n 1024,4096 --backward --simulate --device T4``."""
     parser.epilog = (
         "It repeats the reference benchmark: inputs, a warm-up whose copies and gradients stay"
         " allocated, copies, a forward pass, an upstream gradient, and a backward pass. Simulated"
@@ -57,9 +57,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--kernel",
-        default="standard",
+        default="textbook",
         metavar="NAMES",
-        help="such as standard,flash,ring:4 (default: standard)",
+        help="such as textbook,flash,ring:4 (default: textbook)",
     )
     add("--d", default=_D, metavar="SIZES", help=f"head dimensions (default: {_D})")
     add("--n", default=_N, metavar="SIZES", help=f"sequence lengths (default: {_N})")
@@ -105,8 +105,9 @@ def execute(arguments: Namespace) -> int:
     """
     from ..sweep.runner import SweepRunner
 
-    cases = _cases(arguments)
-    primed = _primed(arguments)
+    with progress("importing torch"):
+        cases = _cases(arguments)
+        primed = _primed(arguments)
     parameters = _parameters(arguments, primed)
     resumed = _resumed(arguments.resume, parameters)
     passes, warmup = _count("passes", arguments.passes, 1), _count("warmup", arguments.warmup, 0)
@@ -119,8 +120,8 @@ def execute(arguments: Namespace) -> int:
     if primed.backend.device == "cpu" and not arguments.simulate:
         _warn(cases, passes + warmup)
     runner = SweepRunner(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
-    with garbage_frozen():
-        results = _run(runner, cases, resumed, with_longest=arguments.longest)
+    with progress(_bar(0, len(cases))) as show, garbage_frozen():
+        results = _run(runner, cases, resumed, show, with_longest=arguments.longest)
     sweep = rows.Sweep(parameters, describe(), *results)
     _write(arguments, sweep)
     if not sweep.complete:
@@ -223,13 +224,13 @@ def _run(
     runner: SweepRunner,
     cases: Sequence[SweepCase],
     resumed: dict[Any, rows.Row],
+    show: Callable[[str], None],
     *,
     with_longest: bool,
 ) -> tuple[tuple[rows.Row, ...], bool, tuple[dict[str, Any], ...]]:
     """Returns the rows, True if no row is missing, and the longest lengths that fit."""
     done: list[rows.Row] = []
     edges: list[dict[str, Any]] = []
-    show = progress()
     try:
         for number, case in enumerate(cases):
             key = (case.attention.name, case.d, case.N)
@@ -242,8 +243,6 @@ def _run(
                 edges.append(_longest_fit(runner, case, show))
     except KeyboardInterrupt:
         return tuple(done), False, tuple(edges)
-    finally:
-        show("")
     return tuple(done), True, tuple(edges)
 
 

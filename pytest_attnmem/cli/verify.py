@@ -69,8 +69,7 @@ def execute(arguments: Namespace) -> int:
     if not 0 < arguments.seconds < 86_400:
         raise AttnMemError(f"--seconds is {arguments.seconds}; expected 1 to 86400")
     until = time.monotonic() + arguments.seconds
-    say = progress()
-    with _setup(arguments, until) as setup:
+    with progress("starting the backends") as say, _setup(arguments, until) as setup:
         names = [name for name in _names() if arguments.only in name]
         if not names:
             raise AttnMemError(f"--only: no workload has {shown(arguments.only)} in its name")
@@ -105,8 +104,6 @@ def _measured(found: Iterator[Row], say: Callable[[str], None]) -> tuple[list[Ro
             say(f"{len(rows)} {row.name}")
     except KeyboardInterrupt:
         return rows, True
-    finally:
-        say("")
     return rows, False
 
 

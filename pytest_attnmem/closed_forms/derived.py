@@ -46,7 +46,7 @@ class Term:
     """A term of the closed form, and the tensors that hold it, largest first."""
 
     text: str
-    held: tuple[Holder, ...]
+    held: tuple[Holder, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class CandidatePeak:
     """A live set that is the largest at some sizes, and its bytes as a polynomial."""
 
     polynomial: Polynomial
-    terms: tuple[Term, ...]
+    terms: tuple[Term, ...] = field(repr=False)
     region: str
     """The sizes at which it is the largest, ``for N >= d``, or the tried sizes at which it was;
     empty for the only candidate."""
@@ -62,7 +62,7 @@ class CandidatePeak:
     """The tensors of the live set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Derived(Formula):
     """A peak as a formula, usable as a budget: the maximum of its ``candidates``."""
 

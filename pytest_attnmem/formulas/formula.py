@@ -18,9 +18,6 @@ from . import exact_arithmetic, syntax_tree
 from .syntax_tree import FUNCTIONS, PREFIX_RANK, RANKS, Binary, Call, Negation, Node, Number, Symbol
 from .tokens import Token, side_by_side, tokens, with_products, without_exponent
 
-#: Pytest shows where the test called, and not our frames below it.
-__tracebackhide__ = True
-
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50
 _SHOWN: Final = 120  # characters of a formula that a message quotes
@@ -107,6 +104,9 @@ class Formula:
                 f"write exponents as numbers"
             ) from None
         return degree.numerator if degree.denominator == 1 else degree
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {excerpt(str(self), 200)}>"
 
     def __str__(self) -> str:
         """Returns the canonical text; it parses to the same value unless it is too long."""

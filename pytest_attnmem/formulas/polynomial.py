@@ -12,6 +12,7 @@ from math import comb
 from types import MappingProxyType
 
 from ..errors import FormulaError
+from ..units import excerpt
 from . import syntax_tree
 from .formula import Formula, parse_formula
 from .syntax_tree import Binary, Call, Negation, Node, Number, Symbol
@@ -125,6 +126,9 @@ class Polynomial:
     def ordered(self) -> list[tuple[Monomial, Fraction]]:
         """Returns the terms in the order in which they are written, the highest degree first."""
         return sorted(self.terms.items(), key=_order)
+
+    def __repr__(self) -> str:
+        return f"<Polynomial: {excerpt(str(self), 200)}>"
 
     def __str__(self) -> str:
         """Returns the text of a budget: ``12*B*H*N^2 + 8*B*H*N*d + 8``."""

@@ -12,8 +12,6 @@ from typing import Final
 from ..errors import BackendUnavailable
 from ..torch_releases import no_rules
 
-__tracebackhide__ = True  # pytest shows the line that called, not these frames
-
 #: The files, beside the schemas, from which fake tensors take the sizes of what operators allocate.
 _META: Final = ("_meta_registrations.py", "_decomp/decompositions.py")
 

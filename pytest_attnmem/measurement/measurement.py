@@ -73,6 +73,10 @@ class Measurement:
     trace: Callable[[], Measurement] | None = field(default=None, compare=False, repr=False)
     """Runs the function once more and returns a measurement that lists the tensors."""
 
+    def __repr__(self) -> str:
+        """Returns one line: a failing ``assert`` on a number prints the measurement."""
+        return f"<Measurement: {self}>"
+
     def __str__(self) -> str:
         """Returns the numbers in one line: ``peak 64.0 MiB, retained 0 B on cpu``."""
         found = [

@@ -19,8 +19,6 @@ from .window_stack import pause
 if TYPE_CHECKING:
     import torch
 
-#: Pytest shows the line of the test, and not our frames below it.
-__tracebackhide__ = True
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,7 +40,6 @@ def _by_symbol(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        __tracebackhide__ = True
         return function(**read_arguments(args, kwargs))  # type: ignore[call-arg]
 
     return called

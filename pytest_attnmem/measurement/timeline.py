@@ -62,6 +62,9 @@ class Timeline:
     left_out: tuple[str, ...] = field(default=(), compare=False)
     """The memory without a span of its own, a phrase each, which the note lists."""
 
+    def __repr__(self) -> str:
+        return f"<Timeline: {self.events} events, {len(self.spans)} allocations>"
+
     def seen_in(self, run: str) -> Timeline:
         """Returns the timeline with a note that it shows ``run``."""
         return replace(self, note="; ".join([run, *self.left_out]))

@@ -61,7 +61,6 @@ def advise(
             break
     ran_whole = (trials.whole(one) for one in chosen)
     suggested = sorted((one for one in ran_whole if one.passes(budget)), key=lambda one: one.cost)
-    progress("")
     ran = [trial for trial in trials.seen if trial.peak_bytes is not None]
     nearest = min(ran, key=_bytes, default=None)
     return Advice(

@@ -47,7 +47,6 @@ def cell_terms(
     for sample in (where, *_lines(where)):
         base |= _fitted(run, sample, {cell for cell in cells if not base[cell].atoms}, progress)
     others = [*_other_models(run, found, progress)]
-    progress("")
     known = {name: found.sizes[name] for name in _SIZES if name in found.sizes}
     return {
         cell: _written(cell, polynomial, known, others, run.recipe.sizes)
@@ -134,7 +133,7 @@ def _other_models(
         progress("terms of a model with other layers and widths")
         try:
             other = ModelRun(source, run.recipe, run.primed).memory()
-        except Exception:  # the model's own: sizes that do not go together
+        except AttnMemError:  # sizes that do not go together
             return
         if not other.parts:
             return

@@ -20,7 +20,7 @@ from .device_room import capacity_of, unlimited
 from .flops import FlopCount
 from .inputs import parse_inputs
 from .labels import Notes
-from .program import Program
+from .program import Program, errors_told
 from .recipe import Recipe
 from .search import Longest, guess, longest
 
@@ -41,6 +41,9 @@ class ModelMemory:
     """The number of parameters."""
     attention: str = ""
     """The attention of a model of transformers: ``eager``, ``sdpa``."""
+
+    def __repr__(self) -> str:
+        return f"<ModelMemory: {self.measurement}, {self.parameters:,} parameters>"
 
     @property
     def peak_bytes(self) -> int:
@@ -179,7 +182,6 @@ class ModelRun:
             room = capacity_of(self.primed.backend) - self.primed.workspace_bytes
             start = guess(reserved, room) or start
         found = longest(fits, start, limit)
-        progress("")
         return Longest(symbol, found, limit)
 
     def of(self, recipe: Recipe) -> ModelRun:
@@ -225,11 +227,11 @@ def _run(program: Callable[[Notes], None], notes: Notes) -> Measurement:
     program that loads weights does not. The other numbers include it.
 
     Raises:
-        BudgetError: the backend cannot vouch for its numbers.
+        BudgetError: the model raised an error, or the backend cannot vouch for its numbers.
     """
     primed = notes.primed
     primed.backend.forget()
-    with unseen():
+    with errors_told(), unseen():
         run, _ = primed.run(lambda: program(notes), trace=notes.traced)
     if run.unmeasured is not None:
         raise BudgetError(f"the peak is not known: {run.unmeasured}")

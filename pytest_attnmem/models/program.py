@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from ..errors import BudgetError
+from ..errors import AttnMemError, BudgetError
 from ..measurement.qkv_inputs import dtype_of
 from ..units import kind_of, shown
 from .checkpointing import Contexts, checkpoint_layers
@@ -90,6 +90,11 @@ class Program:
         made = [(spec.name, spec.make(self.sizes, dtype, self.device)) for spec in specs]
         named = {name: tensor for name, tensor in made if name}
         accepted = inspect.signature(model.forward).parameters
+        if not any(one.kind is one.VAR_KEYWORD for one in accepted.values()):
+            for name in named.keys() - accepted.keys():
+                raise BudgetError(
+                    f"{type(model).__name__} has no input {shown(name)}; write {_example(model)}"
+                )
         if self.recipe.train and "labels" in accepted and "input_ids" in named:
             named.setdefault("labels", named["input_ids"])
         if "use_cache" in accepted:
@@ -187,13 +192,50 @@ class Program:
         return first.mean()
 
 
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Tells in one line what a model's own code raises, and where.
+
+    Raises:
+        BudgetError: the code raised an error.
+    """
+    from ..backends.tracing.dispatch_tracker import raised_at
+
+    try:
+        yield
+    except AttnMemError:
+        raise
+    except Exception as error:
+        problem = f"the model raised {shown(error, 160)}{raised_at(error)}"
+        raise BudgetError(problem) from error
+
+
 def _default_inputs(model: Any) -> tuple[InputSpec, ...]:
     if "input_ids" in inspect.signature(model.forward).parameters:
         return parse_inputs(["input_ids=long[B,N]<vocab"])
     raise BudgetError(
-        f"the inputs of {type(model).__name__} are not known; write each, as in"
-        " --input 'x=float[B,N,512]'"
+        f"the inputs of {type(model).__name__} are not known; write each, as in {_example(model)}"
     )
+
+
+def _example(model: Any) -> str:
+    """Returns the options of the inputs that a model has to get, as wide as its first layer."""
+    text = next(filter(None, map(_taken, model.modules())), "float[B,N,512]")
+    required = [
+        one.name
+        for one in inspect.signature(model.forward).parameters.values()
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    named = [f"{name}={text}" for name in required] or [text]
+    return " ".join(f"--input '{one}'" for one in named)
+
+
+def _taken(layer: Any) -> str:
+    """Returns the input of a linear layer or an embedding; empty for other modules."""
+    if (width := getattr(layer, "in_features", None)) is not None:
+        return f"float[B,N,{width}]"
+    rows = getattr(layer, "num_embeddings", None)
+    return "" if rows is None else f"long[B,N]<{rows}"
 
 
 def _choose_attention(model: Any, name: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..errors import AttnMemError
-from ..units import excerpt
 from .edits import Cost, Edit
 from .flops import FlopCount, StepFlops
 from .model_memory import ModelRun
@@ -87,9 +86,6 @@ class Trials:
             found = self.run.of(recipe).memory(traced=False, passes=passes)
         except AttnMemError as error:
             return Trial(edits, recipe, None, f"did not run: {error}")
-        except Exception as error:  # the model's own, under a dtype that it does not expect
-            why = excerpt(f"{type(error).__name__}: {error}", 120)
-            return Trial(edits, recipe, None, f"did not run: {why}")
         if not found.fits:
             return Trial(edits, recipe, None, f"does not fit: {found.measurement.out_of_memory}")
         return Trial(edits, recipe, found.peak_bytes)

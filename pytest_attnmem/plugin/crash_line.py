@@ -17,10 +17,9 @@ _PACKAGE = Path(__file__).parents[1]
 def point_at_test(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
 ) -> None:
-    """Moves a failure's line from this package to the last line of the test, or to its first."""
+    """Moves a failure's line from this package to the test's first; no frame is the test's own."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is None or call.excinfo is None or _PACKAGE not in Path(crash.path).parents:
         return
     path, first, _ = item.reportinfo()
-    lines = [entry.lineno for entry in call.excinfo.traceback if Path(entry.path) == Path(path)]
-    crash.path, crash.lineno = str(path), [first or 0, *lines][-1] + 1
+    crash.path, crash.lineno = str(path), (first or 0) + 1

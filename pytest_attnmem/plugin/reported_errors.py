@@ -1,7 +1,8 @@
-"""Translates errors of this package that reach pytest when it makes a report, and not before.
+"""Translates errors when pytest makes a report of them.
 
-These are the errors of ``unittest``, of subtests and of fixtures. Every session imports this
-module, so heavy imports wait for such an error.
+Those of this package that reach pytest only then are the errors of ``unittest``, of subtests and of
+fixtures. All errors lose this package's frames, so that the last one shown is the program's. Every
+session imports this module, so heavy imports wait for such an error.
 """
 
 from __future__ import annotations
@@ -34,7 +35,28 @@ class ReportedErrors:
         if call.excinfo is not None:
             call.excinfo = _translated(call.excinfo, item)
         kept[:] = [_translated(one, item) for one in kept]
+        if not item.config.getoption("fulltrace", False):
+            if call.excinfo is not None:
+                call.excinfo = _of_program(call.excinfo)
+            kept[:] = map(_of_program, kept)
         return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Describes an error of a module's own code again, without this package's frames."""
+        report = yield
+        call: pytest.CallInfo[object] | None = getattr(report, "call", None)
+        if call is None or call.excinfo is None or not can_measure():
+            return report
+        if collector.config.getoption("fulltrace", False):
+            return report
+        call.excinfo = _of_program(call.excinfo)
+        described = collector.repr_failure(call.excinfo)
+        if report.failed and not isinstance(described, str):
+            report.longrepr = described
+        return report
 
 
 def _runs_again(item: pytest.Item, error: BaseException) -> bool:
@@ -50,6 +72,13 @@ def _runs_again(item: pytest.Item, error: BaseException) -> bool:
         if starts_again(backend):
             return True
     return isinstance(error, StartAgain)
+
+
+def _of_program(found: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    from ..program_frames import hide_own_frames
+
+    hide_own_frames(found.value)
+    return pytest.ExceptionInfo.from_exception(found.value)
 
 
 def _translated(

@@ -6,6 +6,9 @@ Every session imports this module, so heavy imports wait until there is a row.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,7 +132,10 @@ class Reporter:
         from ..report.summary import summarise
         from ..report.terminal import colour_of, render_line, render_notes, render_reasons
 
-        summary = summarise(self._session.records)
+        summary = summarise(
+            replace(row, nodeid=_from_here(row.nodeid, self._config))
+            for row in self._session.records
+        )
         if self._session.settings.report:
             from ..report.equal_ranks import with_equal_ranks_together
             from ..report.terminal_table import render_table
@@ -140,7 +146,7 @@ class Reporter:
             for row in render_table(shown, _width(terminalreporter)):
                 terminalreporter.write(row.text)
                 terminalreporter.write(row.outcome, **_colour(row.colour))
-                terminalreporter.write("\n")
+                terminalreporter.write(f"{row.rest}\n")
             terminalreporter.write_line("")
             for note in render_notes(shown):
                 terminalreporter.write_line(note)
@@ -157,6 +163,16 @@ class Reporter:
         summary = summarise(self._session.records)
         for command in workflow_commands(summary, self._config.rootpath, os.environ):
             terminalreporter.write_line(command)
+
+
+def _from_here(nodeid: str, config: pytest.Config) -> str:
+    """Returns a node id that pytest takes in the folder it runs in, as its own summary has it."""
+    folder = config.invocation_params.dir
+    path, colons, names = nodeid.partition("::")
+    if folder != config.rootpath:
+        with suppress(ValueError):  # on another drive
+            path = Path(os.path.relpath(config.rootpath / path, folder)).as_posix()
+    return f"{path}{colons}{names}"
 
 
 def _width(terminalreporter: Any) -> int:

@@ -165,7 +165,6 @@ class Session:
         Raises:
             BackendUnavailable: the backend cannot measure here.
         """
-        __tracebackhide__ = True
         from ..backends.primed_backend import open_primed
         from ..backends.registry import BACKENDS, with_profiles
         from ..measurement.values_limit import parse_values_limit

@@ -1,10 +1,15 @@
-"""Records why a session of pytest could not measure its tests, and measures unmarked tests."""
+"""Records why a session of pytest could not measure its tests, and measures unmarked tests.
+
+Other plugins start no processes and trace no lines in the session.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -14,6 +19,8 @@ from .session import SESSION
 
 #: A limit for tests without a marker, so that they are measured; no device has as much.
 _UNLIMITED: Final = f"{1 << 40} TiB"
+#: The options that keep pytest-xdist and pytest-cov still, by an option of the plugin.
+_STILL: Final = MappingProxyType({"numprocesses": "-n0", "no_cov": "--no-cov"})
 
 
 class SessionOutcome:
@@ -24,6 +31,39 @@ class SessionOutcome:
         self._rootdir = ""
         self.errors: list[str] = []
         """The last line of each error, in order."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        """Records an option that pytest refuses, or a conftest file that cannot be imported."""
+        try:
+            return (yield)
+        except Exception as error:
+            self._refused(error)
+            raise
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(
+        self, early_config: pytest.Config, args: list[str]
+    ) -> Generator[None, None, None]:
+        """Adds options of plugins that are loaded here, and read them in this hook."""
+        known = early_config.known_args_namespace
+        end = args.index("--") if "--" in args else len(args)
+        args[end:end] = [option for name, option in _STILL.items() if hasattr(known, name)]
+        if hasattr(known, "no_cov"):
+            known.no_cov = True
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_main(self) -> Generator[None, object, object]:
+        """Records a test that pytest does not find."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self._refused(error)
+            raise
+
+    def _refused(self, error: Exception) -> None:
+        self.errors.append(" ".join(str(error).split()))
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -50,8 +90,6 @@ class SessionOutcome:
 
     def write(self, path: Path, exit_code: int) -> None:
         """Writes the outcome as JSON."""
-        if exit_code == pytest.ExitCode.USAGE_ERROR and not self.errors:
-            self.errors.append("pytest found no such test, or refused an option")
         outcome: dict[str, Any] = {"exit_code": exit_code, "errors": self.errors}
         path.write_text(json.dumps({**outcome, "rootdir": self._rootdir}), "utf-8")
 

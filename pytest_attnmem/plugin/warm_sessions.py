@@ -131,7 +131,7 @@ def _session(repository: Path, request: dict[str, Any]) -> int:
 
     outcome = SessionOutcome(worktree)
     words = [f"--attnmem-backend={request['backend']}", *request["arguments"]]
-    code = int(pytest.main([*_QUIET, *_plain(), *words], plugins=[outcome]))
+    code = int(pytest.main([*_QUIET, *words], plugins=[outcome]))
     if module := imported_elsewhere(repository, worktree):
         outcome.errors.insert(0, f"{module}, not from the commit")
         code = int(pytest.ExitCode.INTERNAL_ERROR)
@@ -140,12 +140,6 @@ def _session(repository: Path, request: dict[str, Any]) -> int:
 
 
 _QUIET: Final = ("-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
-
-
-def _plain() -> list[str]:
-    """Returns the options that keep other plugins from starting processes or tracing lines."""
-    found = [] if find_spec("xdist") is None else ["-n0"]
-    return found if find_spec("pytest_cov") is None else [*found, "--no-cov"]
 
 
 def main() -> None:

@@ -15,9 +15,6 @@ from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import pause, window
 
-#: Pytest shows where the test called, and not our frames below it.
-__tracebackhide__ = True
-
 
 class OutOfMemory(AttnMemError, RuntimeError):
     """A measured program ran out of memory; a ``RuntimeError`` like the error of torch."""

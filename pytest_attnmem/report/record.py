@@ -14,7 +14,7 @@ from ..errors import AttnMemError
 from ..measurement.held import SCRATCH_SUFFIX, WORKSPACE_SUFFIX, Held
 from ..measurement.measurement import METRICS, Measurement
 from ..measurement.timeline import Allocation, Timeline
-from ..units import excerpt, shown
+from ..units import excerpt, format_size, shown
 from .json_types import checked, json_fields
 
 #: The fields that have another name in JSON.
@@ -63,6 +63,11 @@ class Record:
     """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``, and ``"over"``,
     the bytes over the formula of a budget with a contract.
     """
+
+    def __repr__(self) -> str:
+        outcome = self.outcome.value if self.outcome is not None else "measured"
+        size = "" if self.value is None else f", {self.metric} {format_size(self.value)}"
+        return f"<Record: {self.name} {outcome}{size}>"
 
     @property
     def fails(self) -> bool:

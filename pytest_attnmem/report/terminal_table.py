@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import Final, NamedTuple
 
 from ..units import printable
@@ -15,12 +13,13 @@ from .terminal import COLOURS
 
 
 class Line(NamedTuple):
-    """A line, of which the end has a colour."""
+    """A line, of which one word has a colour."""
 
     text: str
     outcome: str = ""
     colour: str = ""
     """A colour of pytest's terminal writer; empty for none."""
+    rest: str = ""
 
 
 class _Column(NamedTuple):
@@ -40,18 +39,18 @@ class _Column(NamedTuple):
 _GAP: Final = 2  # between columns
 #: The fewest characters of a test's name, for which other columns are left out.
 _LEAST_NAME: Final = 24
-#: The most, where the width is not limited; and of a contract.
-_MOST_NAME: Final = 64
+#: The most of a contract.
 _MOST_BUDGET: Final = 28
 #: What a table that is too wide lacks first.
 _LEFT_OUT: Final = ("shape", "backend", "used %", "Δ baseline")
 
 
 def render_table(summary: Summary, width: int = 0) -> list[Line]:
-    """Returns the lines of the table, at most ``width`` characters wide; 0 means no limit.
+    """Returns the lines of the table, ``width`` characters wide; 0 means no limit.
 
-    A narrow table lacks columns, and then cuts the tests' names. A backend that all rows have in
-    common stands under a table that lacks its column.
+    The tests' names are whole, so that they can be pasted. Where they are too long, they are the
+    last column, which the terminal folds, and a narrow table lacks columns before it. A backend
+    that all rows have in common stands under a table that lacks its column.
     """
     rows = summary.by_share
     found = [
@@ -59,14 +58,13 @@ def render_table(summary: Summary, width: int = 0) -> list[Line]:
         for column in _columns(rows)
     ]
     columns, left_out = _fitting(found, width)
-    test = columns[0]
-    room = _MOST_NAME
-    if width:
-        room = max(width - sum(_GAP + column.width for column in columns[1:]), len(test.head), 1)
-    columns[0] = test._replace(texts=[_shortened(name, room) for name in test.texts])
+    if width and _width(columns) > width:
+        columns = [*columns[1:], columns[0]]
     widths = [column.width for column in columns]
     lines = [_line([column.head for column in columns], columns, widths)]
-    lines.append(Line("  ".join("-" * width for width in widths)))
+    room = max(width - _width(columns[:-1]) - _GAP, len(columns[-1].head)) if width else widths[-1]
+    ruled = [*widths[:-1], min(widths[-1], room)]
+    lines.append(Line("  ".join("-" * wide for wide in ruled)))
     for texts in zip(*(column.texts for column in columns), strict=True):
         lines.append(_line(texts, columns, widths))
     places = {*left_out.get("backend", ())} - {""}
@@ -76,10 +74,7 @@ def render_table(summary: Summary, width: int = 0) -> list[Line]:
 
 
 def _columns(rows: Sequence[Record]) -> Iterator[_Column]:
-    folders = [row.nodeid.partition("::")[0].split("/")[:-1] for row in rows]
-    shared = takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))
-    prefix = "".join(f"{level[0]}/" for level in shared)
-    yield _Column("test", "<", [row.name.removeprefix(prefix) for row in rows])
+    yield _Column("test", "<", [row.name for row in rows])
     yield _Column("shape", "<", [cells.shape(row) for row in rows])
     yield _Column("backend", "<", [cells.backend(row) for row in rows])
     yield _Column("budget", ">", [_cut(cells.budget(row), _MOST_BUDGET) for row in rows])
@@ -94,8 +89,8 @@ def _fitting(columns: list[_Column], width: int) -> tuple[list[_Column], dict[st
     """Returns the columns that leave room for the names, and the texts of the others."""
     left_out: dict[str, list[str]] = {}
     for head in _LEFT_OUT:
-        names = min(columns[0].width, _LEAST_NAME)
-        if not width or names + sum(_GAP + column.width for column in columns[1:]) <= width:
+        name = columns[0]._replace(texts=["-" * min(columns[0].width, _LEAST_NAME)])
+        if not width or _width([name, *columns[1:]]) <= width:
             break
         left_out |= {column.head: column.texts for column in columns if column.head == head}
         columns = [column for column in columns if column.head != head]
@@ -107,21 +102,17 @@ def _line(texts: Sequence[str], columns: Sequence[_Column], widths: Sequence[int
         f"{text:{column.align}{width}}"
         for text, column, width in zip(texts, columns, widths, strict=True)
     ]
-    outcome = texts[-1]
-    return Line("  ".join([*aligned[:-1], ""]), outcome, dict(COLOURS).get(outcome, ""))
+    place = next(number for number, column in enumerate(columns) if column.head == "outcome")
+    outcome, after = texts[place], aligned[place + 1 :]
+    gap = " " * (widths[place] - len(outcome) + _GAP) if after else ""
+    colour = dict(COLOURS).get(outcome, "")
+    return Line(
+        "  ".join([*aligned[:place], ""]), outcome, colour, (gap + "  ".join(after)).rstrip()
+    )
 
 
-_ID: Final = re.compile(r"(.*?)(\[.*)", re.DOTALL)
-
-
-def _shortened(name: str, width: int) -> str:
-    """Returns a name without its end; the parameters in brackets stay if they are short."""
-    if len(name) <= width:
-        return name
-    match = _ID.fullmatch(name)
-    if match and len(match[2]) <= width // 2:
-        return _cut(match[1], width - len(match[2])) + match[2]
-    return _cut(name, width)
+def _width(columns: Sequence[_Column]) -> int:
+    return sum(_GAP + column.width for column in columns) - _GAP
 
 
 def _cut(text: str, width: int) -> str:

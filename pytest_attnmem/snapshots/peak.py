@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .snapshot import RETURNS, TAKES, Allocated, DeviceHistory
 from .source_lines import UNKNOWN, Line
@@ -14,7 +14,7 @@ class Peak:
     """The peak of the requested bytes, and of the segments' bytes."""
 
     nbytes: int
-    alive: tuple[Allocated, ...]
+    alive: tuple[Allocated, ...] = field(repr=False)
     reserved_bytes: int
 
 

@@ -9,7 +9,7 @@ and its size is the bytes that the program asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,8 +52,8 @@ class DeviceHistory:
     """The events of one device, and the state at their end."""
 
     device: int
-    events: tuple[Event, ...]
-    allocated: tuple[Allocated, ...]
+    events: tuple[Event, ...] = field(repr=False)
+    allocated: tuple[Allocated, ...] = field(repr=False)
     reserved_bytes: int
     """The bytes of all segments at the end."""
     configuration: str

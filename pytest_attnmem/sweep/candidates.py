@@ -33,7 +33,7 @@ class Candidate:
 
 
 def candidate_named(name: str) -> Candidate:
-    """Returns the attention of that name: ``standard``, a bundled kernel, or ``ring:4``.
+    """Returns the attention of that name: ``textbook``, a bundled kernel, or ``ring:4``.
 
     Raises:
         BudgetError: no attention has the name.
@@ -42,9 +42,7 @@ def candidate_named(name: str) -> Candidate:
     if ring:
         return _ring(name, int(ring[1]))
     bundled = {kernel.name: kernel for kernel in kernels()}
-    fused = bundled.pop("standard")
-    candidates = {"standard": Candidate("standard", _textbook, masked=True)}
-    candidates["standard-fused"] = _bundled("standard-fused", fused)
+    candidates = {"textbook": Candidate("textbook", _textbook, masked=True)}
     candidates |= {name: _bundled(name, kernel) for name, kernel in bundled.items()}
     return find_named(name, {**candidates, "ring:4": _ring("ring:4", 4)})
 

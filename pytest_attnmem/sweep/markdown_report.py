@@ -9,7 +9,7 @@ from ..units import format_size
 from .growth_steps import growth_steps, largest_that_fits, smallest_that_does_not
 from .recommendations import recommendations
 from .results import OK, OOM, Row, Sweep
-from .text_table import first_cells, mebibytes, notes, title
+from .text_table import filled, first_cells, mebibytes, notes, title
 
 
 def render(sweep: Sweep) -> str:
@@ -48,7 +48,8 @@ def _results(sweep: Sweep) -> Iterator[str]:
     yield "## Results"
     yield ""
     headers = ("kernel", "d", "N", "forward (ms)", "backward (ms)", "memory before backward (MiB)")
-    yield from _table((*headers, "peak (MiB)", "status"), [_cells(row) for row in sweep.rows])
+    found, *rows = filled((*headers, "peak (MiB)", "status"), [_cells(row) for row in sweep.rows])
+    yield from _table(found, rows)
 
 
 def _cells(row: Row) -> list[str]:

@@ -71,7 +71,7 @@ def recommendations(sweep: Sweep) -> Iterator[str]:
 
 def _base(sweep: Sweep) -> Row | None:
     """Returns the row of standard attention with a peak that is longest, then widest."""
-    for kernel in ("standard", "standard-fused"):
+    for kernel in ("textbook", "standard"):
         rows = [row for row in sweep.rows if row.kernel == kernel and row.peak_bytes is not None]
         if rows:
             return max(rows, key=lambda row: (row.N, row.d))

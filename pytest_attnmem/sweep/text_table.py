@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 
 from ..units import format_in, format_size
@@ -13,6 +13,7 @@ HEADERS = (
     *("kernel", "d", "N", "forward ms", "backward ms", "before backward MiB", "peak MiB"),
     *("status", ""),
 )
+_NUMBERS = frozenset(HEADERS[1:7])
 _COLUMNS = (
     *("kernel", "B", "H", "N", "d", "dtype", "causal", "backward", "status", "by", "reason"),
     *("forward_ms", "backward_ms", "before_bytes", "peak_bytes", "reserved_bytes"),
@@ -24,16 +25,18 @@ def render(sweep: Sweep) -> list[str]:
     """Returns the lines of the table, and the notes under it."""
     from tabulate import tabulate
 
-    found = [cells(row) for row in sweep.rows]
-    columns = len(HEADERS) - (not any(row[-1] for row in found))  # no column of empty remarks
-    table = tabulate(
-        [row[:columns] for row in found],
-        headers=HEADERS[:columns],
-        colalign=["left", *["right"] * 6, "left", "left"][:columns],
-        disable_numparse=True,
-    )
+    headers, *found = filled(HEADERS, [cells(row) for row in sweep.rows])
+    aligned = ["right" if header in _NUMBERS else "left" for header in headers]
+    table = tabulate(found, headers, colalign=aligned, disable_numparse=True)
     lines = [line.rstrip() for line in table.splitlines()]
     return [title(sweep), "", *lines, "", *notes(sweep)]
+
+
+def filled(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Returns the headers and the rows, without the columns that no row fills."""
+    columns = [*zip(headers, *rows, strict=True)]
+    kept = [column for column in columns if not rows or {*column[1:]} - {"", "-"}]
+    return [[*cells] for cells in zip(*kept, strict=True)]
 
 
 def title(sweep: Sweep) -> str:
@@ -85,10 +88,10 @@ def notes(sweep: Sweep) -> Iterator[str]:
     workspace = max((row.workspace_bytes for row in sweep.rows), default=0)
     if workspace:
         yield f"memory is all allocated memory, {format_size(workspace)} of workspaces included"
-    if "standard" in sweep.kernels:
+    if "textbook" in sweep.kernels:
         yield (
-            "standard is textbook attention with its softmax written out and a float causal mask;"
-            " standard-fused is the bundled kernel standard"
+            "textbook is attention with its softmax written out and a float causal mask; the"
+            " bundled kernel standard works in place"
         )
     if any(row.by == "by growth" for row in sweep.rows):
         yield "by growth: too long to simulate; the exact polynomial through shorter lengths"

@@ -14,9 +14,6 @@ from ..units import bytes_of_unit, shown
 from .dtypes import itemsize_of
 from .names import ALIASES, DEFAULTS, SYMBOLS
 
-#: Pytest shows where the test called, and not our frames below it.
-__tracebackhide__ = True
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -8,9 +8,6 @@ from numbers import Integral
 from ..errors import BudgetError
 from ..units import shown
 
-#: Pytest shows where the test called, and not our frames below it.
-__tracebackhide__ = True
-
 
 def as_sizes(function: str, given: Mapping[str, object], *, bits: int | None = None) -> list[int]:
     """Returns the sizes of a function in their order; see :func:`as_size`."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,10 +48,7 @@ def test_no_command_or_an_unknown_one_is_a_usage_error(capsys, arguments):
     ],
 )
 def test_what_ends_a_command_from_outside_is_no_traceback(monkeypatch, capfd, raised, code, told):
-    def execute(arguments):
-        raise raised
-
-    monkeypatch.setattr("pytest_attnmem.cli.predict.execute", execute)
+    monkeypatch.setattr("pytest_attnmem.cli.predict.execute", Mock(side_effect=raised))
     before = os.dup(1)
     try:
         assert main(["predict", "standard", "--B", "1", "--H", "1", "--N", "8", "--d", "8"]) == code

@@ -40,6 +40,8 @@ def test_json_has_each_tensor(capsys):
     found = json.loads(capsys.readouterr().out)
     assert sum(part["bytes"] for part in found["parts"]) == found["peak_bytes"]
     assert sum(found["terms"].values()) == found["peak_bytes"]
+    places = {part["where"].partition(":")[0] for part in found["parts"]}
+    assert places == {"", "gpt.py"}  # and not what calls the command
     assert sum(sum(row.values()) for row in found["modules"].values()) == found["peak_bytes"]
     assert found["sizes"] == {
         **{"B": 16, "N": 128, "heads": 2, "hidden": 64, "itemsize": 4, "kv_heads": 2},
@@ -144,3 +146,68 @@ def test_a_config_of_transformers(tmp_path, monkeypatch, capsys):
     (tmp_path / "config.json").write_text("{", "utf-8")
     assert main(command) == 2
     assert "is not JSON: " in capsys.readouterr().err
+
+
+MODELS = """
+from torch import nn, ones
+
+class Wrong(nn.Module):
+    def forward(self, x, y=None): return product(x)
+
+def product(x): return x @ ones(3, 5)
+
+def sequence(): return nn.Sequential(nn.Linear(16, 4), nn.ReLU())
+def words(): return nn.Sequential(nn.Embedding(99, 4))
+def exits(): raise SystemExit(3)
+"""
+BACKEND = ["--backend", "simulated"]
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_models", raising=False)
+    (tmp_path / "own_models.py").write_text(MODELS, "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [("sequence", ["input=float[B,N,16]"]), ("words", ["input=long[B,N]<99"])],
+)
+def test_the_inputs_that_it_suggests_are_right(models, capsys, name, inputs):
+    assert main(["model", f"own_models:{name}", *BACKEND]) == 2
+    suggested = " ".join(f"--input '{one}'" for one in inputs)
+    assert capsys.readouterr().err == (
+        f"attnmem model: the inputs of Sequential are not known; write each, as in {suggested}\n"
+    )
+    assert main(["model", f"own_models:{name}", *BACKEND, "--input", *inputs]) == 0
+    assert main(["model", f"own_models:{name}", *BACKEND, "--input", "x=float[B,N,16]"]) == 2
+    told = f"attnmem model: Sequential has no input 'x'; write {suggested}\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "functions"),
+    [
+        (
+            ["Wrong", "--input", "x=float[B,N,16]"],
+            "the model raised RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x16 and"
+            " 3x5) at own_models.py:7",
+            ["forward", "product"],
+        ),
+        (
+            ["sequence", "--input", "float[B,N,15]"],
+            "the model raised RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x15 and"
+            " 16x4)",
+            [],
+        ),
+        (["exits"], "the program raised SystemExit: 3", ["exits"]),
+    ],
+)
+def test_a_models_own_error_ends_with_its_own_lines(models, capsys, arguments, told, functions):
+    assert main(["model", f"own_models:{arguments[0]}", *BACKEND, *arguments[1:]]) == 2
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == f"attnmem model: {told}"
+    places = [line for line in lines if line.startswith('  File "')]
+    assert [place.rpartition(" in ")[2] for place in places] == functions

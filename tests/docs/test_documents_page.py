@@ -32,8 +32,8 @@ def test_a_command_prints_what_is_shown(command, shown, capsys, monkeypatch, tmp
 def test_the_table_of_memory_is_the_documents():
     """The test above proves that the command prints it."""
     (shown,) = (shown for command, shown in COMMANDS if "16,32,64,128" in command)
-    rows = [line.split() for line in shown.splitlines() if line.startswith("standard  ")]
-    found = [(row[1], row[2], "OOM" if row[7] == "OOM" else row[5]) for row in rows]
+    rows = [line.split() for line in shown.splitlines() if line.startswith("textbook  ")]
+    found = [(row[1], row[2], "OOM" if row[5] == "OOM" else row[3]) for row in rows]
     assert found == [
         (str(d), N, size)
         for d, sizes in DOCUMENT.items()

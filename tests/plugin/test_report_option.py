@@ -238,3 +238,14 @@ def test_a_terminal_has_colours(scripted):
     assert lines[start + 3].endswith("  \x1b[31mover\x1b[0m")
     assert lines[start + 7].endswith("  measured")
     assert any(line.startswith("\x1b[31mattnmem: 4 budgets, ") for line in lines)
+
+
+def test_a_node_id_can_be_pasted_in_the_folder_of_the_session(suite, monkeypatch):
+    budget = "@pytest.mark.memory_budget('1 KiB')\n"
+    text = f"import pytest, torch\n{budget}def test_it(): torch.empty(4)\n"
+    suite.write(text, "inner/test_inner.py")
+    monkeypatch.chdir(suite.path / "inner")
+    inside = suite.run("--attnmem-report", json_file="").text
+    assert "\ntest_inner.py::test_it " in inside
+    monkeypatch.chdir(suite.path)
+    assert "\ninner/test_inner.py::test_it " in suite.run("--attnmem-report", json_file="").text

@@ -55,17 +55,47 @@ def test_a_skip_has_its_reason_and_a_pass_no_error(outcome):
 
 
 @pytest.mark.parametrize(
-    ("code", "known", "errors"),
+    ("argument", "error"),
     [
-        (0, [], []),
-        (4, [], ["pytest found no such test, or refused an option"]),
-        (4, ["ValueError: no"], ["ValueError: no"]),
+        ("--no-such", "error: unrecognized arguments: --no-such"),
+        ("no_such.py", "file or directory not found: no_such.py"),
+        ("broken", "ModuleNotFoundError: No module named 'no_such' (from "),
     ],
 )
-def test_a_refused_session_says_so_if_nothing_else_was_wrong(
-    outcome, tmp_path, code, known, errors
-):
-    outcome.errors += known
-    outcome.write(tmp_path / "outcome.json", code)
-    found = json.loads((tmp_path / "outcome.json").read_text("utf-8"))
-    assert found == {"exit_code": code, "errors": errors, "rootdir": ""}
+def test_a_refused_session_has_pytests_own_words(pytester, outcome, argument, error):
+    pytester.mkdir("broken").joinpath("conftest.py").write_text("import no_such", "utf-8")
+    result = pytester.runpytest_inprocess("-pno:cacheprovider", argument, plugins=[outcome])
+    outcome.write(pytester.path / "outcome.json", int(result.ret))
+    found = json.loads((pytester.path / "outcome.json").read_text("utf-8"))
+    assert found["exit_code"] == 4
+    (told,) = found["errors"]
+    assert error in told
+    assert "\n" not in told
+
+
+class Tracing:
+    """A plugin with the option of pytest-cov."""
+
+    def __init__(self):
+        self.seen = None
+
+    def pytest_addoption(self, parser):
+        parser.addoption("--no-cov", action="store_true", default=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config):
+        self.seen = early_config.known_args_namespace.no_cov
+
+    def pytest_configure(self, config):
+        assert config.option.no_cov
+        assert config.option.numprocesses == 0
+
+
+def test_other_plugins_are_kept_still_where_they_are_loaded(pytester, outcome):
+    tracing = Tracing()
+    pytester.makepyfile("def test_it(): pass")
+    options = ("-pno:cacheprovider", "-n4")
+    pytester.runpytest_inprocess(*options, plugins=[outcome, tracing]).assert_outcomes(passed=1)
+    assert tracing.seen
+    without = pytester.runpytest_inprocess(options[0], "-pno:xdist", plugins=[outcome])
+    without.assert_outcomes(passed=1)

@@ -58,7 +58,7 @@ def sweep():
 
     def made(*rows, **fields):
         parameters = {
-            **{"kernel": "standard", "d": "16", "n": "64", "batch": "8", "heads": "1"},
+            **{"kernel": "textbook", "d": "16", "n": "64", "batch": "8", "heads": "1"},
             **{"dtype": "float32", "causal": None, "backward": True},
             **{"device": "simulated:GTX 1080", "memory_bytes": 8 << 30},
         }

@@ -15,16 +15,16 @@ def listed(*names, causal=None):
 
 
 def test_they_come_kernel_by_kernel_then_by_width():
-    found = [(c.attention.name, c.d, c.N) for c in listed("standard", "flash")]
-    assert found[:4] == [("standard", d, N) for d in (16, 32) for N in (64, 8)]
+    found = [(c.attention.name, c.d, c.N) for c in listed("textbook", "flash")]
+    assert found[:4] == [("textbook", d, N) for d in (16, 32) for N in (64, 8)]
     assert found[4:] == [("flash", d, N) for d in (16, 32) for N in (64, 8)]
 
 
 def test_causal_is_what_a_kernel_knows_unless_told():
-    assert [c.causal for c in listed("standard", "linear", "linear-scan")[::4]] == [
+    assert [c.causal for c in listed("textbook", "linear", "linear-scan")[::4]] == [
         *(True, False, True)
     ]
-    assert not any(c.causal for c in listed("standard", causal=False))
+    assert not any(c.causal for c in listed("textbook", causal=False))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_a_kernel_does_not_know_is_refused(name, causal, message):
 
 
 def test_the_passes_that_are_timed():
-    (point, *_) = listed("standard")
+    (point, *_) = listed("textbook")
     forward, ready = timed_passes(point, "cpu")
     out = forward()
     assert (out.shape, out.requires_grad) == ((2, 3, 64, 16), False)

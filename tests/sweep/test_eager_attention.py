@@ -27,7 +27,7 @@ def test_it_is_attention(causal):
 @pytest.mark.parametrize(("d", "N"), [(16, 256), (128, 4096)])
 def test_what_the_benchmark_has_before_the_backward_pass(case, gtx_1080, d, N):
     assert gtx_1080.workspace_bytes == 2 * WORKSPACE
-    before = observe(case("standard", N, d), gtx_1080).before_bytes + gtx_1080.workspace_bytes
+    before = observe(case("textbook", N, d), gtx_1080).before_bytes + gtx_1080.workspace_bytes
     B = 8
     # Two score matrices; a float and a bool mask; q, k, v, a warm-up's copies and their gradients,
     # the copies, out and its gradient; sums, and the places of maxima in int64.

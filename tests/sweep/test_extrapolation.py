@@ -22,14 +22,14 @@ def test_padding_to_blocks_is_told_by_lengths_with_the_same_rest(case):
     def padded(at):
         return CaseMemory(None, -(-at.N // 128) * 128, 0)
 
-    assert memory_by_growth(case("standard", 4097), padded).peak_bytes == 33 * 128
+    assert memory_by_growth(case("textbook", 4097), padded).peak_bytes == 33 * 128
 
 
 def test_no_polynomial_is_an_error(case):
     with pytest.raises(BudgetError) as caught:
-        memory_by_growth(case("standard", 4096), lambda at: CaseMemory(1, 2**at.N, 0))
+        memory_by_growth(case("textbook", 4096), lambda at: CaseMemory(1, 2**at.N, 0))
     assert str(caught.value) == (
-        "standard causal N=4096 d=16: too long to simulate, and its memory is not a polynomial in N"
+        "textbook causal N=4096 d=16: too long to simulate, and its memory is not a polynomial in N"
     )
 
 
@@ -74,18 +74,18 @@ def test_a_kernel_that_is_slow_at_short_lengths_is_refused(case):
 
 def test_what_shorter_lengths_do_not_tell_is_not_told(case):
     seen = memory_by_growth(
-        case("standard", 4096), lambda at: CaseMemory(None, None, 0, unmeasured="no model")
+        case("textbook", 4096), lambda at: CaseMemory(None, None, 0, unmeasured="no model")
     )
     assert (seen.before_bytes, seen.peak_bytes, seen.unmeasured) == (None, None, "no model")
 
 
 def test_allocations_grow_as_between_two_short_lengths(case):
     assert (
-        allocations(case("standard", extrapolation.SHORT), lambda at: pytest.fail("too short")) == 0
+        allocations(case("textbook", extrapolation.SHORT), lambda at: pytest.fail("too short")) == 0
     )
-    quadratic = allocations(case("standard", 16384), lambda at: CaseMemory(0, 0, at.N**2 // 128**2))
+    quadratic = allocations(case("textbook", 16384), lambda at: CaseMemory(0, 0, at.N**2 // 128**2))
     assert quadratic == 128**2
-    assert allocations(case("standard", 16384), lambda at: CaseMemory(0, 0, 69)) == 69
+    assert allocations(case("textbook", 16384), lambda at: CaseMemory(0, 0, 69)) == 69
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -109,5 +109,5 @@ def test_ranks_share_evenly_or_not_at_all(case):
     with pytest.raises(BudgetError) as caught:
         memory_by_model(case("ring:3", 4096), ())
     assert str(caught.value) == "3 ranks cannot share N=4096 evenly"
-    with pytest.raises(BudgetError, match="standard has no model"):
-        memory_by_model(case("standard", 4096), ())
+    with pytest.raises(BudgetError, match="textbook has no model"):
+        memory_by_model(case("textbook", 4096), ())

@@ -21,8 +21,8 @@ def cells(line):
 
 
 def test_its_sections(row, sweep):
-    text = render(sweep(row("standard", 64, before=1, peak=2), row("standard", 256, before=9)))
-    assert text.startswith("# Attention benchmark: standard\n\n## Configuration\n\n- forward and")
+    text = render(sweep(row("textbook", 64, before=1, peak=2), row("textbook", 256, before=9)))
+    assert text.startswith("# Attention benchmark: textbook\n\n## Configuration\n\n- forward and")
     titles = [line for line in text.splitlines() if line.startswith("#")]
     assert titles[1:] == [
         *("## Configuration", "## Results", "## Key findings", "## How memory grows"),
@@ -34,15 +34,15 @@ def test_its_sections(row, sweep):
 
 def test_results_are_a_table(row, sweep):
     made = sweep(
-        row("standard", 64, before=1, peak=2, forward_ms=1.234, backward_ms=5),
-        row("standard", 128, peak=9, status=OOM, reason="…"),
-        row("standard", 256, status=ERROR, reason="a | b"),
+        row("textbook", 64, before=1, peak=2, forward_ms=1.234, backward_ms=5),
+        row("textbook", 128, peak=9, status=OOM, reason="…"),
+        row("textbook", 256, status=ERROR, reason="a | b"),
         row("ring:4", 256, peak=3, by="by the model"),
     )
     assert [cells(line) for line in section(render(made), "Results")[4:]] == [
-        ["standard", "16", "64", "1.23", "5.00", "1.0", "2.0", "ok"],
-        ["standard", "16", "128", "-", "-", "-", "-", "OOM"],
-        ["standard", "16", "256", "-", "-", "-", "-", r"error: a \| b"],
+        ["textbook", "16", "64", "1.23", "5.00", "1.0", "2.0", "ok"],
+        ["textbook", "16", "128", "-", "-", "-", "-", "OOM"],
+        ["textbook", "16", "256", "-", "-", "-", "-", r"error: a \| b"],
         ["ring:4", "16", "256", "-", "-", "-", "3.0", "ok, by the model"],
     ]
 
@@ -95,8 +95,8 @@ def test_the_accounting_is_of_what_ran_out_of_memory(row, sweep):
 
 def test_every_remedy_with_what_it_saves(row, sweep):
     made = sweep(
-        row("standard", 64, peak=10),
-        row("standard", 128, before=40, peak=100, status=OOM),
+        row("textbook", 64, peak=10),
+        row("textbook", 128, before=40, peak=100, status=OOM),
         row("flash", 64, peak=1),
         row("flash", 128, before=4, peak=5, forward_ms=1),
         row("flash-triton", 128, peak=3),
@@ -104,11 +104,11 @@ def test_every_remedy_with_what_it_saves(row, sweep):
         row("sliding-window", 128, status=ERROR, reason="it broke"),
     )
     lines = section(render(made), "What to do about it")
-    assert lines[2] == "At d=16 N=128, where standard would peak at 100.0 MiB:"
+    assert lines[2] == "At d=16 N=128, where textbook would peak at 100.0 MiB:"
     assert lines[5::2] == [
         "   `flash` peaks at 5.0 MiB: 95.0 % less, a factor of 20.0. Before the backward pass it"
         " needs 4.0 MiB instead of 40.0 MiB.",
-        "   Not in this sweep: `--kernel standard,checkpointed`.",
+        "   Not in this sweep: `--kernel textbook,checkpointed`.",
         "   `ring:8` peaks at 200.0 MiB (OOM on this device): 100.0 % more.",
         "   `sliding-window`: error, it broke.",
     ]

@@ -11,7 +11,7 @@ TENSOR, MATRIX = B * N * d * 4, B * N * N * 4
 
 
 def test_all_that_is_alive_at_the_peak_is_told_by_stage(case, gtx_1080):
-    seen = observe(case("standard", N, d), gtx_1080)
+    seen = observe(case("textbook", N, d), gtx_1080)
     assert sum(held.nbytes for stage in seen.alive.values() for held in stage) == seen.peak_bytes
     sizes = {stage: Counter(held.nbytes for held in made) for stage, made in seen.alive.items()}
     assert list(sizes) == [
@@ -28,14 +28,14 @@ def test_all_that_is_alive_at_the_peak_is_told_by_stage(case, gtx_1080):
 
 
 def test_a_forward_pass_alone_keeps_nothing_for_a_backward_pass(case, gtx_1080):
-    seen = observe(case("standard", N, d, backward=False, causal=False), gtx_1080)
+    seen = observe(case("textbook", N, d, backward=False, causal=False), gtx_1080)
     assert seen.before_bytes is None
     # scores in the caller, shifted, exponentials and weights, and their sums
     assert seen.peak_bytes == 3 * TENSOR + 4 * MATRIX + B * N * 4
     assert list(seen.alive) == ["inputs", "forward"]
 
 
-@pytest.mark.parametrize("name", ["standard-fused", "checkpointed", "flash", "sdpa-math"])
+@pytest.mark.parametrize("name", ["standard", "checkpointed", "flash", "sdpa-math"])
 def test_any_kernel_is_told_to_the_byte(case, gtx_1080, name):
     seen = observe(case(name, N, d), gtx_1080)
     assert sum(held.nbytes for stage in seen.alive.values() for held in stage) == seen.peak_bytes

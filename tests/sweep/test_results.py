@@ -23,11 +23,11 @@ def written(tmp_path):
 def test_it_comes_back_as_it_was(row, sweep, written):
     part = Component("scores", 64, 1, "O(B·N²)", "4*B*N^2")
     made = sweep(
-        row("standard", 64, before=1, peak=2, forward_ms=0.5, components=(part,)),
-        row("standard", 128, status=OOM, reason="needs 2.0 GiB more in the forward pass"),
+        row("textbook", 64, before=1, peak=2, forward_ms=0.5, components=(part,)),
+        row("textbook", 128, status=OOM, reason="needs 2.0 GiB more in the forward pass"),
         row("flash", 64, status=ERROR, by="", reason="…"),
         complete=False,
-        longest=({"kernel": "standard", "d": 16, "N": 64, "peak_bytes": 1},),
+        longest=({"kernel": "textbook", "d": 16, "N": 64, "peak_bytes": 1},),
     )
     path = written(render(made))
     assert path.read_text("ascii")
@@ -36,7 +36,7 @@ def test_it_comes_back_as_it_was(row, sweep, written):
 
 
 def test_what_a_newer_version_says_besides_is_passed_over(row, sweep, written):
-    data = json.loads(render(sweep(row("standard", 64))))
+    data = json.loads(render(sweep(row("textbook", 64))))
     data["rows"][0]["colour"] = "red"
     assert load(written(json.dumps(data))).rows[0].N == 64
 
@@ -73,7 +73,7 @@ def test_what_is_no_sweep_is_refused(written, text, message):
     ],
 )
 def test_a_row_that_is_none_is_refused(row, sweep, written, change):
-    data = json.loads(render(sweep(row("standard", 64))))
+    data = json.loads(render(sweep(row("textbook", 64))))
     data["rows"][0] |= change
     with pytest.raises(AttnMemError, match="cannot read"):
         load(written(json.dumps(data)))
@@ -87,7 +87,7 @@ def test_a_row_that_is_none_is_refused(row, sweep, written, change):
     ],
 )
 def test_parameters_that_are_none_are_refused(row, sweep, written, change, why):
-    data = json.loads(render(sweep(row("standard", 64))))
+    data = json.loads(render(sweep(row("textbook", 64))))
     data["parameters"] |= change
     if "batch" in change:
         del data["parameters"]["batch"]

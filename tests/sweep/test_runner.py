@@ -29,8 +29,8 @@ def raising(error, case):
 
 
 def test_a_row_has_all_that_is_on_the_device(bench, case):
-    row = bench.row(case("standard", 256))
-    assert (row.kernel, row.B, row.H, row.N, row.d) == ("standard", 8, 1, 256, 16)
+    row = bench.row(case("textbook", 256))
+    assert (row.kernel, row.B, row.H, row.N, row.d) == ("textbook", 8, 1, 256, 16)
     assert (row.dtype, row.causal, row.backward) == ("float32", True, True)
     assert (row.status, row.by, row.reason) == ("ok", "simulated", "")
     assert (row.forward_ms, row.backward_ms) == (None, None)
@@ -40,7 +40,7 @@ def test_a_row_has_all_that_is_on_the_device(bench, case):
 
 
 def test_out_of_memory_is_a_row_that_says_what_it_would_be(bench, case):
-    row = bench.row(case("standard", 8192))
+    row = bench.row(case("textbook", 8192))
     assert (row.status, row.reason) == ("OOM", "needs 2.0 GiB more in the forward pass")
     assert row.before_bytes is None
     # six matrices in the backward pass, masks, and with dV sixteen tensors; sums and places
@@ -51,13 +51,13 @@ def test_out_of_memory_is_a_row_that_says_what_it_would_be(bench, case):
 
 def test_a_length_that_the_kernel_does_not_take_is_an_error_of_one_line(bench, case):
     with pytest.raises(BudgetError) as caught:
-        bench.fits(raising(ValueError("no\nsuch"), case("standard", 64)))
-    text = "standard causal N=64 d=16: the kernel raised ValueError: no\\nsuch"
+        bench.fits(raising(ValueError("no\nsuch"), case("textbook", 64)))
+    text = "textbook causal N=64 d=16: the kernel raised ValueError: no\\nsuch"
     assert str(caught.value) == text
 
 
 def test_an_error_is_a_row(bench, case):
-    point = case("standard", 64)
+    point = case("textbook", 64)
     assert bench.row(raising(ValueError("no\nsuch"), point)).reason == "ValueError: no\\nsuch"
     assert bench.row(raising(BudgetError("not so"), point)).reason == "not so"
     row = bench.row(case("ring:3", 256))
@@ -67,13 +67,13 @@ def test_an_error_is_a_row(bench, case):
 
 def test_an_interrupt_is_none(bench, case):
     with pytest.raises(KeyboardInterrupt):
-        bench.row(raising(KeyboardInterrupt(), case("standard", 64)))
+        bench.row(raising(KeyboardInterrupt(), case("textbook", 64)))
 
 
 def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
     seen = CaseMemory(1, 2, 3, unmeasured="no model of aten.mystery")
     monkeypatch.setattr(runner, "observe", lambda case, primed: seen)
-    row = bench.row(case("standard", 64))
+    row = bench.row(case("textbook", 64))
     assert (row.status, row.reason) == ("unmeasured", "no model of aten.mystery")
     assert (row.before_bytes, row.peak_bytes, row.components) == (None, None, ())
 
@@ -105,7 +105,7 @@ def test_long_loops_go_by_growth_and_rings_by_their_model(bench, case, monkeypat
 def test_a_device_may_be_smaller(case):
     tiny = replace(find_profile("GTX 1080"), memory_bytes=30 * MIB)
     bench = SweepRunner(open_primed("simulated:GTX 1080", {**BACKENDS, **with_profiles([tiny])}))
-    for name, fitting in (("standard", 64), ("ring:4", 1024)):
+    for name, fitting in (("textbook", 64), ("ring:4", 1024)):
         assert bench.fits(case(name, fitting))
         assert not bench.fits(case(name, 8 * fitting))
         assert bench.row(case(name, 8 * fitting)).status == "OOM"
@@ -113,7 +113,7 @@ def test_a_device_may_be_smaller(case):
 
 def test_on_a_device_that_computes_there_are_times(case):
     bench = SweepRunner(open_primed("cpu"), passes=2, warmup=1, tracing=True)
-    row = bench.row(case("standard", 64, B=2))
+    row = bench.row(case("textbook", 64, B=2))
     assert (row.status, row.by) == ("ok", "measured")
     assert row.forward_ms > 0
     assert row.backward_ms > 0
@@ -122,7 +122,7 @@ def test_on_a_device_that_computes_there_are_times(case):
         part.name for part in row.components
     }
     forward = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(
-        case("standard", 64, backward=False)
+        case("textbook", 64, backward=False)
     )
     assert (forward.backward_ms, forward.before_bytes, forward.components) == (None, None, ())
     assert forward.forward_ms > 0
@@ -137,17 +137,17 @@ def test_what_a_kernel_brings_on_when_first_met_is_not_counted(case, monkeypatch
 
     monkeypatch.setattr(runner, "observe", seen)
     bench = SweepRunner(open_primed("cpu"))
-    for name, N in (("standard", 512), ("standard", 256), ("checkpointed", 64)):
+    for name, N in (("textbook", 512), ("textbook", 256), ("checkpointed", 64)):
         assert bench.fits(case(name, N))
     assert asked == [
-        *(("standard", 128), ("standard", 512), ("standard", 256)),
+        *(("textbook", 128), ("textbook", 512), ("textbook", 256)),
         *(("checkpointed", 64), ("checkpointed", 64)),
     ]
 
 
 def test_memory_is_the_same_where_it_is_measured(bench, case):
-    measured = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(case("standard", 128, B=2))
-    simulated = bench.row(case("standard", 128, B=2))
+    measured = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(case("textbook", 128, B=2))
+    simulated = bench.row(case("textbook", 128, B=2))
     scale = 8  # which is a tensor of its own on a CPU
     assert measured.before_bytes == simulated.before_bytes - simulated.workspace_bytes + scale
 
@@ -159,7 +159,7 @@ def test_a_kernel_for_another_device_is_an_error(case):
 
 def test_half_precision(bench, case):
     full, half = (
-        bench.row(case("standard-fused", 256, causal=False, dtype=dtype)).before_bytes
+        bench.row(case("standard", 256, causal=False, dtype=dtype)).before_bytes
         for dtype in (torch.float32, torch.bfloat16)
     )
     assert full - 2 * 8_519_680 == 2 * (half - 2 * 8_519_680)

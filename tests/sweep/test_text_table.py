@@ -18,6 +18,7 @@ def test_the_table(row, sweep):
         row("linear", 64, status=ERROR, by="", reason="it broke"),
     )
     lines = render(made)
+    assert lines[2].split()[3:5] == ["forward", "ms"]
     assert lines[0] == "forward and backward, B=8 H=1 float32, simulated:GTX 1080, 8.0 GiB"
     cells = [line.split(maxsplit=8) for line in lines[4:8]]
     assert cells == [
@@ -33,20 +34,31 @@ def test_the_table(row, sweep):
     ]
 
 
+def test_columns_that_no_row_fills_are_left_out(row, sweep):
+    lines = render(sweep(row("flash", 64, before=1, peak=3), row("flash", 128, peak=4)))
+    assert lines[2:] == [
+        "kernel      d    N    before backward MiB    peak MiB  status",
+        "--------  ---  ---  ---------------------  ----------  --------",
+        "flash      16   64                    1.0         3.0  ok",
+        "flash      16  128                      -         4.0  ok",
+        "",
+    ]
+
+
 def test_the_notes(row, sweep):
     edges = (
         {"kernel": "a", "d": 8, "N": 12345, "peak_bytes": MIB, "reserved_bytes": 2 * MIB},
         {"kernel": "b", "d": 8, "N": 3, "peak_bytes": MIB, "reserved_bytes": None},
         {"kernel": "c", "d": 8, "N": None, "reason": "not even N=1 fits"},
     )
-    rows = [row("standard", 64, workspace_bytes=MIB), row("ring:4", 64, by="by the model")]
+    rows = [row("textbook", 64, workspace_bytes=MIB), row("ring:4", 64, by="by the model")]
     _, notes = "\n".join(render(sweep(*rows, complete=False, longest=edges))).split(
         "by the model\n\n"
     )
     assert notes.splitlines() == [
         "memory is all allocated memory, 1.0 MiB of workspaces included",
-        "standard is textbook attention with its softmax written out and a float causal mask;"
-        " standard-fused is the bundled kernel standard",
+        "textbook is attention with its softmax written out and a float causal mask; the bundled"
+        " kernel standard works in place",
         "by the model: the memory of one rank, from the formulas of the kernel's memory model",
         "longest that fits: a, d=8: N=12,345, peak 1.0 MiB, reserved 2.0 MiB",
         "longest that fits: b, d=8: N=3, peak 1.0 MiB",

@@ -20,6 +20,7 @@ from ...leave import leave
 from ...nulldevice import counts, cudnn
 from ...nulldevice.autotune import keep_first
 from ...nulldevice.torchrun import LONE
+from ...program_frames import hide_own_frames
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
@@ -115,6 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as exit:
         code = _code(exit.code)
     except BaseException as error:
+        hide_own_frames(error)
         shown = _of_program(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(shown), shown)
         code = 130 if isinstance(error, KeyboardInterrupt) else 1

@@ -10,7 +10,10 @@ import torch
 from ...nulldevice.frees import Frees
 from ...values.notes import Buffer, Random, Slot
 
-_NO_OPERATOR = "no operator of PyTorch wrote it: compiled code or an extension did, most likely"
+_NO_OPERATOR = (
+    "no operator of PyTorch wrote it: an extension or compiled code did, most likely; if that is of"
+    " TorchScript, set PYTORCH_JIT=0, which runs scripts as Python"
+)
 
 
 class DeviceStorages:

@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from ...measurement.held import Held
-from ..tracing.tensor_origin import Origin, Origins, user_frame
+from ..tracing.tensor_origin import COMMANDS, Origin, Origins, user_frame
 
 #: Where an operator was called: an origin, or the code and the place in it.
 Line = Origin | tuple[CodeType, int] | None
@@ -43,6 +43,8 @@ class LineFinder:
             code = frame.f_code
             outside = foreign.get(id(code))
             if outside is None:
+                if code.co_filename.startswith(COMMANDS):
+                    return None
                 found = user_frame([(code.co_filename, 1, code.co_name)])[0]
                 outside = foreign[id(code)] = code, not found
             if not outside[1]:

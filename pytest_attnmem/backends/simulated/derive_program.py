@@ -78,7 +78,7 @@ def program(
             raise SizesError(
                 f"the function raised {shown(error, 160)}{raised_at(error)} with {listed}; give the"
                 " shape of each argument, and sizes that it takes"
-            ) from None
+            ) from error
         if problem is not None:
             raise CannotSimulate(problem)
         return tuple(

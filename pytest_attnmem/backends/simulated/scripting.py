@@ -92,7 +92,8 @@ class Scripts:
             if script in self._profiled and _fuses(script, args, kwargs):
                 self._errors.record(
                     f"TorchScript fuses the kernels of a script that is called again{at()}, which"
-                    " cannot be simulated; use backend='null' or 'cuda'"
+                    " cannot be simulated; set PYTORCH_JIT=0, which runs scripts as Python, or use"
+                    " backend='null' or 'cuda'"
                 )
             self._profiled.add(script)
             known, self._errors.last_raised = len(self._errors.texts), ""
@@ -114,7 +115,8 @@ class Scripts:
         if any(needed in text for needed in _NEEDED) or all(part in text for part in _MIXED):
             raise self._errors.record(
                 f"TorchScript{at()} needs in C++ code the device itself, or the data of a tensor,"
-                " as its torch.tensor and ctc_loss do; use backend='cpu' for this test"
+                " as its torch.tensor and ctc_loss do; set PYTORCH_JIT=0, which runs scripts as"
+                " Python, or use backend='cpu' for this test"
             ) from None
         if str(error).endswith(_UNTOLD) and self._errors.last_raised:
             told = str(error).removesuffix("\n") + self._errors.last_raised

@@ -25,6 +25,8 @@ _CHECKPOINT = os.path.join(_TORCH, "utils", "checkpoint.py")
 #: The function there that runs a forward pass again. Its variables hold what it runs until it ends.
 _AGAIN = "recompute_fn"
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+#: What calls a command of ours, such as its script, is no program.
+COMMANDS = os.path.join(_HERE, "cli") + os.sep
 #: Code of this package that is the program under measurement, not its observer.
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 
@@ -65,6 +67,8 @@ class Origins:
         module = self._module(frame)
         while frame is not None and not where:
             code = frame.f_code
+            if code.co_filename.startswith(COMMANDS):
+                break
             if code is not _CALL:
                 if code.co_filename.startswith(_OPTIMIZERS):
                     role = OPTIMIZER
@@ -115,6 +119,8 @@ def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
     ``frames`` are file, line and function, the innermost first.
     """
     for path, line, function in frames:
+        if path.startswith(COMMANDS):
+            break
         observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
         if not (observer or path.startswith((_TORCH, _TRITON, "<"))):
             return f"{os.path.basename(path)}:{line}", function

@@ -22,8 +22,11 @@ def test_a_script_that_is_called_again_is_refused(run):
         script(torch.ones(4, 4, device="cuda"))
 
     assert run(lambda: once(fused)).unmeasured is None
-    assert run(lambda: once(fused)).unmeasured.startswith(
-        "TorchScript fuses the kernels of a script that is called again at "
+    refusal = run(lambda: once(fused)).unmeasured
+    assert refusal.startswith("TorchScript fuses the kernels of a script that is called again at ")
+    assert refusal.endswith(
+        ", which cannot be simulated; set PYTORCH_JIT=0, which runs scripts as Python, or use"
+        " backend='null' or 'cuda'"
     )
     for _ in range(2):
         assert run(lambda: once(alone)).unmeasured is None

@@ -19,12 +19,12 @@ TRACES = {
     "trace": (
         lambda x: torch.jit.trace(twice, x),
         "torch.jit.trace at test_traced_code.py:{}, inside the measured code, cannot be simulated;"
-        " trace in a fixture, or use backend='cpu' for this test",
+        " trace in a fixture, set PYTORCH_JIT=0, or use backend='cpu' for this test",
     ),
     "trace_module": (
         lambda x: torch.jit.trace_module(nn.ReLU(), {"forward": x}),
         "torch.jit.trace at test_traced_code.py:{}, inside the measured code, cannot be simulated;"
-        " trace in a fixture, or use backend='cpu' for this test",
+        " trace in a fixture, set PYTORCH_JIT=0, or use backend='cpu' for this test",
     ),
     "export": (
         lambda x: torch.onnx.export(nn.ReLU(), (x,), io.BytesIO(), dynamo=False),
@@ -42,6 +42,13 @@ def test_a_trace_inside_a_window_is_refused_in_one_line(run, trace, refusal):
 
     assert run(program).unmeasured == refusal.format(trace.__code__.co_firstlineno)
     assert torch.is_autocast_cache_enabled()  # the exporter turns it off for the trace
+
+
+def test_a_trace_is_pytorchs_where_its_jit_is_off(run, monkeypatch):
+    monkeypatch.setattr(torch.jit._state._enabled, "enabled", False)
+    traced = []
+    assert run(lambda: traced.append(torch.jit.trace(twice, torch.ones(2)))).unmeasured is None
+    assert traced == [twice]
 
 
 def test_code_traced_outside_windows_runs(session):

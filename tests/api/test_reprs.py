@@ -1,0 +1,51 @@
+"""What a user may print, and what a failing assert prints, is one short line."""
+
+import re
+
+import pytest
+import torch
+
+import pytest_attnmem
+from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.kernels.standard import MODEL
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.report.record import Record
+from pytest_attnmem.snapshots.snapshot import DeviceHistory, Event
+from pytest_attnmem.snapshots.source_lines import UNKNOWN
+
+
+def many(N=200):
+    return [torch.zeros(number, device="cuda") for number in range(1, N + 1)]
+
+
+def test_a_measurement_and_what_comes_of_it():
+    found, _ = open_primed("simulated:T4", evidence=True).run(many)
+    assert len(found.held) > 100
+    assert repr(found) == (
+        "<Measurement: peak 78.5 KiB, allocated 136.0 KiB, reserved 2.0 MiB, retained 78.5 KiB on"
+        " simulated:T4>"
+    )
+    assert re.fullmatch(r"<Timeline: \d+ events, \d+ allocations>", repr(found.timeline))
+    verdict = pytest_attnmem.check(found, "1 MiB")
+    assert repr(verdict) == "<Verdict: within>"
+    growth = pytest_attnmem.growth(many, N=[10, 20, 30, 40, 50], backend="simulated")
+    assert repr(growth) == "<Growth: 2*N^2 + 2*N, of N=10,20,30,40,50>"
+
+
+def test_formulas():
+    derived = pytest_attnmem.derive(lambda x: x.softmax(-1), "N M")
+    assert repr(derived) == "<Derived: 4*N*M>"
+    assert repr(derived.polynomial) == "<Polynomial: 4*N*M>"
+    assert repr(derived.terms) == "(Term(text='4*N*M'),)"
+    assert repr(pytest_attnmem.parse_formula("4*B")) == "<Formula: 4*B>"
+    assert repr(MODEL.forward) == "<MemoryModel: standard forward, 7 phases>"
+
+
+@pytest.mark.parametrize("size", [4096, None])
+def test_rows_and_snapshots(size):
+    row = Record("t.py::a", "mask", held=(Held(8, (), "", "", ""),) * 9, peak_bytes=size)
+    assert repr(row) == "<Record: t.py::a [mask] measured" + ", peak 4.0 KiB>" * bool(size) + (
+        "" if size else ">"
+    )
+    history = DeviceHistory(0, (Event("alloc", 0, 8, 0, UNKNOWN),) * 9, (), 0, "")
+    assert repr(history) == "DeviceHistory(device=0, reserved_bytes=0, configuration='')"
