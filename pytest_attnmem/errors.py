@@ -41,20 +41,41 @@ class DeviceMissing(BackendUnavailable):
     """A backend of a machine that lacks torch, or the device; a session there excuses budgets."""
 
 
-class CannotSimulate(AttnMemError, RuntimeError):
-    """A program that read the values of a tensor without data."""
+def _outcome() -> type[BaseException]:
+    """Returns the base of pytest's outcomes, which its fixtures expect; without pytest, Python's.
+
+    The plugin imports pytest before this module.
+    """
+    outcomes = sys.modules.get("_pytest.outcomes")
+    return BaseException if outcomes is None else outcomes.OutcomeException
 
 
-class MixedDevices(CannotSimulate):
-    """An operator that got tensors of two devices, which fails on a device too."""
+class ProgramRefused(_outcome()):  # type: ignore[misc]
+    """A program that asked for what nobody can know without the device; its text is one line.
+
+    It is not an ``Exception``: a program that catches its own errors, or a test that expects one,
+    must not take a refusal for it.
+    """
+
+
+class CannotSimulate(ProgramRefused):
+    """A program that cannot be simulated, as it read the values of a tensor without data."""
+
+
+class UnknownValue(ProgramRefused):
+    """A value that the program read, and that nobody can know without the device."""
+
+
+class UnknownInWorker(UnknownValue, RuntimeError):
+    """The same in a process that the program started: it hands on no other errors."""
+
+
+class MixedDevices(AttnMemError, RuntimeError):
+    """An operator that got tensors of two devices: the error of a device too, and the program's."""
 
 
 class CannotCompute(AttnMemError, RuntimeError):
-    """An operator that the CPU cannot compute in the device's place."""
-
-
-class UnknownValue(AttnMemError, RuntimeError):
-    """A value that the program read, and that nobody can know without the device."""
+    """An operator that the CPU cannot compute in the device's place; no program gets it."""
 
 
 class StartAgain(BaseException):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
-from .errors import SizeError
+from .errors import ProgramRefused, SizeError
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _SIZE: Final = re.compile(
@@ -39,7 +39,7 @@ def shown(value: object, limit: int = _MAX_LENGTH) -> str:
         if isinstance(value, BaseException):
             return excerpt(f"{type(value).__name__}: {value}", limit)
         return excerpt(repr(value), limit)
-    except Exception as error:  # the user's own code, or more digits than Python writes
+    except (ProgramRefused, Exception) as error:  # the user's code, or too many digits for Python
         if isinstance(value, int):
             return f"<int of {value.bit_length()} bits>"
         return excerpt(f"<{type(value).__name__}, its repr raised {type(error).__name__}>", limit)

@@ -13,7 +13,7 @@ from opinfo_samples import database
 from recordings import read
 from replays import device
 
-from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.errors import AttnMemError, ProgramRefused
 
 ON = "A100-80GB"
 #: What can become of a call that raises on a device, in the order of the table.
@@ -82,6 +82,6 @@ def _simulated(simulated: Any, op: Any, number: int) -> str:
                 said = told(op, number)
             finally:
                 problem = gauge.stop().problem
-    except AttnMemError:
+    except (AttnMemError, ProgramRefused):
         return "refused"
     return said or ("refused" if problem else "runs")

@@ -27,7 +27,7 @@ from opinfo_samples import (
 from recordings import DATA, INSTALLED, read
 from replays import device
 
-from pytest_attnmem.errors import AttnMemError, CannotSimulate
+from pytest_attnmem.errors import AttnMemError, MixedDevices, ProgramRefused
 
 ON = "A100-80GB"
 #: What can become of a sample, in the order of the table.
@@ -135,7 +135,7 @@ def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Ou
     try:
         with simulated.world():
             peaks, problem = _peaks(simulated, sample, prepare or _as_usual)
-    except CannotSimulate as error:
+    except (MixedDevices, ProgramRefused) as error:
         peaks, problem = [], str(error)
     except AttnMemError as error:
         return Outcome("refused", str(error))

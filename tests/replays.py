@@ -11,7 +11,7 @@ from recordings import INSTALLED, read
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.errors import AttnMemError, ProgramRefused
 from pytest_attnmem.measurement.garbage import freeze_present, unfreeze_all
 from pytest_attnmem.measurement.protocol import BackendProtocol
 
@@ -64,8 +64,9 @@ def replay(call: Callable[[], object], on: str, *, primed: bool = False) -> Peak
     backend.forget(primed=primed)
     try:
         seen, _ = PrimedBackend(backend, 0).run(call)
-    except Exception as error:  # a workload is to end well; how else it ends is a gap
-        kind = "" if isinstance(error, AttnMemError) else f"{type(error).__name__}: "
+    except (ProgramRefused, Exception) as error:  # how else it ends than well is a gap
+        ours = isinstance(error, (AttnMemError, ProgramRefused))
+        kind = "" if ours else f"{type(error).__name__}: "
         return Peaks(0, 0, 0, f"{kind}{error}")
     problem = seen.unmeasured or (f"out of memory: {seen.out_of_memory}" * bool(seen.out_of_memory))
     return Peaks(seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes, problem)

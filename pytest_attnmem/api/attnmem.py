@@ -146,6 +146,7 @@ class AttnMem(ModelCalls):
         metric: str = "peak",
         tolerance: Any = 0,
         exact: bool = False,
+        oom: str | None = None,
         backend: str | None = None,
         **symbols: Any,
     ) -> Region:
@@ -158,7 +159,7 @@ class AttnMem(ModelCalls):
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         check_name(name, limit)
-        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact, "oom": oom}
         spec = parse_call_limit("region", limit, options, symbols)
         primed = self._primed(backend)
         judged = partial(self._judge_region, spec=spec, primed=primed)
@@ -176,6 +177,7 @@ class AttnMem(ModelCalls):
         metric: str = "peak",
         tolerance: Any = 0,
         exact: bool = False,
+        oom: str | None = None,
         name: str = "check",
         **symbols: Any,
     ) -> Verdict:
@@ -185,9 +187,9 @@ class AttnMem(ModelCalls):
             BudgetExceeded: the measurement exceeds the limit or its baseline.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        measurement = measurement_of(measurement)
-        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact, "oom": oom}
         spec = parse_call_limit("check", limit, options, symbols)
+        measurement = spec.counted(measurement_of(measurement))
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._enforce(name, verdict, measurement, shape)
@@ -268,12 +270,12 @@ class AttnMem(ModelCalls):
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
         part, judged = Part(name, shape, primed, limited=bool(spec.limits)), None
-        if error is not None:
+        measurement = spec.counted(measurement)
+        if error is not None and measurement.out_of_memory is None:
             if not spec.limits:
                 return None
-            why = f"the region was left by {type(error).__name__}"
-            part = replace(part, ending=Ending.FAILED)
-            judged = judge_unfinished(measurement, spec, shape, why)
+            part, why = replace(part, ending=Ending.FAILED), f"left by {type(error).__name__}"
+            judged = judge_unfinished(measurement, spec, shape, f"the region was {why}")
         elif spec.limits or measurement.out_of_memory is not None:
             judged = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self.conclusions.enforce(part, judged, measurement)

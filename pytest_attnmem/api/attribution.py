@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..backends.compile_watch import EAGER
 from ..budgets.verdict import Outcome, Verdict
-from ..errors import AttnMemError, stops
+from ..errors import AttnMemError, ProgramRefused, stops
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
 from ..measurement.timeline import Timeline
@@ -42,7 +42,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         return with_held(verdict, _with_modules(known, trace, at_end))
     try:
         traced = (trace or _untraceable)()
-    except AttnMemError as error:
+    except (AttnMemError, ProgramRefused) as error:
         why = str(error)
     except stops():
         raise

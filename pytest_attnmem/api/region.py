@@ -61,8 +61,7 @@ class Region:
         finally:
             self.measurement = self._opened.measurement
             if self.measurement is not None:
-                ran_out = self._opened.out_of_memory is not None
-                self.verdict = self._judge(self.name, self.measurement, None if ran_out else error)
+                self.verdict = self._judge(self.name, self.measurement, error)
 
     def abandon(self) -> bool:
         """Ends the region without a verdict; returns True if it was open, as in a generator."""

@@ -8,17 +8,19 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Delta, Interval, Recorder
+from ..measurement.timeline import AllocEvent
 from ..units import format_size
 from .base import Backend
 from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
 from .cpu_threads import ThreadWatch
 from .followed_threads import FollowedThreads, in_order
-from .tracing.dispatch_tracker import raised_at
+from .tracing.dispatch_tracker import Tracker, raised_at
 from .warm_up import matrix_product
 
 #: torch's text of the error; bad_alloc has none.
@@ -79,6 +81,10 @@ class Cpu(Backend):
         finally:
             recorder.stop()
 
+    def tracer(self) -> Recorder:
+        """Returns the dispatcher's view, which also hears of memory that is of no tensor."""
+        return _HearingTracker(_EventRecorder(self._profiler(), Counter()))
+
     def forget(self) -> None:
         """Forgets the blocks of earlier tests, so that their frees count in no later test."""
         self._alive.clear()
@@ -128,6 +134,8 @@ class _EventRecorder:
         self._profilers = ProfilerWatch()
         self._listening = False
         self._problem = ""
+        self.sizes: list[int] = []
+        """The events of the last interval."""
 
     def start(self) -> None:
         if self._listening:  # because ``stop`` could not end it
@@ -169,6 +177,7 @@ class _EventRecorder:
 
     def _fold(self, sizes: list[int], problem: str | None) -> Interval:
         level = peak = allocations = 0
+        self.sizes = sizes
         alive = self._alive
         for size in sizes:
             if size > 0:
@@ -182,6 +191,29 @@ class _EventRecorder:
                 level += size
         delta = Delta(peak, level)  # the CPU allocator does not round
         return Interval(delta, delta, None, allocations, problem)
+
+
+class _HearingTracker(Tracker):
+    """Follows tensors, and listens to the allocator for what the dispatcher does not see."""
+
+    def __init__(self, events: _EventRecorder) -> None:
+        super().__init__()
+        self._heard = events
+
+    def start(self) -> None:
+        super().start()
+        self._heard.start()
+
+    def stop(self) -> Interval:
+        heard = self._heard.stop()
+        seen = super().stop()
+        if heard.problem:
+            return seen
+        tensors = Counter(
+            event.nbytes for event in seen.events or () if isinstance(event, AllocEvent)
+        )
+        unseen = Counter(size for size in self._heard.sizes if size > 0) - tensors
+        return replace(seen, unseen=max(unseen, default=0))
 
 
 _IN_BACKWARD = "a region began or ended inside a backward function"

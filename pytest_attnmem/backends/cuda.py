@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from ..nulldevice.launch import present
 from .autograd_thread import Engine
 from .cleared_workspaces import times_cleared
 from .counter_backend import CounterBackend
+from .program_counters import ProgramCounters, program_counters
 from .tracing.cuda_history import NEEDED, CudaMemoryHistory
 from .tracing.dispatch_tracker import raised_at
 from .warm_up import matrix_product, storage
@@ -37,6 +38,7 @@ class Cuda(CounterBackend):
         super().__init__(cuda, index, exercise, hold)
         self.device = f"cuda:{index}"
         self._engine: Engine | None = None
+        self._counters: ProgramCounters | None = None
         self._cleared = times_cleared()
 
     @property
@@ -50,26 +52,55 @@ class Cuda(CounterBackend):
     def prime(self) -> int:
         """Creates the context, and the libraries' handles and workspaces on both threads."""
         self._api.init()
-        before = self._api.memory_allocated(self._index)
-        self._multiply()
         if self._api is torch.cuda:
             self._engine = Engine(self.device)
-        self.synchronize()
-        self.check_counters()
-        return int(self._api.memory_allocated(self._index) - before)
+            self._counters = program_counters()
+        before = self._allocated()
+        self._multiply()
+        with self._hiding():
+            self.check_counters()
+        return self._allocated() - before
+
+    def _allocated(self) -> int:
+        return int(self.statistics().get("allocated_bytes.all.current", 0))
 
     def _multiply(self) -> None:
-        self._exercise(self.device, torch.float32)
-        for dtype in (torch.float16, torch.bfloat16):
-            with suppress(RuntimeError):  # an old device may have no product of that type
-                self._exercise(self.device, dtype)
+        """Makes the workspaces that are missing; a program's counters do not show them."""
+        with self._hiding():
+            self._exercise(self.device, torch.float32)
+            for dtype in (torch.float16, torch.bfloat16):
+                with suppress(RuntimeError):  # an old device may have no product of that type
+                    self._exercise(self.device, dtype)
+            self.synchronize()
         self._cleared = times_cleared()
+
+    def _hiding(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._counters is None else self._counters.hiding(self._index)
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Returns the allocator's own counters, which a program may not see."""
+        if self._counters is None:
+            return super().statistics()
+        return self._counters.statistics(self._index)
+
+    def reset_peaks(self) -> None:
+        """Lowers every peak to its current level, but not those that the program sees."""
+        if self._counters is None:
+            super().reset_peaks()
+        else:
+            self._counters.lower_peaks(self._index)
+
+    def empty_cache(self) -> None:
+        """Gives cached segments back to the device; the program's still count as cached."""
+        if self._counters is None:
+            super().empty_cache()
+        else:
+            self._counters.give_back()
 
     def gauge(self) -> Recorder:
         """Returns a recorder; workspaces that an earlier program freed count in no window."""
         if self._cleared != times_cleared():
             self._multiply()
-            self.synchronize()
         return super().gauge()
 
     @property

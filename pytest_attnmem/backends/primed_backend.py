@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..errors import BackendUnavailable, StartAgain
+from ..errors import BackendUnavailable, ProgramRefused, StartAgain
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.timeline import MOST
@@ -76,7 +76,7 @@ class PrimedBackend:
             if is_measured(self.backend) or not starts_again(self.backend):
                 return result
             del result  # it may hold tensors of the device
-        except (StartAgain, Exception):
+        except (StartAgain, ProgramRefused, Exception):
             if is_measured(self.backend):  # a window around the call must start again too
                 raise
             if not starts_again(self.backend):
@@ -112,6 +112,6 @@ def open_primed(
             return PrimedBackend(backend, backend.prime(), evidence)
     except BackendUnavailable:
         raise
-    except Exception as error:  # a foreign allocator, a device without room
+    except (ProgramRefused, Exception) as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)
         raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error

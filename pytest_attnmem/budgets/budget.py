@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
@@ -25,6 +26,8 @@ class BudgetSpec:
     backend: str | None = None
     device: str | None = None
     warmup: int = 0
+    recovers: bool = False
+    """True if the program may run out of memory, catch the error, and go on."""
     compiled: bool = False
     """True if compiled code may need no more memory than the same code when it runs eagerly."""
     symbols: Mapping[str, object] = field(default_factory=dict)
@@ -58,6 +61,10 @@ class BudgetSpec:
     def read(self) -> frozenset[str]:
         """The symbols that the limits are known to read."""
         return frozenset().union(*(limit.symbols for limit in self.limits.values()))
+
+    def counted(self, measurement: Measurement) -> Measurement:
+        """Returns the measurement that counts: of a program that recovers, what it held."""
+        return measurement.after_recovery() if self.recovers else measurement
 
     def limit_for(self, kinds: tuple[str, ...]) -> tuple[str, Limit] | None:
         """Returns kind and limit for a device of ``kinds`` (closest first), or None."""

@@ -64,6 +64,9 @@ class Verdict:
 
 #: The reason of a window that saw no allocation at all.
 NOTHING: Final = "nothing was allocated"
+_RECOVERED: Final = (
+    "the program caught the error: oom='expected' judges what it held, if it is meant to recover"
+)
 
 #: Measures the growth of a metric at other sizes than the measurement's, for a contract's budget.
 Vary = Callable[[Budget, Measurement], GrowthFindings]
@@ -87,7 +90,8 @@ def judge(
 
     value, limit = measurement.value(budget.metric), budget.limit_bytes
     if measurement.out_of_memory is not None:
-        return verdict(Outcome.OVER, _out_of_memory(measurement, limit))
+        hint = _RECOVERED if measurement.recovered else ""
+        return replace(verdict(Outcome.OVER, _out_of_memory(measurement, limit)), hint=hint)
     if measurement.unmeasured is not None:
         return unknown(measurement.unmeasured, Obstacle.NOT_COUNTED)
     if value is None:

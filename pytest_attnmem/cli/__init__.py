@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Final, NamedTuple, Protocol, cast
 
 from .. import __version__
-from ..errors import AttnMemError, BudgetError
+from ..errors import AttnMemError, BudgetError, ProgramRefused
 from ..leave import leave
 from ..measurement.kept_workspaces import kept_workspaces
 from ..program_frames import program_lines
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException) -> str:
     """Returns what to print of an error; empty if it is a mistake of ours."""
-    if isinstance(error, AttnMemError):
+    if isinstance(error, (AttnMemError, ProgramRefused)):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torch":
         return "needs torch, which is not installed; pip install torch"

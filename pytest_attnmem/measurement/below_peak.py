@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .held import Held
 from .measurement import Measurement
@@ -17,6 +17,10 @@ from .timeline import Allocation, Timeline
 
 #: The operator, file and line, function, dtype and number of dimensions of a tensor.
 _Origin = tuple[str, str, str, str, int]
+
+
+#: The largest allocation that is of no tensor: a storage that a program makes, or scratch.
+UNSEEN: Final = "memory of no tensor"
 
 
 class PartBelowPeak(NamedTuple):
@@ -76,6 +80,9 @@ def beneath_at(
     if len(timelines) < len(traced) or min(scratch) < 0:
         return None
     found = parts(timelines, at_end=at_end)
+    unseen = tuple(run.unseen_bytes for run in traced)
+    if any(unseen) and not at_end:
+        found = (*found, PartBelowPeak(Held(0, (), "", UNSEEN, ""), unseen))
     if whole and any(scratch):
         found = (*found, PartBelowPeak(Held(0, (), "", "scratch inside kernels", ""), scratch))
     return found

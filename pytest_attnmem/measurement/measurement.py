@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BudgetError
@@ -49,10 +49,14 @@ class Measurement:
     """The module of torch whose import in the window may have pinned retained tensors."""
     pinned_bytes: int = 0
     """The most bytes that the import pinned: garbage that a collection frees."""
+    unseen_bytes: int = 0
+    """The largest allocation that is of no tensor, where the recorder lists tensors and sees it."""
     missing: str = ""
     """Why a number is ``None``."""
     out_of_memory: str | None = None
     """The request that failed, if memory ran out."""
+    recovered: bool = False
+    """True if the program caught that error, and went on."""
     held: tuple[Held, ...] = ()
     """The tensors alive at the peak, largest first, where the recorder lists tensors."""
     left: tuple[Held, ...] = ()
@@ -91,6 +95,10 @@ class Measurement:
     def place(self) -> str:
         """Returns the device, or the backend that stands for a device, ``null:H100``."""
         return self.backend if ":" in self.backend else self.device
+
+    def after_recovery(self) -> Measurement:
+        """Returns the measurement of what was held, where the program caught the error."""
+        return replace(self, out_of_memory=None, recovered=False) if self.recovered else self
 
     def value(self, metric: str) -> int | None:
         """Returns the number that ``metric`` names."""

@@ -39,6 +39,8 @@ class Interval:
     """The tensors alive at the peak, by number of allocation, where the recorder is a tracer."""
     left: tuple[tuple[int, Held], ...] = ()
     """The tensors alive at the end, likewise."""
+    unseen: int = 0
+    """The bytes of the largest allocation that is of no tensor, where the recorder is a tracer."""
     first_allocation: int = 0
     """The number of the first allocation of this interval."""
     events: Sequence[Event] | None = None

@@ -42,11 +42,14 @@ class Window:
     """True to keep every tensor that was allocated."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
+    recovered: bool = False
+    """True if the program caught the error of ``out_of_memory``, and went on."""
     _started: float = field(default_factory=time.perf_counter)
     _requested: _Total = field(default_factory=_Total)
     _allocated: _Total = field(default_factory=_Total)
     _reserved: _Total = field(default_factory=_Total)
     _allocations: int = 0
+    _unseen: int = 0
     _problem: str | None = None
     _missing: str = ""
     _held: tuple[Numbered, ...] = ()
@@ -67,9 +70,11 @@ class Window:
         self._allocated.add(interval.allocated)
         self._reserved.add(interval.reserved)
         self._allocations += interval.allocations
+        self._unseen = max(self._unseen, interval.unseen)
         self._problem = self._problem or interval.problem
         self._missing = self._missing or interval.missing
-        self.out_of_memory = self.out_of_memory or interval.out_of_memory or None
+        if interval.out_of_memory and self.out_of_memory is None:
+            self.out_of_memory, self.recovered = interval.out_of_memory, True
         if self.evidence or self.traced:
             self._intervals.append(interval)
 
@@ -108,7 +113,9 @@ class Window:
             imported=self.imported if pinned else "",
             pinned_bytes=pinned,
             missing=self._missing,
+            unseen_bytes=self._unseen,
             out_of_memory=self.out_of_memory,
+            recovered=self.recovered,
             held=tuple(held for _, held in self._held),
             left=tuple(held for _, held in self._left),
             tensors=traced_tensors(self._events(), self._held, self._left) if self.traced else None,

@@ -105,6 +105,11 @@ class WindowStack:
         """Returns the open windows."""
         return [*self._windows]
 
+    @property
+    def has_inputs(self) -> bool:
+        """Returns True if storages of inputs are kept alive."""
+        return bool(self._inputs)
+
     @contextmanager
     def pause(self) -> Iterator[Callable[[Any], None]]:
         """Yields a function that takes the storages of inputs, which are not counted.
@@ -153,8 +158,9 @@ def window(
     except GeneratorExit:  # left open until now, when the interpreter may be ending
         raise
     except BaseException as error:
-        window.out_of_memory = out_of_memory(backend, error)
-        if window.out_of_memory is not None:
+        refused = out_of_memory(backend, error)
+        if refused is not None:
+            window.out_of_memory, window.recovered = refused, False
             traceback.clear_frames(error.__traceback__)
         elif stack.windows == [window]:
             program_failed(backend, error)
@@ -258,6 +264,13 @@ def pause() -> Iterator[Callable[[Any], None]]:
                 keeper(storage)
 
         yield keep
+
+
+def release_inputs() -> None:
+    """Frees the inputs of this thread's measurements that the program dropped."""
+    if any(stack.has_inputs for stack in _RUNNING.stacks):
+        with pause():
+            pass
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from itertools import combinations, product, starmap
 from math import prod
 from typing import Any, Final
 
-from ..errors import AttnMemError
+from ..errors import AttnMemError, ProgramRefused
 from ..formulas.interpolation import solution
 from ..formulas.multivariate_fit import Sample, fit
 from ..formulas.polynomial import Monomial, Polynomial
@@ -107,7 +107,7 @@ def _fitted(
         progress("terms at " + " ".join(f"{name}={size}" for name, size in sizes.items()))
         try:
             found = run.of(replace(run.recipe, sizes=sizes)).memory()
-        except AttnMemError:
+        except (AttnMemError, ProgramRefused):
             return {}
         if not found.parts:
             return {}
@@ -133,7 +133,7 @@ def _other_models(
         progress("terms of a model with other layers and widths")
         try:
             other = ModelRun(source, run.recipe, run.primed).memory()
-        except AttnMemError:  # sizes that do not go together
+        except (AttnMemError, ProgramRefused):  # sizes that do not go together
             return
         if not other.parts:
             return

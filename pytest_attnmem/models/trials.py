@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..errors import AttnMemError
+from ..errors import AttnMemError, ProgramRefused
 from .edits import Cost, Edit
 from .flops import FlopCount, StepFlops
 from .model_memory import ModelRun
@@ -84,7 +84,7 @@ class Trials:
             recipe = edit.apply(recipe)
         try:
             found = self.run.of(recipe).memory(traced=False, passes=passes)
-        except AttnMemError as error:
+        except (AttnMemError, ProgramRefused) as error:
             return Trial(edits, recipe, None, f"did not run: {error}")
         if not found.fits:
             return Trial(edits, recipe, None, f"does not fit: {found.measurement.out_of_memory}")
@@ -135,6 +135,6 @@ class Trials:
         count = FlopCount()
         try:
             self.run.of(found.recipe).count(count)
-        except AttnMemError:  # the backend cannot vouch for a run under a mode of dispatch
+        except (AttnMemError, ProgramRefused):  # the backend cannot count under a mode
             return found
         return replace(found, flops=count.flops)

@@ -21,6 +21,7 @@ _WORKSPACES: Final = MappingProxyType(
     {"cuFFT": re.compile("cufftXtExec"), "cuSOLVER": re.compile(r"cusolver\w+_bufferSize")}
 )
 _CALLBACK = ctypes.CFUNCTYPE(None)
+_OF_WORKSPACE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def unknown_calls() -> dict[str, int]:
@@ -63,6 +64,27 @@ class NextRead:
     def _listen(self, callback: Any) -> None:
         listen = runtime().attnmem_null_on_read
         listen.argtypes = (_CALLBACK,)
+        listen.restype = None
+        listen(callback)
+
+
+class WorkspaceUse:
+    """Calls a function with the address of the workspace of each product, on its thread."""
+
+    def __init__(self, callback: Callable[[int], None]) -> None:
+        self._callback = _OF_WORKSPACE(callback)  # C holds no reference to it
+
+    def start(self) -> None:
+        """Starts to listen."""
+        self._listen(self._callback)
+
+    def stop(self) -> None:
+        """Stops listening, so that products cost nothing."""
+        self._listen(_OF_WORKSPACE())
+
+    def _listen(self, callback: Any) -> None:
+        listen = runtime().attnmem_null_on_workspace
+        listen.argtypes = (_OF_WORKSPACE,)
         listen.restype = None
         listen(callback)
 

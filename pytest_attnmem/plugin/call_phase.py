@@ -15,7 +15,7 @@ from ..api.conclusion import Part
 from ..budgets.budget import BudgetSpec
 from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome
-from ..errors import AttnMemError, CannotSimulate
+from ..errors import AttnMemError, CannotSimulate, MixedDevices, ProgramRefused
 from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
@@ -100,7 +100,7 @@ class CallPhase:
             self._conclude(error)
         except (errors.BudgetExceeded, errors.NotEnforced):
             raise
-        except Exception as fault:  # of ours, or the test's own error
+        except (ProgramRefused, Exception) as fault:  # of ours, or the test's own error
             if fault is not error:
                 with suppress(Exception):
                     self._rows.write_unmeasured(f"it could not be judged: {shown(fault)}")
@@ -114,7 +114,10 @@ class CallPhase:
         cause = cause and skipped_if_unknown(cause)
         if isinstance(cause, STOPS):  # nothing may run again
             self._conclusions.explain = "off"
-        measurements = [self._measurement(opened, cause) for opened in self._body.windows]
+        measurements = [
+            self._measurement(spec, opened, cause)
+            for (spec, _), opened in zip(self._plan.budgets, self._body.windows, strict=False)
+        ]
         if cause is None:
             measurements = self._unpinned(measurements)
         filled = not self._plan.warmup and any(one and one.retained_bytes for one in measurements)
@@ -180,7 +183,8 @@ class CallPhase:
         if error is not None:
             if text:
                 self._item.add_report_section("call", "memory budget", text)
-            if isinstance(error, CannotSimulate):  # the line in its text tells more than its frames
+            if isinstance(error, (CannotSimulate, MixedDevices)):
+                # The line in its text tells more than its frames.
                 raise pytest.fail.Exception(str(error), pytrace=False) from None
             raise error
 
@@ -234,17 +238,19 @@ class CallPhase:
         self._over |= bool(over)
         return over + failures
 
-    def _measurement(self, opened: Window, cause: BaseException | None) -> Measurement | None:
+    def _measurement(
+        self, spec: BudgetSpec, opened: Window, cause: BaseException | None
+    ) -> Measurement | None:
         """Returns the measurement; out of memory if unittest caught that error."""
         measurement = opened.measurement
-        if measurement is None or cause is None or opened.out_of_memory is not None:
-            return measurement
+        if measurement is None or cause is None:
+            return measurement and spec.counted(measurement)
         for _, primed in self._plan.budgets:
             asked = out_of_memory(primed.backend, cause)
             if asked is not None and primed.backend.device == measurement.device:
                 traceback.clear_frames(cause.__traceback__)
-                return replace(measurement, out_of_memory=asked)
-        return measurement
+                return replace(measurement, out_of_memory=asked, recovered=False)
+        return spec.counted(measurement)
 
     def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
         """Returns the measurements; ``retained`` of a second run where an import pinned tensors.

@@ -15,11 +15,10 @@ from ..errors import (
     AttnMemError,
     BackendUnavailable,
     BudgetExceeded,
-    CannotSimulate,
     DeviceMissing,
     MixedDevices,
     NotEnforced,
-    UnknownValue,
+    ProgramRefused,
     causes,
 )
 from ..torch_releases import NO_RULES
@@ -31,7 +30,8 @@ from .session import SESSION, Session
 
 #: What is left of an error that a script of PyTorch's JIT or another process raised: its text.
 _TOLD: Final = re.compile(
-    r"^(?:RuntimeError: |pytest_attnmem\.errors\.)(?:UnknownValue|CannotSimulate): (.+)",
+    r"^(?:RuntimeError: |pytest_attnmem\.errors\.)"
+    r"(?:UnknownValue|UnknownInWorker|CannotSimulate): (.+)",
     re.MULTILINE,
 )
 
@@ -79,8 +79,7 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
     if refused and NO_RULES in str(error):
         return NotKnown(str(error))
     for cause in causes(error):
-        unknown = isinstance(cause, (CannotSimulate, UnknownValue))
-        if unknown and not isinstance(cause, MixedDevices):
+        if isinstance(cause, ProgramRefused):
             return NotKnown(str(cause))
         by_torch = isinstance(cause, RuntimeError) or type(cause).__module__.startswith("torch.")
         if by_torch and (told := _TOLD.search(str(cause))):
@@ -129,7 +128,7 @@ def _reason_of(cause: BaseException) -> str:
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
-    if isinstance(cause, CannotSimulate):
+    if isinstance(cause, (ProgramRefused, MixedDevices)):
         return str(cause)
     if isinstance(cause, STOPS):
         return stopped(cause)

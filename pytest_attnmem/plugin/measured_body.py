@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..backends.registry import device_naming, lookahead, starts_again
-from ..errors import AttnMemError, StartAgain
+from ..errors import AttnMemError, ProgramRefused, StartAgain
 from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.random_states import kept_generators
 from ..measurement.window import Window
@@ -67,7 +67,7 @@ class MeasuredBody:
                 worlds.enter_context(watched(primed.backend))
             try:
                 self._item.runtest()
-            except (StartAgain, Exception) as error:
+            except (StartAgain, ProgramRefused, Exception) as error:
                 if not regions:  # the program may know their numbers
                     self._tell(error)
                 if not _why_restart(error, self._backends()):
@@ -137,7 +137,7 @@ class MeasuredBody:
         self._explain_nothing(why)
         cause = error or kept_by_unittest(self._item)
         if cause is not None and not isinstance(
-            cause, AttnMemError
+            cause, (AttnMemError, ProgramRefused)
         ):  # the first run may have caused it
             times = "three times" if self._looked_ahead else "twice"
             text = f"the body ran {times}: {why}; name the device of each tensor, and it runs once"

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import ProgramRefused
+
 if TYPE_CHECKING:
     import pytest
 
@@ -38,7 +40,10 @@ def names_cuda(item: pytest.Item) -> bool:
     """
     try:
         return _names_cuda(item)
-    except Exception:  # of a program's objects, which may raise when they are looked at
+    except (
+        ProgramRefused,
+        Exception,
+    ):  # of objects that are looked at
         return False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..api.limits import device_facts
 from ..backends.registry import larger_is_free
-from ..errors import AttnMemError, BudgetError, StartAgain, stops
+from ..errors import AttnMemError, BudgetError, ProgramRefused, StartAgain, stops
 from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
 from ..symbols.attention_shape import AttentionShape
@@ -147,6 +147,8 @@ class SizeSweep:
                 raise
             except (AttnMemError, StartAgain):
                 raise
+            except ProgramRefused as refused:  # of a run besides the test's own
+                raise AttnMemError(str(refused)) from refused
             except BaseException as error:
                 at = f"at {listed(sizes)}" if sizes else "when it ran again"
                 raise BudgetError(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend
 from ..backends.registry import runs_kernels
-from ..errors import AttnMemError, BudgetError
+from ..errors import AttnMemError, BudgetError, ProgramRefused
 from ..measurement.installed_torch import missing_rules
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
@@ -55,7 +55,7 @@ class SweepRunner:
             return self._row(case)
         except KeyboardInterrupt:
             raise
-        except AttnMemError as error:
+        except (AttnMemError, ProgramRefused) as error:
             return self._blank(case, status=ERROR, reason=str(error))
         except Exception as error:
             return self._blank(case, status=ERROR, reason=shown(error, 160))

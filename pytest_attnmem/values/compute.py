@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
-from ..errors import CannotCompute, UnknownValue, first_line
+from ..errors import CannotCompute, first_line
 from .host_table import arguments, equivalent
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def compute_there(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, 
         if instead is not None:
             return instead(args, named)
         return _by_the_kernel(func, args, named)
-    except UnknownValue:
-        raise
     except CannotCompute as error:
         raise CannotCompute(f"{func}: {error}") from error
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:

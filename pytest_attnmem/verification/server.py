@@ -15,7 +15,7 @@ from typing import Any
 
 from ..backends.primed_backend import PrimedBackend, open_primed
 from ..backends.registry import with_profiles
-from ..errors import AttnMemError
+from ..errors import AttnMemError, ProgramRefused
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DeviceProfile
 from ..units import excerpt
@@ -41,8 +41,9 @@ def peaks(primed: PrimedBackend, workload: Workload) -> Peaks:
         primed.backend.forget()
         primed.warm_up(workload.run, 1)
         seen, _ = primed.run(workload.run)
-    except Exception as error:  # such as a dtype that the device has no kernel for
-        kind = "" if isinstance(error, AttnMemError) else f"{type(error).__name__}: "
+    except (ProgramRefused, Exception) as error:  # such as a dtype without a kernel
+        ours = isinstance(error, (AttnMemError, ProgramRefused))
+        kind = "" if ours else f"{type(error).__name__}: "
         return Peaks(problem=_one_line(f"{kind}{error}"))
     if seen.out_of_memory is not None:
         return Peaks(problem=_one_line(f"out of memory: {seen.out_of_memory}"))

@@ -127,7 +127,8 @@ def test_priming_exercises_each_type_and_reports_what_stays():
         ("cuda:0", torch.float16),
         ("cuda:0", torch.bfloat16),
     ]
-    assert cuda.calls[:2] == ["init", "synchronize(0)"]
+    assert cuda.calls[0] == "init"
+    assert "synchronize(0)" in cuda.calls
 
 
 def test_workspaces_that_a_program_freed_count_in_no_window(monkeypatch):

@@ -21,7 +21,7 @@ SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})]
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
 HUGE = 10**5000  # more digits than Python converts to text
 WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
-OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, compiled"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled"
 
 
 def budget(limit: object, *kinds: str, **keywords: Any) -> Budget:
@@ -294,6 +294,11 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
         ({"ranks": 0}, "ranks=0 is not a number of ranks; write ranks=8"),
         ({"ranks": True}, "ranks=True is not a number of ranks; write ranks=8"),
         ({"ranks": "8"}, "ranks='8' is not a number of ranks; write ranks=8"),
+        (
+            {"oom": True},
+            "oom=True is not known; write oom='expected' for a body that runs out of memory,"
+            " catches the error and goes on",
+        ),
         ({"compiled": True}, "compiled=True is not a bound; write compiled='<=eager'"),
         (
             {"backend": "x" * 65},
@@ -309,8 +314,8 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
         ({"N": "64"}, "symbol N='64' in the marker is not a whole number"),
         ({"N": 64.0}, "symbol N in the marker is the float 64.0; wrap it in int(...)"),
         (
-            {"foo": 3},
-            "unknown keyword 'foo': the limit reads no such symbol, and the options are " + OPTIONS,
+            {"zzz": 3},
+            "unknown keyword 'zzz': the limit reads no such symbol, and the options are " + OPTIONS,
         ),
         (
             {"tolerence": "5%"},

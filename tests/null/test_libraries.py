@@ -5,6 +5,7 @@ import torch
 from torch import linalg as L
 from pytest_attnmem.backends.null.noting import noting
 from pytest_attnmem.backends.null.program import prepare
+from pytest_attnmem.errors import UnknownValue
 prepare(10**12)
 torch.manual_seed(0)
 a, many, rows = torch.randn(6, 6), torch.randn(3, 6, 6), torch.randn(6, 2)
@@ -70,7 +71,7 @@ ERRORS = (
 def error(call, *given):
     try: return str(call(*given))
     except L.LinAlgError as error: return str(error)
-    except RuntimeError as error: return type(error).__name__ + ": " + str(error)
+    except (RuntimeError, UnknownValue) as error: return type(error).__name__ + ": " + str(error)
 zeros, bad = torch.zeros(3, 3), torch.stack([positive, -positive, positive])
 programs = [
     (L.cholesky, -positive), (L.cholesky, bad), (L.inv, zeros), (L.solve, zeros, zeros),
@@ -127,7 +128,7 @@ class Local: pass
 def program(call, x):
     local = Local()
     try: call(x)
-    except (RuntimeError, NotImplementedError) as error: text = str(error)
+    except (RuntimeError, NotImplementedError, UnknownValue) as error: text = str(error)
     return weakref.ref(local)
 calls = {
     "decomposition": (L.cholesky, -positive), "convergence": (L.svdvals, a * float("nan")),

@@ -20,6 +20,21 @@ def test_values_are_true_in_a_process_that_a_program_starts(under, method):
     assert under(script, ATTNMEM_TEST="a process of its own") == (6,)
 
 
+def test_a_process_tells_its_parent_what_is_not_known(under):
+    """Its own handlers take other exceptions for its end."""
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10)
+def fail(rank): (torch.ones(64, 64, device="cuda") @ torch.ones(64, 64, device="cuda")).tolist()
+try:
+    torch.multiprocessing.start_processes(fail, nprocs=1, start_method="fork")
+except Exception as error:
+    answer("pytest_attnmem.errors.UnknownInWorker: a value was read" in str(error))
+"""
+    assert under(script, ATTNMEM_TEST="a process of its own") == (True,)
+
+
 READ = """
 import ctypes
 cuda, on_device, host = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.create_string_buffer(8)

@@ -16,7 +16,7 @@ def numbers(*shape, dtype=torch.float32):
 def error(run):
     try:
         return run()
-    except Exception as error:
+    except BaseException as error:
         return f"{type(error).__name__}: {error}"
 """
 LOST = "UnknownValue: a value was read that is not known: "

@@ -131,7 +131,7 @@ import re
 def error(read):
     try:
         return read()
-    except Exception as error:
+    except BaseException as error:
         return re.sub(r" at \\S+", "", f"{type(error).__name__}: {error}", count=1)
 x = torch.ones(4096, 4096, device="cuda")
 known = torch.ones(3, device="cuda")
@@ -204,7 +204,7 @@ known = torch.ones(3, device="cuda")
 compiled = torch.compile(lambda x: x * 2 + torch.rand_like(x))(known)
 try:
     branch = bool(compiled.sum() > 1)
-except Exception as error:
+except BaseException as error:
     branch = type(error).__name__
 answer(str(compiled.sum().item()), branch)
 """

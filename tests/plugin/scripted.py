@@ -28,6 +28,11 @@ class Memory:
         self.level -= nbytes
         self.alive = [held for held in self.alive if held.nbytes != nbytes]
 
+    def refuse(self):
+        """Fails to allocate, as a device that counts it."""
+        self.refused = "an allocation was refused, and the error caught"
+        raise OutOfMemory("tried to allocate 1.0 TiB")
+
     def use(self, nbytes):
         """Raises the peak, and retains nothing."""
         self.take(nbytes)
@@ -38,6 +43,7 @@ class Memory:
         self.allocations = 0
         self.alive = []
         self.held = ()
+        self.refused = ""
 
     def stop(self):
         if self.problem:
@@ -46,7 +52,9 @@ class Memory:
         requested = None if self.missing else rise
         seen = (requested, rise, None, self.allocations)
         left = tuple(enumerate(self.alive))
-        return Interval(*seen, missing=self.missing, held=self.held, left=left)
+        return Interval(
+            *seen, missing=self.missing, held=self.held, left=left, out_of_memory=self.refused
+        )
 
 
 class OutOfMemory(Exception):

@@ -22,7 +22,7 @@ At:
     [
         "RuntimeError: UnknownValue",
         "RuntimeError: CannotSimulate",
-        "pytest_attnmem.errors.UnknownValue",  # as another process tells it
+        "pytest_attnmem.errors.UnknownInWorker",  # as another process tells it
     ],
 )
 def test_an_error_of_which_the_text_alone_is_left_is_a_skip_of_one_line(kind):

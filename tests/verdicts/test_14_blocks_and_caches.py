@@ -137,3 +137,28 @@ def test_step(qkv, N):
     layer(x).square().sum().backward()
 """)
     assert suite.run("--attnmem-backend=simulated:H100").outcome("test_step[512]") == "within"
+
+
+STORAGES = """
+import pytest, torch
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+@pytest.mark.parametrize("make", [
+    lambda N: torch.UntypedStorage(N * N * 4),
+    lambda N: torch.zeros(N).untyped_storage().resize_(N * N * 4),
+    lambda N: torch.UntypedStorage(N * 4),
+], ids=["made", "resized", "allowed"])
+def test_it(N, make):
+    torch.zeros(10**6)
+    make(N)
+"""
+
+
+def test_a_storage_beneath_the_peak_counts_though_it_is_of_no_tensor(suite):
+    suite.write(STORAGES)
+    ran = suite.run("--attnmem-backend", "cpu", "--attnmem-explain", "off")
+    assert ran.outcomes == {"failed": 2, "passed": 1}
+    for name in ("made", "resized"):
+        reason = "memory of no tensor, beneath the peak, grows as 4*N^2"
+        assert reason in ran.outcome(f"test_it[{name}-64]")

@@ -9,7 +9,7 @@ import torch
 
 from ...errors import BackendUnavailable
 from ...measurement.protocol import Interval, Recorder
-from ...nulldevice.counts import NextRead, captures_graph, device_reads, unknown_calls
+from ...nulldevice.counts import NextRead, WorkspaceUse, captures_graph, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
@@ -25,11 +25,26 @@ class Null(Cuda):
     def __init__(self, index: int, running: Devices) -> None:
         super().__init__(index)
         self.name = f"null:{running}"
+        self._use = WorkspaceUse(self._show)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Returns ``null``, and the kinds of the device it stands for: ``sm90``, ``cuda``."""
         return ("null", *super().kinds)
+
+    def _multiply(self) -> None:
+        """Makes workspaces; each is shown once a product of the program uses it."""
+        used: dict[int, None] = {}
+        made = WorkspaceUse(lambda address: used.update({address: None}))
+        made.start()
+        super()._multiply()
+        if self._counters is not None:
+            self._counters.hide_workspaces(self._index, [*used])
+        self._use.start()
+
+    def _show(self, address: int) -> None:
+        if self._counters is None or self._counters.show_workspace(address):
+            self._use.stop()
 
     def gauge(self) -> Recorder:
         """Returns a recorder of the allocator's counters and of the runtime's."""

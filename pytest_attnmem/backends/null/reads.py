@@ -7,12 +7,13 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
+from multiprocessing import parent_process
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
-from ...errors import UnknownValue, again, first_line
+from ...errors import UnknownInWorker, UnknownValue, again, first_line
 from ...nulldevice.contents import answered, unanswered_reads
 from ...values.compute import compute
 from ...values.notes import Slot
@@ -190,7 +191,7 @@ class Reads:
             self.unknown.append(found)
             self.untrue.append(found)
             if otherwise is None:
-                raise UnknownValue(found) from None
+                raise (UnknownInWorker if parent_process() else UnknownValue)(found) from None
             return otherwise
 
 

@@ -33,8 +33,8 @@ def own_error(
     func: Any,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    mixed: Callable[[Any], Exception],
-) -> Exception:
+    mixed: Callable[[Any], BaseException],
+) -> BaseException:
     """Returns the error of PyTorch's kernels for a call, or ``error``; ``mixed`` makes another."""
     if isinstance(error, AttnMemError):
         return error

@@ -149,7 +149,7 @@ class SimulatedFakeMode(FakeTensorMode):
         with torch._C.DisableTorchFunction():  # the code below is not the program's
             try:
                 return self._run(facts, types, args, kwargs)
-            except Exception as error:
+            except (CannotSimulate, Exception) as error:
                 self.observer.raised(error)
                 raise
 

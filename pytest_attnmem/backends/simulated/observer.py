@@ -78,7 +78,7 @@ class Observer(Protocol):
     def refused(self, text: str) -> CannotSimulate:
         """Returns the error for what no simulation can run, which is why nothing is enforced."""
 
-    def raised(self, error: Exception) -> None:
+    def raised(self, error: BaseException) -> None:
         """Keeps the text of the error of an operator: C++ code may swallow it."""
 
     def assumed(self, assumption: str) -> None:
@@ -90,7 +90,7 @@ class Observer(Protocol):
     def reduced(self, tensor: torch.Tensor, protocol: int) -> Any:
         """Returns what ``pickle`` writes of a tensor."""
 
-    def mixed_devices_error(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> Exception:
+    def mixed_devices_error(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> BaseException:
         """Returns the error for an operator that got tensors of the host and of the device."""
 
     def device_named(self) -> None:

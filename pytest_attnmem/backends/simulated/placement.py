@@ -92,7 +92,7 @@ class Placement:
         else:
             self._named = self._fake_mode.device_named = True
 
-    def mixed(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> CannotSimulate:
+    def mixed(self, func: Any, refusal: Refusal = OF_ELEMENTS) -> CannotSimulate | MixedDevices:
         """Returns PyTorch's error for an operator with tensors of the host and of the device.
 
         If the call allocates memory before it fails, or runs on CUDA, the window is not enforced.

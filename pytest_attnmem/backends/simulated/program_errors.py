@@ -46,7 +46,7 @@ class ProgramErrors:
         """Returns the texts of all errors."""
         return self._texts
 
-    def raised(self, error: Exception) -> None:
+    def raised(self, error: BaseException) -> None:
         """Keeps the text of the error of an operator."""
         self.last_raised = str(error)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
+from ...errors import ProgramRefused
 from ..cpu_threads import ThreadWatch, allocates_nothing
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class ProgramThreads:
             try:
                 with _ThreadMode(self):
                     run()
-            except Exception:
+            except (ProgramRefused, Exception):
                 if not self._placement.starts_again:  # else the program runs again without it
                     raise
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ...errors import CannotSimulate
+from ...errors import CannotSimulate, MixedDevices
 from .fake_tensor import SimulatedTensor
 from .program_errors import at
 
@@ -59,7 +59,7 @@ def outside_windows(refused: Refused) -> dict[tuple[Any, str], Any]:
             try:
                 return trace(*args, **kwargs)
             except Exception as error:
-                if isinstance(error, CannotSimulate) or not _on_device(args, kwargs):
+                if isinstance(error, MixedDevices) or not _on_device(args, kwargs):
                     raise
                 torch.set_autocast_cache_enabled(cached)  # as the exporter does after a trace
                 raise refused(

@@ -25,6 +25,23 @@ VISIBLE int cublasLtCreate(void **handle)
     return null_hand_out(handle);
 }
 
+static void (*on_workspace)(void *workspace);
+
+/* Calls a function at each product, on its thread; NULL removes the function. */
+VISIBLE void attnmem_null_on_workspace(void (*call)(void *workspace))
+{
+    __atomic_store_n(&on_workspace, call, __ATOMIC_RELEASE);
+}
+
+/* PyTorch calls this before each product, with the workspace of the handle and the stream. */
+VISIBLE int cublasSetWorkspace_v2(void *handle, void *workspace, size_t size)
+{
+    void (*call)(void *) = __atomic_load_n(&on_workspace, __ATOMIC_ACQUIRE);
+    if (call)
+        call(workspace);
+    return 0;
+}
+
 VISIBLE int cublasGetMathMode(void *handle, int *mode)
 {
     *mode = 0; /* CUBLAS_DEFAULT_MATH */

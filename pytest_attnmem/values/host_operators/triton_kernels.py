@@ -74,8 +74,6 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _refusal(name: str, error: BaseException) -> UnknownValue:
-    if isinstance(error, UnknownValue):
-        return UnknownValue(str(error))
     return UnknownValue(f"Triton's interpreter cannot run {name}: {_reason(error)}")
 
 

@@ -50,7 +50,7 @@ def test_a_read_value_is_not_enforced_even_if_the_error_is_caught(run):
     def program():
         x = torch.ones(2, device="cuda")
         lose(x)
-        with suppress(RuntimeError):
+        with suppress(CannotSimulate):
             x.sum().item()
         return x
 
@@ -63,7 +63,7 @@ def test_printing_a_tensor_in_a_handler_does_not_hide_the_first_error(run):
         lose(x)
         try:
             bool(x.any())
-        except RuntimeError:
+        except CannotSimulate:
             str(x)
 
     with pytest.raises(CannotSimulate, match=r"Tensor\.__bool__ needs"):

@@ -8,6 +8,8 @@ import pytest
 import torch
 from func_transforms import TRANSFORMS
 
+from pytest_attnmem.errors import CannotSimulate
+
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
 
 
@@ -18,7 +20,7 @@ def reading(read, transform, x):
     def function(wrapped):
         try:
             found.append(read(wrapped))
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, NotImplementedError, CannotSimulate) as error:
             found.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         return wrapped.sum()
 

@@ -59,7 +59,7 @@ class OpHosts:
         self,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        error: Callable[[Any, Refusal], Exception],
+        error: Callable[[Any, Refusal], BaseException],
     ) -> None:
         """Checks that CUDA takes the tensors of the host among the arguments.
 
