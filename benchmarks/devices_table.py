@@ -45,6 +45,7 @@ def _devices() -> Iterator[str]:
             f"{profile.l2_bytes / _MIB:g}",
             f"{profile.bus_bits} x {profile.memory_clock_mhz}",
             clock,
+            "yes" if profile.peer_access else "no",
             _linked(profile),
         )
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 
-class _Nothing(torch.autograd.Function):
-    """A step of a backward pass that computes and allocates nothing."""
+class _Step(torch.autograd.Function):
+    """A step of a backward pass that allocates nothing, and calls a function."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, tensor: torch.Tensor, call: Callable[[], object]) -> torch.Tensor:
         """Returns the tensor."""
+        ctx.call = call
         return tensor.view_as(tensor)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> None:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None]:
         """Returns no gradient."""
-        return None
+        ctx.call()
+        return None, None
 
 
 class Engine:
@@ -29,13 +32,24 @@ class Engine:
     is released after its graph is marked completed), so a level read at once may be too high.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, on_thread: Callable[[], object] = lambda: None) -> None:
+        """Each :meth:`settle` calls ``on_thread`` on the thread."""
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = torch.empty(0, device=device, requires_grad=True)  # of no bytes
-            self._end: torch.Tensor = _Nothing.apply(leaf)  # type: ignore[no-untyped-call]
+            self._leaf = torch.empty(0, device=device, requires_grad=True)  # of no bytes
+            self._end: torch.Tensor = _Step.apply(self._leaf, on_thread)  # type: ignore[no-untyped-call]
             self._gradient = torch.empty(0, device=device)
 
     def settle(self) -> None:
         """Waits until the thread has released all earlier steps: it takes steps one by one."""
         if torch._C._current_graph_task_id() == -1:  # not from inside a backward pass
-            torch.autograd.backward(self._end, self._gradient, retain_graph=True)
+            engine: Any = torch.autograd.Variable._execution_engine
+            # Without torch.autograd.backward, which transforms and batched gradients refuse.
+            engine.run_backward(
+                (self._end,),
+                (self._gradient,),
+                True,
+                False,
+                (self._leaf,),
+                allow_unreachable=True,
+                accumulate_grad=False,
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -18,18 +19,22 @@ def keep_first() -> None:
     if find_spec("triton") is None:
         return
     tuner: Any = import_module("triton.runtime.autotuner").Autotuner
-    plain = tuner._bench
+    plain_run, plain_bench = tuner.run, tuner._bench
+
+    @wraps(plain_run)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._attnmem_fits = False  # no argument is kept: a tensor would outlive the program's
+        return plain_run(self, *args, **kwargs)
 
     def bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
-        if vars(self).get("_attnmem_fits") is self.nargs:  # the arguments that it tunes for
+        if self._attnmem_fits:
             return [math.inf] * 3
         self._do_bench = _launch_once
-        timings: list[float] = plain(self, *args, config=config, **meta)
-        if timings[0] < math.inf:  # else the device has too few resources
-            self._attnmem_fits = self.nargs
+        timings: list[float] = plain_bench(self, *args, config=config, **meta)
+        self._attnmem_fits = timings[0] < math.inf  # else the device has too few resources
         return timings
 
-    tuner._bench = bench
+    tuner.run, tuner._bench = run, bench
 
 
 def _launch_once(launch: Callable[[], None], quantiles: object) -> list[float]:

@@ -36,7 +36,6 @@ def stand_in() -> bool:
         for name, function, kernel in (
             ("_cudnn_rnn", "cudnnRNNForward", _network),
             ("_cudnn_rnn_backward", "cudnnRNNBackwardData_v8", _network_backward),
-            ("_cudnn_rnn_flatten_weight", "cudnnGetRNNWeightSpaceSize", _flattened),
             ("_cudnn_init_dropout_state", "cudnnDropoutGetStatesSize", _dropout_state),
             ("_cudnn_ctc_loss", "cudnnCTCLoss_v8", _ctc_loss),
             ("_cudnn_ctc_loss.Tensor", "cudnnCTCLoss_v8", _ctc_loss),
@@ -53,9 +52,13 @@ def _counted(function: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
-def _flattened(weights: list[Tensor], *_: object) -> Tensor:
-    """Returns a buffer [elements]; the weights stay where they are, so their values are known."""
-    return weights[0].new_empty(sum(weight.numel() for weight in weights))
+def weight_elements(weights: list[Tensor], stride: int) -> int:
+    """Returns the elements of the buffer of all weights, of which a layer has ``stride``.
+
+    cuDNN's networks have two biases in each layer, also where PyTorch's have none.
+    """
+    missing = 0 if stride > 3 else 2 * weights[0].shape[0] * (len(weights) // stride)
+    return sum(weight.numel() for weight in weights) + missing
 
 
 def _network(
@@ -67,7 +70,8 @@ def _network(
     out = input.new_empty(*input.shape[:-1], (1 + both) * (projected or hidden))
     cells = input.new_empty(0) if cx is None else torch.empty_like(cx)
     reserve = input.new_empty(_SEED_BYTES * train, dtype=torch.uint8)
-    buffer = _flattened(weight) if buffer is None else buffer
+    if buffer is None:  # the weights are not one buffer, so cuDNN gets a copy that is
+        buffer = weight[0].new_empty(weight_elements(weight, stride))
     return out, torch.empty_like(hx), cells, reserve, buffer
 
 

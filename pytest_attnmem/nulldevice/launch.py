@@ -69,6 +69,7 @@ def described(variables: Mapping[str, str]) -> Devices:
         memory_clock_mhz=number("MEMORY_CLOCK_KHZ") // 1000,
         tensor_clock_mhz=number("TENSOR_CLOCK_KHZ") // 1000 or None,
         half_rate=frozenset(variables.get(_PREFIX + "HALF_RATE", "").split()),
+        peer_access=bool(number("PEER_ACCESS")),
     )
     return Devices(profile, number("DEVICES"))
 
@@ -146,6 +147,7 @@ def _described(profile: DeviceProfile, count: int) -> dict[str, str | int]:
         "BUS_BITS": profile.bus_bits,
         "CLOCK_KHZ": 1000 * profile.clock_mhz,
         "MEMORY_CLOCK_KHZ": 1000 * profile.memory_clock_mhz,
+        "PEER_ACCESS": int(profile.peer_access),
         # The runtime does not read these two; they make the profile that `described` returns whole.
         "TENSOR_CLOCK_KHZ": 1000 * (profile.tensor_clock_mhz or 0),
         "HALF_RATE": " ".join(sorted(profile.half_rate)),

@@ -32,6 +32,9 @@ class DeviceProfile:
     """The clock behind the vendor's tensor core figures; None if it is ``clock_mhz``."""
     half_rate: frozenset[str] = frozenset()
     """Dtypes that this device computes at half the rate of its architecture."""
+    peer_access: bool = False
+    """True if several of them in a machine read and write each other's memory, as over NVLink: a
+    copy between two then takes no temporary memory (``cudaDeviceCanAccessPeer``)."""
     source: str = field(default="", compare=False, repr=False)
     """Where the facts were printed or published. Profiles with the same facts are equal."""
 

@@ -66,6 +66,8 @@ def _problem(profile: DeviceProfile, taken: Iterable[str]) -> str:
     if not isinstance(rates, frozenset) or not rates <= set(Rates._fields):
         known = ", ".join(Rates._fields)
         return f"needs half_rate to be a frozenset of {known}, got {shown(rates)}"
+    if type(profile.peer_access) is not bool:
+        return f"needs peer_access to be True or False, got {shown(profile.peer_access)}"
     if profile.compute_capability not in tuple(ARCHITECTURES):  # it may be unhashable
         known = ", ".join(str(capability) for capability in ARCHITECTURES)
         capability = shown(profile.compute_capability)

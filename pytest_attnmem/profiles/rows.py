@@ -18,6 +18,9 @@ _MIB: Final = 1 << 20
 # integers, and those of fp4, keep the full rate.
 _GEFORCE_30: Final = frozenset({"tf32", "fp16", "bf16"})
 _GEFORCE_40: Final = frozenset({"tf32", "fp16", "bf16", "fp8"})
+# Boards of NVLink machines (SXM) access each other's memory. So do some on PCIe, by the machine and
+# its settings; GeForce boards and slices do not.
+
 # The data sheet of the A10G halves every rate; no second source confirms those of integers.
 _A10G: Final = frozenset({"tf32", "fp16", "bf16", "int8", "int4"})
 
@@ -31,10 +34,12 @@ _PASCAL_TO_AMPERE: Final = (
     ),
     DeviceProfile(
         *("P100", 17_066_885_120, (6, 0), 56, 4 * _MIB, 4096, 1480, 715),
+        peer_access=True,
         source=f"{_XLA}/p100.txtpb (SXM2)",
     ),
     DeviceProfile(
         *("V100", 16_945_512_448, (7, 0), 80, 6 * _MIB, 4096, 1530, 877),
+        peer_access=True,
         source=f"{_XLA}/v100.txtpb (SXM2); memory: deviceQuery in public logs",
     ),
     DeviceProfile(
@@ -48,10 +53,12 @@ _PASCAL_TO_AMPERE: Final = (
     ),
     DeviceProfile(
         *("A100-40GB", 42_298_834_944, (8, 0), 108, 40 * _MIB, 5120, 1410, 1215),
+        peer_access=True,
         source="deviceQuery in github.com/bottlerocket-os/bottlerocket/pull/3873",
     ),
     DeviceProfile(
         *("A100-80GB", 85_031_714_816, (8, 0), 108, 40 * _MIB, 5120, 1410, 1593),
+        peer_access=True,
         source="deviceQuery in gist.github.com/gengwg/3520df2ebf8872e5ee4818367e3a4122, whose board"
         " has 85,198,045,184 B",
     ),
@@ -99,6 +106,7 @@ _ADA: Final = (
 _HOPPER: Final = (
     DeviceProfile(
         *("H100", 84_942_979_072, (9, 0), 132, 50 * _MIB, 5120, 1980, 2619, 1830),
+        peer_access=True,
         source=f"{_XLA}/h100_sxm.txtpb",
     ),
     DeviceProfile(
@@ -107,6 +115,7 @@ _HOPPER: Final = (
     ),
     DeviceProfile(
         *("H200", 150_119_382_016, (9, 0), 132, 60 * _MIB, 6144, 1980, 3201, 1830),
+        peer_access=True,
         source="clocks: github.com/awslabs/amazon-eks-ami/pull/1985; bus: NVIDIA's data sheet;"
         " torch prints an L2 cache of 60 MiB, and 143,156 MiB of memory on one board",
     ),
@@ -115,6 +124,7 @@ _HOPPER: Final = (
 _H20: Final = DeviceProfile(
     # 148 TFLOPS in fp16 are a quarter of those of a Hopper with 78 multiprocessors at 1852 MHz.
     *("H20", 97_285 * _MIB, (9, 0), 78, 60 * _MIB, 6144, 1980, 2604, 463),
+    peer_access=True,
     source="github.com/RightNow-AI/AutoMegaKernel/pull/3; memory in MiB: torch in public Triton"
     " kernels; memory clock: that of 4.0 TB/s on six stacks; TFLOPS: zangshuxian.com, of NVIDIA's"
     " data sheet",
@@ -123,15 +133,18 @@ _H20: Final = DeviceProfile(
 _BLACKWELL: Final = (
     DeviceProfile(
         *("B200", 191_503_007_744, (10, 0), 148, 253 * _MIB // 2, 7680, 1965, 3996, 1856),
+        peer_access=True,
         source=f"github.com/pytorch/ao/pull/4002; clock: {_XLA}/b200.txtpb, whose board has"
         " 191,514,411,008 B",
     ),
     DeviceProfile(
         *("GB200", 197_897_748_480, (10, 0), 152, 135_528_448, 7936, 2062, 3996, 2008),
+        peer_access=True,
         source=f"{_XLA}/gb200.txtpb",
     ),
     DeviceProfile(
         *("B300", 274_113 * _MIB, (10, 3), 148, 253 * _MIB // 2, 7680, 2032, 3996, 1856),
+        peer_access=True,
         source="cudaGetDeviceProperties in github.com/ademeure/QuickRunCUDA B300_PIPE_CATALOG.md:"
         " memory in MiB",
     ),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import torch
 
 from ..errors import UnknownValue
-from .call import is_plain, layout_of
-from .notes import Buffer, Draws, Layout, Random, Ref, Slot
-from .replay import Replay, view
-
-if TYPE_CHECKING:
-    import torch
+from .call import Call, is_plain, layout_of
+from .notes import Buffer, Draws, Layout, Note, Random, Ref, Slot
+from .replay import Replay, unwritten, view
 
 NOT_PLAIN = "the values of sparse and nested tensors are not followed"
+_PAD = torch.ops.aten.constant_pad_nd.default
 
 
 class Storages(Protocol):
@@ -94,6 +94,25 @@ class KnownValues:
             slot.buffer, slot.writer = Buffer(layout.end), None
             view(Ref(layout, slot.buffer)).copy_(values)
 
+    def _resized(self, call: Call, tensor: torch.Tensor) -> None:
+        """Notes that a tensor has another storage, or a larger one, with the same first bytes."""
+        layout, slot = layout_of(tensor), self._find(tensor)
+        old = call.read[0]
+        if slot is None or layout is None or (slot.buffer is old and layout.end <= old.nbytes):
+            return
+        if call.unknown:
+            make_unknown(slot, call.unknown)
+            return
+        size = layout.dtype.itemsize
+        kept, made = (_row(nbytes // size, layout.dtype) for nbytes in (old.nbytes, layout.end))
+        pad = [0, made.shape[0] - kept.shape[0]]
+        note = Note(call.note.number, _PAD, (Ref(kept, old), pad, unwritten(layout.dtype)), {})
+        note.before = tuple(call.before)
+        slot.buffer, slot.writer = Buffer(layout.end), note
+        slot.buffer.assumed = call.assumed
+        note.outputs = ((0, Ref(made, slot.buffer)),)
+        old.read_by(note)
+
     def assume(self, tensor: torch.Tensor, assumption: str) -> None:
         """Records that the values of a tensor, and what is computed of them, are assumed."""
         slot = self._storages.find(tensor)
@@ -126,3 +145,8 @@ class KnownValues:
 def make_unknown(slot: Slot, reason: str) -> None:
     """Records that nobody knows what a storage contains."""
     slot.buffer, slot.writer = Buffer(0, reason), None
+
+
+def _row(count: int, dtype: torch.dtype) -> Layout:
+    """Returns the layout of so many elements from the start of a storage."""
+    return Layout(torch.empty(count, dtype=dtype, device="meta"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
@@ -154,6 +155,16 @@ class Random(NamedTuple):
 
     seed: int
     offset: int
+
+    @property
+    def host_seed(self) -> int:
+        """Returns the seed of the host's generator that stands for the device's, in 63 bits.
+
+        Mixed, so that it is no seed that a program gives to the host: the device's numbers would be
+        those of the host, and a comparison of data with noise would always find them equal.
+        """
+        state = f"cuda {self.seed} {self.offset}".encode()
+        return int.from_bytes(blake2b(state, digest_size=8).digest(), "big") >> 1
 
 
 class Note:

@@ -23,8 +23,8 @@ _LIKE = frozenset(
     }
 )
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-#: Operators that give a tensor another storage or another size, and no values.
-_RESHAPES = frozenset({"set_", "resize_", "resize_as_", "_resize_output_"})
+#: Operators that give a tensor another size: what it has stays, also in a larger storage.
+_RESIZES = frozenset({"resize_", "resize_as_", "_resize_output_"})
 #: Arguments that an operator changes though its schema does not say so: the running statistics.
 _SILENT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -46,6 +46,8 @@ class OpTraits(NamedTuple):
     """Those of them whose elements it does not read."""
     reshapes: bool
     """True if it gives its argument another storage or size, and changes no element."""
+    resizes: bool
+    """True if it gives its argument another size."""
     likes: bool
     """True if it reads no elements at all."""
     empty: bool
@@ -71,7 +73,8 @@ def op_traits(func: Any) -> OpTraits:
     return OpTraits(
         changed,
         filled=outs or (changed[:1] if name in _FILLS else ()),
-        reshapes=name in _RESHAPES,
+        reshapes=name in _RESIZES or name == "set_",
+        resizes=name in _RESIZES,
         likes=name in _LIKE,
         empty=name in _EMPTY,
         random=torch.Tag.nondeterministic_seeded in func.tags,

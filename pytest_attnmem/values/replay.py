@@ -154,7 +154,7 @@ def _with_random(note: Note, op: _HostOp, args: Any, kwargs: Any) -> Any:
             return compute_there(note.func, args, kwargs)
     generator = torch._C.default_generator
     before = generator.get_state()
-    generator.manual_seed((note.random.seed * 1_000_003 + note.random.offset) % 2**63)
+    generator.manual_seed(note.random.host_seed)
     try:
         return compute_there(note.func, args, kwargs)
     finally:
@@ -188,10 +188,12 @@ def _is_same(ref: Ref, values: torch.Tensor) -> bool:
 
 
 def _mark_empty(tensor: torch.Tensor) -> None:
-    """Fills memory that no operator has written with NaN or the largest integer."""
-    if tensor.is_floating_point() or tensor.is_complex():
-        tensor.fill_(float("nan"))
-    elif tensor.dtype == torch.bool:
-        tensor.fill_(True)
-    else:
-        tensor.fill_(torch.iinfo(tensor.dtype).max)
+    """Fills memory that no operator has written."""
+    tensor.fill_(unwritten(tensor.dtype))
+
+
+def unwritten(dtype: torch.dtype) -> float:
+    """Returns what stands for a value that no operator has written: NaN or the largest integer."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return float("nan")
+    return True if dtype == torch.bool else torch.iinfo(dtype).max

@@ -59,7 +59,8 @@ class Tape(KnownValues):
         changed = self._changed(traits, args, kwargs) if traits.changed else []
         call = Call(note, traits, changed, known)
         if traits.reshapes:
-            call.slots.update(self._slots((args, kwargs)))
+            for slot in changed if traits.resizes else ():
+                self._will_read(slot, call)
             return call
         if traits.filled and changed:
             self._start_afresh(traits, args, kwargs)
@@ -93,6 +94,10 @@ class Tape(KnownValues):
 
     def end(self, call: Call, out: Any) -> None:
         """Notes the results of an operator that ran."""
+        if call.traits.reshapes:
+            if call.read and isinstance(out, torch.Tensor):  # else it is on the host
+                self._resized(call, out)
+            return
         note, known = call.note, call.slots
         outputs: list[tuple[int, Ref]] = []
         made: list[Slot] = []
@@ -116,7 +121,7 @@ class Tape(KnownValues):
                 slot.buffer, slot.writer = Buffer(0), note
             slot.buffer.nbytes = max(slot.buffer.nbytes, layout.end)
             outputs.append((position, Ref(layout, slot.buffer)))
-        if call.traits.reshapes or not (outputs or call.changed):
+        if not (outputs or call.changed):
             return  # a view, or an operator that writes nothing
         if call.unknown:
             for slot in (*made, *call.changed):
@@ -209,19 +214,24 @@ class Tape(KnownValues):
             if slot is None:
                 return self._host.take(arg)
             call.slots.add(slot)
-            buffer, writer = slot.buffer, slot.writer
+            buffer = slot.buffer
             if buffer.given_away and not (buffer.unknown or call.exposed):
                 return self._host.copy(buffer, self.value(arg))
-            if writer is not None and not writer.done:
-                call.before.append(writer)
-            if buffer.unknown:
-                call.unknown = buffer.unknown
-            call.assumed = call.assumed or buffer.assumed
-            call.read.append(buffer)
+            self._will_read(slot, call)
             return Ref(layout, buffer)
         if type(arg) in (list, tuple):
             return type(arg)([self._noted(item, call) for item in arg])
         return arg
+
+    def _will_read(self, slot: Slot, call: Call) -> None:
+        """Records that an operator reads a storage."""
+        buffer, writer = slot.buffer, slot.writer
+        if writer is not None and not writer.done:
+            call.before.append(writer)
+        if buffer.unknown:
+            call.unknown = buffer.unknown
+        call.assumed = call.assumed or buffer.assumed
+        call.read.append(buffer)
 
     def _drawn_from(self, note: Note, call: Call, args: Any, kwargs: Any) -> Random | Draws:
         """Returns the state from which an operator draws; ``call`` learns of the draw before it."""

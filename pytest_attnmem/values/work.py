@@ -74,7 +74,7 @@ def work_of(func: OpOverload) -> Work:
         count = partial(_attention, func, name.endswith("backward"))
     elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):
         count = partial(_cudnn_convolution, func)
-    elif name.startswith("_cudnn_rnn") and name != "_cudnn_rnn_flatten_weight":
+    elif name.startswith("_cudnn_rnn"):
         count = partial(_recurrent, func, name.endswith("backward"))
     elif name in DECOMPOSITIONS:
         count = partial(_decomposition, DECOMPOSITIONS[name])

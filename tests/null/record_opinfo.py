@@ -137,7 +137,6 @@ def record(algorithms, part, *without):
     counts = None
     if algorithms == "ways":
         counts = opinfo_ways.COUNTS
-        number_gradients_last()
     raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
         if index % PARTS != int(part):
@@ -161,21 +160,6 @@ def warm():
         x = torch.empty(8, 8, dtype=dtype, device="cuda", requires_grad=True)
         (x @ x).sum().backward()
     torch.cuda.manual_seed(0)
-
-
-def number_gradients_last():
-    """Has the nodes of gradients, which autograd's thread makes, run before those of the program.
-
-    Autograd runs the node with the highest number first, and each thread counts its own. So a pass
-    through gradients has another order, and another peak, once its thread has made enough nodes.
-    """
-    import torch
-
-    for _ in range(8000):
-        x = torch.ones(1, device="cuda", requires_grad=True)
-        y = x.pow(7)
-        for _ in range(5):  # each has some three times as many nodes
-            (y,) = torch.autograd.grad(y, x, create_graph=True)
 
 
 def of_both_passes(sample):

@@ -1,5 +1,7 @@
 """Devices, contexts and their limits through the C interface, as CUDA documents them."""
 
+import pytest
+
 PRELUDE = """
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p, create_string_buffer
@@ -110,7 +112,7 @@ counted = [cuda.cuInit(0), cuda.cuInit(1), number(cuda.cuDeviceGetCount)]
 counted += [number(cuda.cuDeviceGet, d) for d in (1, 2)]
 counted += [cuda.cudaInitDevice(d, 0, 0) for d in (1, 2)]
 peers = [number(cuda.cudaDeviceCanAccessPeer, 0, d) for d in (1, 2)]
-peers += [cuda.cudaDeviceEnablePeerAccess(d, 0) for d in (1, 2)]
+peers += [cuda.cudaDeviceEnablePeerAccess(d, 0) for d in (1, 1, 0, 2)]
 versions = {number(call) for call in (
     cuda.cudaDriverGetVersion, cuda.cudaRuntimeGetVersion, cuda.cuDriverGetVersion)}
 same = [version // 1000 for version in versions] == [int(torch.version.cuda.split(".")[0])]
@@ -124,7 +126,7 @@ answer(found, attributes, counted, peers, same)
         ],
         [108, 108, "error 101", "error 101", 101],
         [0, 1, 2, 1, "error 101", 0, 101],
-        [0, "error 101", 217, 101],
+        [1, "error 101", 0, 704, 101, 101],
         True,
     )
 
@@ -161,3 +163,26 @@ answer(*found)
     assert under(PRELUDE + script)[:2] == (2, 0)
     gone = under(PRELUDE + script, ATTNMEM_NULL_MEMORY="0", ATTNMEM_NULL_NAME="")
     assert gone == (none, none, none, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("device", "peers", "converted", "gathered"),
+    [("H100", True, [0, 8], [0, 8]), ("H100-PCIe", False, [0, 24], [8, 8])],
+)
+def test_a_copy_between_peers_takes_no_temporary_memory(under, device, peers, converted, gathered):
+    """``copy_requires_temporaries`` (ATen/native/cuda/Copy.cu): 16 MiB of float32, in MiB."""
+    script = """
+import torch
+def copied(copy):
+    for d in (0, 1):
+        torch.cuda.reset_peak_memory_stats(d)
+    levels = [torch.cuda.memory_allocated(d) for d in (0, 1)]
+    copy(x)
+    peaks = [torch.cuda.memory_stats(d)["requested_bytes.all.peak"] for d in (0, 1)]
+    return [(peak - level) / MIB for peak, level in zip(peaks, levels)]
+x = torch.empty(2048, 2048, device="cuda:0")
+answer(torch.cuda.can_device_access_peer(0, 1), torch.cuda.can_device_access_peer(0, 0),
+       copied(lambda x: x.to("cuda:1", torch.float16)), copied(lambda x: x[:, ::2].to("cuda:1")),
+       copied(lambda x: x.t().to("cuda:1")), torch.cuda.memory_allocated(1))
+"""
+    assert under(script, device, devices=2) == (peers, False, converted, gathered, [0, 16], 0)

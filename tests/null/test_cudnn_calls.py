@@ -20,7 +20,7 @@ WITHOUT_SCRATCH = [
 #: Their scratch depends on the device.
 REFUSED = [
     *("CTCLoss", "CTCLoss_v8", "GetCTCLossWorkspaceSize", "GetCTCLossWorkspaceSize_v8"),
-    *("DropoutGetStatesSize", "GetRNNTempSpaceSizes", "GetRNNWeightParams", "RNNForward"),
+    *("DropoutGetStatesSize", "GetRNNTempSpaceSizes", "RNNForward"),
     *("RNNBackwardData_v8", "RNNBackwardWeights_v8", "ConvolutionBiasActivationForward"),
     *(f"Convolution{way}" for way in ("Forward", "BackwardData", "BackwardFilter")),
     *(
@@ -47,8 +47,7 @@ counted = counts.unknown_calls()
 sizes = []
 for name, count in (("BatchNormalizationForwardTrainingExWorkspaceSize", 8),
                     ("BatchNormalizationBackwardExWorkspaceSize", 10),
-                    ("BatchNormalizationTrainingExReserveSpaceSize", 5),
-                    ("RNNWeightSpaceSize", 2)):
+                    ("BatchNormalizationTrainingExReserveSpaceSize", 5)):
     size, ask = c_size_t(9), getattr(cudnn, "cudnnGet" + name)
     sizes.append([ask(*[c_void_p()] * count, byref(size)), size.value])
 answer(succeeded, runs, descriptors, known, refused, [counted == {"cudnn" + n: 1 for n in REFUSED}],
@@ -57,8 +56,8 @@ answer(succeeded, runs, descriptors, known, refused, [counted == {"cudnn" + n: 1
     given = f"WITHOUT, REFUSED = {json.dumps([WITHOUT_SCRATCH, REFUSED])}\n"
     assert under(given + PRELUDE + script) == (
         *([0] * 8, 8, [0, 0], {}),
-        *([1001] * 23, [True]),
-        *([[0, 0]] * 3 + [[0, 1 << 62]], [1] * 4),
+        *([1001] * 22, [True]),
+        *([[0, 0]] * 3, [1] * 3),
     )
 
 
@@ -137,3 +136,65 @@ answer(asked(tensor(real)), asked(tensor(cudnn)), counts.unknown_calls())
     assert of_library[1:] == [*[0] * 6, *(0, 3, 2, 3, 5), *(0, 3, 0), 0]
     assert of_library[0] != 0
     assert unknown == {}
+
+
+def test_the_weights_of_a_recurrent_network_are_one_buffer(under):
+    """Of all matrices and two biases in each layer; a forward pass finds it, and copies nothing."""
+    script = (
+        PRELUDE
+        + """
+import warnings
+from torch import nn
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+warnings.filterwarnings("error", message=".*contiguous chunk.*")
+torch.cuda.init()
+def level(kind="current"):
+    return torch.cuda.memory_stats()[f"requested_bytes.all.{kind}"]
+def made(kind, **options):
+    host, before = kind(5, 7, 2, **options), level()
+    device = kind(5, 7, 2, **options).requires_grad_(False)
+    device.load_state_dict(host.state_dict())
+    device.cuda()
+    weights = [*device.parameters()]
+    held, x = level() - before, torch.ones(3, 2, 5)
+    torch.cuda.reset_peak_memory_stats()
+    before, out = level(), device(x.cuda())[0]
+    taken = level("peak") - before
+    with torch.autocast("cuda"):
+        half = device(x.cuda())[0]
+    same = all(torch.equal(a.cpu(), b) for a, b in zip(weights, host.parameters()))
+    with torch.no_grad():
+        wanted = host(x)[0]
+    same = same and torch.allclose(out.cpu(), wanted, atol=1e-6)
+    same = same and torch.allclose(half.float().cpu(), wanted, atol=1e-2)
+    return held, len({w.untyped_storage().data_ptr() for w in weights}), taken < held, same
+answer(made(nn.LSTM), made(nn.GRU, bias=False), made(nn.RNN, bidirectional=True),
+       made(nn.LSTM, proj_size=3, bias=False))
+"""
+    )
+    lstm = 4 * (7 * (5 + 7) + 7 * (7 + 7) + 2 * 2 * 7)
+    gru = 3 * (7 * (5 + 7) + 7 * (7 + 7) + 2 * 2 * 7)
+    both = 2 * (7 * (5 + 7) + 7 * (14 + 7) + 2 * 2 * 7)
+    projected = 4 * (7 * (5 + 3) + 7 * (3 + 3) + 2 * 2 * 7) + 2 * 3 * 7
+    assert under(script) == tuple(
+        [4 * elements, 1, True, True] for elements in (lstm, gru, both, projected)
+    )
+
+
+def test_a_network_under_autocast_trains(under):
+    """PyTorch copies the weights into a buffer of half precision, and its size is known."""
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+host, device = torch.nn.LSTM(8, 8), torch.nn.LSTM(8, 8)
+device.load_state_dict(host.state_dict())
+device.cuda()
+with torch.autocast("cuda"):
+    device(torch.ones(4, 2, 8, device="cuda"))[0].float().sum().backward()
+host(torch.ones(4, 2, 8))[0].sum().backward()
+answer([torch.allclose(a.grad.cpu(), b.grad, rtol=1e-2, atol=1e-2)
+        for a, b in zip(device.parameters(), host.parameters())])
+"""
+    assert under(script) == ([True] * 4,)

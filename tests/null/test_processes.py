@@ -35,6 +35,19 @@ except Exception as error:
     assert under(script, ATTNMEM_TEST="a process of its own") == (True,)
 
 
+def test_a_fork_may_be_the_first_to_use_the_device(under):
+    """Launchers fork before CUDA starts; to look for PyTorch's kernels must not start it."""
+    script = """
+from pytest_attnmem.backends.null.built_kernels import refuse_without_kernels
+import torch
+refuse_without_kernels()
+if os.fork() == 0:
+    os._exit(int((torch.ones(3, device="cuda") * 2).numel()))
+answer(os.waitstatus_to_exitcode(os.wait()[1]), torch.cuda.is_initialized())
+"""
+    assert under(script, ATTNMEM_TEST="a process of its own") == (3, False)
+
+
 READ = """
 import ctypes
 cuda, on_device, host = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.create_string_buffer(8)

@@ -51,6 +51,7 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
         "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 0},
         "unknown_values": [],
         "assumed_values": [],
+        "uncounted": "",
         "peaks": {
             "cuda:0": {
                 # four ones, as floats and as whole numbers
@@ -75,6 +76,32 @@ torch.empty(2**10, dtype=torch.uint8, device="cuda")
     assert done.returncode == 0, done.stderr
     found = json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
     assert found["peaks"]["cuda:0"]["requested_bytes"] == 2**20
+
+
+def test_a_program_with_an_allocator_of_its_own_ends_as_without_us(attnmem, tmp_path):
+    source = """
+#include <stddef.h>
+extern int cudaMalloc(void **, size_t), cudaFree(void *);
+void *get(ptrdiff_t size, int device, void *stream) { void *p = 0; cudaMalloc(&p, size); return p; }
+void put(void *p, ptrdiff_t size, int device, void *stream) { cudaFree(p); }
+"""
+    script = """
+import sys
+import torch
+from torch.cuda import memory
+memory.change_current_allocator(memory.CUDAPluggableAllocator("./own.so", "get", "put"))
+print((torch.ones(2, device="cuda") + 1).tolist())
+sys.exit(3)
+"""
+    tmp_path.joinpath("own.c").write_text(source, "utf-8")
+    tmp_path.joinpath("script.py").write_text(script, "utf-8")
+    command = ["cc", "-shared", "-fPIC", "-o", "own.so", "own.c"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+    done = attnmem("--device", "H100", "--", "script.py")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        *(3, "[2.0, 2.0]\n"),
+        "attnmem: null:H100: the program's own allocator (pluggable) counts no memory\n",
+    )
 
 
 def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem, tmp_path):

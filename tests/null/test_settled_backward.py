@@ -65,3 +65,58 @@ gradient = torch.func.grad(lambda x: x.sin().sum())(torch.ones(10, device="cuda"
 answer(torch.allclose(gradient, torch.ones(10, device="cuda").cos()))
 """
     assert under(script, ATTNMEM_TEST="a process of its own") == (True,)
+
+
+def test_a_double_backward_has_one_peak_whatever_ran_before(under):
+    """It is that of ``simulated``, where one thread makes all nodes."""
+    script = """
+import torch
+from torch import nn
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+def step():
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(2, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1))
+    m, x = m.cuda(), torch.rand(64, 2, device="cuda", requires_grad=True)
+    u = m(x)
+    g, = torch.autograd.grad(u.sum(), x, create_graph=True)
+    h, = torch.autograd.grad(g[:, 0].sum(), x, create_graph=True)
+    (g[:, 1] - .1 * h[:, 0] + u.squeeze(1) * g[:, 0]).pow(2).mean().backward()
+def peak():
+    level = torch.cuda.memory_stats()["requested_bytes.all.current"]
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    return torch.cuda.memory_stats()["requested_bytes.all.peak"] - level
+step()
+peaks = [peak()]
+x = torch.ones(1, device="cuda", requires_grad=True)
+y = x
+for _ in range(1000):
+    y = y * 1
+peaks.append(peak())  # after nodes of this thread
+g, = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+peaks.append(peak())  # after nodes of autograd's
+answer(*peaks)
+"""
+    assert under(script, TORCH_CUBLAS_WORKSPACE_CACHE="1") == (232_048,) * 3
+
+
+def test_batched_gradients_and_vectorized_derivatives(under):
+    script = """
+import torch
+from torch.autograd.functional import hessian, jacobian
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+x = torch.ones(3, 2, device="cuda", requires_grad=True)
+rows = torch.eye(3, device="cuda")
+batched, = torch.autograd.grad((x * x).sum(1), x, rows, is_grads_batched=True)
+y = torch.tensor([1.0, 2.0], device="cuda")
+answer(batched.tolist(), jacobian(lambda y: y * y, y, vectorize=True).tolist(),
+       hessian(lambda y: y.pow(3).sum(), y, vectorize=True).tolist())
+"""
+    two, zero = [2, 2], [0, 0]
+    assert under(script, ATTNMEM_TEST="a process of its own") == (
+        [[two, zero, zero], [zero, two, zero], [zero, zero, two]],
+        [[2, 0], [0, 4]],
+        [[6, 0], [0, 12]],
+    )

@@ -81,3 +81,33 @@ def test_a_trace_and_a_snapshot_that_the_viewer_opens_and_nothing_of_what_is_wit
     assert {block["state"] for segment in seen["segments"] for block in segment["blocks"]} >= {
         "inactive"
     }
+
+
+def test_a_stack_begins_where_it_does_on_a_gpu(under):
+    """With the line of the program, not with what notes the operator."""
+    script = """
+import torch
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+torch.cuda.memory._record_memory_history(stacks="python")
+def made():
+    return torch.ones(1000, device="cuda")
+def called(x):
+    return torch.ops.aten.sin.default(x)
+def composite(x):
+    with torch.inference_mode():
+        return torch.nn.functional.glu(x)
+kept = made(); kept = kept, called(kept), composite(kept)
+taken = torch.cuda.memory._snapshot()["device_traces"][0]
+stacks = [[frame["name"] for frame in event["frames"]] for event in taken]
+blocks = [block["frames"] for segment in torch.cuda.memory_snapshot()
+          for block in segment["blocks"] if block["state"] == "active_allocated"]
+answer([stack[:stack.index("<module>") + 1] for stack in stacks],
+       [frames[0]["name"] for frames in blocks])
+"""
+    made, called = ["made", "<module>"], ["__call__", "called", "<module>"]
+    composite = ["glu", "composite", "<module>"]
+    assert under(script) == (
+        [made, made, called, composite],
+        ["made", "__call__", "glu"],
+    )

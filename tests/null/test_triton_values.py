@@ -106,6 +106,24 @@ answer(different, noting().reads.unknown, counts.device_reads(), wrong.splitline
     assert wrong == "AssertionError: Tensor-likes are not close!"
 
 
+def test_a_tuned_kernel_keeps_no_argument(noted):
+    """Triton lets its arguments go when it has run: it holds 4 MiB before, and none after."""
+    script = """
+levels, timings = [], []
+for n in (32, 64):  # a key each
+    y, out = torch.empty(MIB, device="cuda"), torch.empty(n, device="cuda")
+    kernels.tuned[lambda meta: (-(-n // meta["BLOCK"]),)](y, out, n, 1.0, False)
+    timings.append([time[0] for time in kernels.tuned.configs_timings.values()])
+    levels.append(torch.cuda.memory_allocated())
+    del y, out
+    levels.append(torch.cuda.memory_allocated())
+answer(levels, timings)
+"""
+    levels, timings = noted(script)
+    assert levels == [4 * 2**20 + 512, 0] * 2
+    assert timings == [[1.0, float("inf")]] * 2  # of each key, the first configuration is taken
+
+
 def test_what_the_interpreter_cannot_run_is_unknown_in_one_line(noted):
     script = """
 def written(launch, *shape):

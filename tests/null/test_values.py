@@ -125,6 +125,20 @@ answer(found, different, first == again, w.tolist(), scaler.get_scale(), unknown
     )
 
 
+def test_random_numbers_of_the_device_are_not_those_of_the_host(under):
+    """Half of all pairs of independent numbers are in order, and no two are equal."""
+    script = """
+torch.manual_seed(0)
+data = torch.randn(10_000).cuda()
+noise = torch.randn_like(data)
+torch.manual_seed(0); again = torch.randn_like(data)
+answer(len(data[data > noise]), (data == again).any().item(), torch.equal(noise, again))
+"""
+    below, equal, repeats = under(NOTED + script)
+    assert 4_800 < below < 5_200  # four standard deviations
+    assert (equal, repeats) == (False, True)
+
+
 def test_what_nobody_knows_is_an_error_and_never_zero(under):
     script = """
 import re
@@ -230,3 +244,48 @@ torch.add(target, target, out=target)
 answer(target.sum().item())
 """
     assert under(script) == (12.0,)
+
+
+def test_a_tensor_that_grows_keeps_its_values(under):
+    """By ``resize_`` of the tensor or of its storage; what is new is NaN or the largest integer."""
+    script = """
+def grown(make, resize):
+    x = make(torch.arange(1, 5, device="cuda"))
+    y = x[1:3]
+    resize(x, y)
+    return x.tolist(), y.tolist()
+rows = torch.zeros(0, 2, device="cuda")
+for i in range(3):
+    rows.resize_(i + 1, 2)
+    rows[i] = i
+storage = lambda size: lambda x, y: x.untyped_storage().resize_(size)
+answer(rows.tolist(), grown(torch.Tensor.int, lambda x, y: x.resize_(2, 3)),
+       grown(torch.Tensor.int, lambda x, y: y.resize_(5)),
+       grown(lambda x: x.half() + 1, storage(400)), grown(torch.Tensor.bool, storage(400)),
+       torch.ones(2, device="cuda").resize_as_(rows).isnan().tolist(), noting().reads.unknown)
+"""
+    most = 2**31 - 1
+    assert under(NOTED + script) == (
+        [[0, 0], [1, 1], [2, 2]],
+        [[[1, 2, 3], [4, most, most]], [2, 3]],
+        [[1, 2, 3, 4], [2, 3, 4, most, most]],
+        *([[2, 3, 4, 5], [3, 4]], [[True] * 4, [True] * 2]),
+        *([[False, False], [True, True], [True, True]], []),
+    )
+
+
+def test_a_tensor_that_is_made_of_a_storage_has_its_values(under):
+    """It shares the storage, whose last upload is older than what operators wrote."""
+    script = """
+import io
+saved = io.BytesIO()
+torch.save(torch.zeros(2).cuda(), saved)
+saved.seek(0)
+found = []
+for x in (torch.zeros(2).cuda(), torch.load(saved)):
+    x.fill_(7)
+    y = torch.tensor(x.untyped_storage(), dtype=torch.float32, device="cuda")
+    found += x.tolist(), y.tolist()
+answer(found, torch.tensor([1.5, 2.5], device="cuda").tolist())
+"""
+    assert under(NOTED + script) == ([[7, 7]] * 4, [1.5, 2.5])

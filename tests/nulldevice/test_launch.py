@@ -42,6 +42,7 @@ def test_a_program_is_told_its_devices():
         "ATTNMEM_NULL_BUS_BITS": "5120",
         "ATTNMEM_NULL_CLOCK_KHZ": "1980000",
         "ATTNMEM_NULL_MEMORY_CLOCK_KHZ": "2619000",
+        "ATTNMEM_NULL_PEER_ACCESS": "1",
         "ATTNMEM_NULL_TENSOR_CLOCK_KHZ": "1830000",
         "ATTNMEM_NULL_HALF_RATE": "",
     }

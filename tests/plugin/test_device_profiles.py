@@ -120,6 +120,10 @@ _CAPABILITIES = (
             )
             for rates in ("'fp16'", "frozenset({'fp17'})")
         ),
+        (
+            "[profile(peer_access='yes')]",
+            ": device 'Tiny 1' needs peer_access to be True or False, got 'yes'",
+        ),
         *(
             (
                 f"[profile(capability={capability})]",

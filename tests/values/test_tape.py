@@ -188,6 +188,15 @@ def test_random_numbers_are_the_same_each_time_and_leave_the_host_generator_alon
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_the_devices_generator_has_no_seed_of_the_hosts():
+    """The host's generator uses 32 bits of a seed, and programs give it small ones."""
+    seeds = [
+        Random(seed, offset).host_seed % 2**32 for seed in range(100) for offset in range(0, 80, 4)
+    ]
+    assert len({*seeds, *range(10_000)}) == 2000 + 10_000
+    assert max(Random(2**64 - 1, offset).host_seed for offset in range(99)) < 2**63
+
+
 def test_memory_that_nothing_wrote_is_not_a_number(noted):
     tensors, tape = noted(
         lambda make: [

@@ -5,7 +5,9 @@ On a real one the first kernel fails: "no kernel image is available for executio
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
 from collections.abc import Iterable
 
 import torch
@@ -25,7 +27,26 @@ def refuse_without_kernels() -> None:
     """
     running = present()
     if running is not None:
-        refuse(running, torch.__version__, (torch._C._cuda_getArchFlags() or "").split())
+        refuse(running, torch.__version__, _built_for())
+
+
+def _built_for() -> list[str]:
+    """Returns what torch has kernels for, such as ``sm_90``.
+
+    A copy of this process asks: PyTorch lets no fork of a process that asked use CUDA.
+    """
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the copy lacks
+        copy = os.fork()
+    if not copy:
+        os.write(write, (torch._C._cuda_getArchFlags() or "").encode())
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as flags:
+        found = flags.read().split()
+    os.waitpid(copy, 0)
+    return found
 
 
 def refuse(running: Devices, version: str, flags: Iterable[str]) -> None:

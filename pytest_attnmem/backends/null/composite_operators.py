@@ -1,8 +1,8 @@
-"""Operators that call others, which are noted by themselves."""
+"""Operators that need no note: they call others, which are noted, or change no value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import torch
@@ -11,6 +11,8 @@ from .jit import NUMBERS
 
 #: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
 _OWN_KERNELS: Final = frozenset({"fsdp::chunk_cat_mixed_dtype"})
+#: Operators whose kernels on CUDA call others, which are noted by themselves.
+_CALLERS: Final = frozenset({"aten::_cudnn_rnn_flatten_weight"})
 _COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -32,7 +34,7 @@ class CompositeOperators:
             has = torch._C._dispatch_has_kernel_for_dispatch_key
             composite = has(func.name(), _COMPOSITE.name) and not has(func.name(), "CUDA")
             own = name.startswith("aten::") or name in _OWN_KERNELS
-            found = self._known[id(func)] = composite or not own
+            found = self._known[id(func)] = composite or not own or name in _CALLERS
         return found
 
     def run(self, func: Any, keys: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -44,3 +46,17 @@ class CompositeOperators:
         if numbers and torch._C._should_allow_numbers_as_tensors(func._opname):
             return func._op_dk(_COMPOSITE, *args, **kwargs)
         return func.redispatch(keys, *args, **kwargs)
+
+
+def without_values() -> Iterator[str]:
+    """Yields the operators that change no value: they make views, or give a tensor a storage.
+
+    C++ code that makes a parameter of a view requires that no Python code has seen the view.
+    """
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, rest = name.partition("::")
+        packet, _, overload = rest.partition(".")
+        if namespace == "aten" and packet != "lift_fresh":
+            found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+            if packet == "set_" or (found is not None and found.is_view):
+                yield rest

@@ -20,7 +20,7 @@ from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from ..tensor_subclasses import construct_past_modes
 from . import jit
-from .composite_operators import CompositeOperators
+from .composite_operators import CompositeOperators, without_values
 from .fake_modes import exclude, pass_by_higher_order
 from .folded_constants import note_constants
 from .printing import end_failed_prints
@@ -31,6 +31,7 @@ from .triton_arguments import Expected
 _KEY = "Fake"
 _KEPT = "_attnmem_noting"
 _LIFT = torch.ops.aten.lift_fresh.default
+_RESIZE = torch.ops.aten.resize_.default
 _FOREIGN = "a kernel that is not PyTorch's ran, and nobody knows what it wrote"
 
 
@@ -56,7 +57,7 @@ class Noting:
         """Begins to note, for the rest of the process."""
         setattr(torch.library, _KEPT, self)
         self.storages.follow()
-        for name in _without_values():
+        for name in without_values():
             self._aten.impl(name, torch.library.fallthrough_kernel, _KEY)
         self._library.fallback(self._dispatched, _KEY, with_keyset=True)
         exclude(self._keys)
@@ -67,6 +68,7 @@ class Noting:
         self._guard.__enter__()
         self._answers = ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
+        torch.UntypedStorage.resize_ = self._noting_resize(torch.UntypedStorage.resize_)  # type: ignore[method-assign]
 
     @contextmanager
     def _unnoted(self) -> Iterator[None]:
@@ -87,6 +89,22 @@ class Noting:
             original(thread)
 
         return start
+
+    def _noting_resize(self, original: Callable[[torch.UntypedStorage, int], Any]) -> Any:
+        """Returns ``UntypedStorage.resize_``, which is no operator: a storage keeps its bytes."""
+
+        def resize_(storage: torch.UntypedStorage, size: int) -> Any:
+            if storage.device.type != "cuda":
+                return original(storage, size)
+            with self._unnoted():
+                self.storages.drop_freed()
+                call = self.tape.begin(_RESIZE, (_bytes_of(storage),), {})
+                result = original(storage, size)
+                self.storages.drop_freed()
+                self.tape.end(call, _bytes_of(storage))
+            return result
+
+        return resize_
 
     def _copy_known(self, into: int, address: int, size: int) -> bool:
         """Answers a read past the dispatcher, as by ``torch.tensor`` of tensors.
@@ -237,7 +255,12 @@ class Noting:
             release(out)
 
     def _lift(self, tensor: torch.Tensor) -> None:
-        """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher."""
+        """Takes the values of a tensor that ``torch.tensor`` made below the dispatcher.
+
+        Of a storage it makes a tensor that shares it, and its values are noted.
+        """
+        if self.storages.has(tensor):
+            return
         values = torch.empty_like(tensor, device="cpu")
         if values.nbytes and uploaded(tensor.data_ptr(), values.data_ptr(), values.nbytes):
             self.tape.put(tensor, values)
@@ -247,6 +270,10 @@ def noting() -> Noting | None:
     """Returns what notes the operators of this process, or None."""
     found: Noting | None = getattr(torch.library, _KEPT, None)
     return found
+
+
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -266,17 +293,3 @@ def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         elif isinstance(arg, torch.Tensor) and arg.is_cuda:
             return True
     return False
-
-
-def _without_values() -> Iterator[str]:
-    """Yields the operators that change no value: they make views, or give a tensor a storage.
-
-    C++ code that makes a parameter of a view requires that no Python code has seen the view.
-    """
-    for name in torch._C._dispatch_get_all_op_names():
-        namespace, _, rest = name.partition("::")
-        packet, _, overload = rest.partition(".")
-        if namespace == "aten" and packet != "lift_fresh":
-            found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-            if packet == "set_" or (found is not None and found.is_view):
-                yield rest

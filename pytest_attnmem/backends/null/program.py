@@ -24,6 +24,7 @@ from ...program_frames import hide_own_frames
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
+from .hidden_frames import hide_frames
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
 from .program_peaks import ProgramPeaks
@@ -52,6 +53,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
         settle_each_pass()
         if values_limit is not None:
             Noting(values_limit, must_know=must_know).start()
+            hide_frames()
             follow_triton()
             follow_inductor()
             follow_processes(values_limit, must_know)
@@ -64,11 +66,15 @@ def settle() -> None:
 
 
 def peaks(kept: ProgramPeaks) -> dict[str, Any]:
-    """Returns the peaks of the program by device, in bytes, and the counters of the runtime."""
+    """Returns the peaks of the program by device, in bytes, and the counters of the runtime.
+
+    If nothing counted them, ``uncounted`` is the reason.
+    """
     found = noting()
     return {
         "null_device": counts.counted(),
         "peaks": kept.read(),
+        "uncounted": kept.uncounted,
         "unknown_values": found.reads.unknown if found else [],
         "assumed_values": found.reads.assumed if found else [],
     }
@@ -137,7 +143,7 @@ def render(found: Mapping[str, Any]) -> Iterator[str]:
     """Yields the lines that end a run."""
     where = f"attnmem: null:{found['null_device']['devices']}"
     if not found["peaks"]:
-        yield f"{where}: nothing was allocated"
+        yield f"{where}: {found['uncounted'] or 'nothing was allocated'}"
     for device, peak in found["peaks"].items():
         sizes = ", ".join(
             f"{format_size(peak[f'{kind}_bytes'])} {kind}"

@@ -13,6 +13,8 @@ class ProgramPeaks:
     def __init__(self) -> None:
         self._highest: dict[str, dict[str, int]] = {}
         self._resets = ResetWatch()
+        self.uncounted = ""
+        """The reason why there are no peaks; empty if they are counted."""
 
     def watch(self) -> None:
         """Keeps the peaks before the program resets them, for the rest of the process."""
@@ -27,7 +29,12 @@ class ProgramPeaks:
         if not torch.cuda.is_initialized():
             return
         for index in range(torch.cuda.device_count()):
-            statistics = torch.cuda.memory_stats(index)
+            try:
+                statistics = torch.cuda.memory_stats(index)
+            except RuntimeError:  # of an allocator of the program's own
+                allocator = torch.cuda.get_allocator_backend()
+                self.uncounted = f"the program's own allocator ({allocator}) counts no memory"
+                return
             if not statistics.get("reserved_bytes.all.peak"):
                 continue
             highest = self._highest.setdefault(f"cuda:{index}", {})

@@ -1,7 +1,11 @@
-"""Has each backward pass end when autograd's thread has freed its last step.
+"""Gives each backward pass one order and one end, so that the null device repeats its numbers.
 
-On a device the program goes on a moment earlier, so the next allocation may find that memory free
-or not. The null device is to repeat its numbers: the memory is free.
+A pass ends when autograd's thread has freed its last step. On a device the program goes on a moment
+earlier, so the next allocation may find that memory free or not: here it is free.
+
+Autograd runs the node with the highest number first, and each thread numbers the nodes that it
+makes. The nodes of a double backward come from two threads, so on a device their order, and with it
+the peak, depends on all that each thread did before. Here the threads go on from one number.
 """
 
 from __future__ import annotations
@@ -15,28 +19,46 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from ..autograd_thread import Engine
 
 
+class _Thread:
+    """The thread of one device's backward passes."""
+
+    def __init__(self, device: int) -> None:
+        self._number = 0
+        self._engine = Engine(f"cuda:{device}", self._go_on)
+
+    def meet(self) -> None:
+        """Waits until it is done; then it and the calling thread go on from one number."""
+        self._go_on()
+        self._engine.settle()  # it goes on
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Makes nodes that nobody runs until the next one of this thread has the number."""
+        for _ in range(torch._C._autograd._get_sequence_nr(), self._number):
+            torch._C._functions.DelayedError("", 0)
+        self._number = torch._C._autograd._get_sequence_nr()
+
+
 def settle_each_pass() -> None:
-    """Waits after each backward pass of this process, from now on."""
+    """Waits before and after each backward pass of this process, from now on."""
     module: Any = torch.autograd
-    run, engines = module._engine_run_backward, dict[int, Engine]()
+    run, threads = module._engine_run_backward, dict[int, _Thread]()
 
     def settle() -> None:
+        if not torch.cuda.is_initialized() or torch._C._current_graph_task_id() != -1:
+            return
         device = torch.cuda.current_device()
-        module._engine_run_backward = run  # for the pass that waits
-        try:
-            with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
-                if device not in engines:
-                    engines[device] = Engine(f"cuda:{device}")
-                engines[device].settle()
-        finally:
-            module._engine_run_backward = settled
+        with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
+            if device not in threads:
+                threads[device] = _Thread(device)
+            threads[device].meet()
 
     @wraps(run)
     def settled(*args: Any, **kwargs: Any) -> Any:
+        settle()
         try:
             return run(*args, **kwargs)
         finally:  # a failed pass too: its last step has tensors
-            if torch.cuda.is_initialized() and torch._C._current_graph_task_id() == -1:
-                settle()
+            settle()
 
     module._engine_run_backward = settled

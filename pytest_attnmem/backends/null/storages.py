@@ -55,6 +55,10 @@ class DeviceStorages:
             slot = self._slots[address] = Slot(Buffer(0, _NO_OPERATOR))
         return slot
 
+    def has(self, tensor: torch.Tensor) -> bool:
+        """Returns True if an operator has used the tensor's storage before."""
+        return tensor.untyped_storage().data_ptr() in self._slots
+
     def at(self, address: int) -> tuple[Slot, int] | None:
         """Returns the slot of the storage that has the address, and the place in the storage."""
         for start, slot in self._slots.items():

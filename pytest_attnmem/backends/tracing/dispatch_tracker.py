@@ -244,13 +244,16 @@ def prime() -> str:
 def _plain(tree: Iterable[Any]) -> Iterator[torch.Tensor]:
     """Yields the tensors with memory in the arguments or results of an operator.
 
+    An operator may return a tensor that holds another one, as a collective does.
+
     Operators take and return lists, tuples and dicts, so that PyTorch's search in trees of any
     types, at several times the cost, is not needed.
     """
     for leaf in tree:
         if isinstance(leaf, torch.Tensor):
             # A meta tensor has a size but no memory.
-            if leaf.layout is torch.strided and leaf.device.type != "meta":
+            plain = leaf.layout is torch.strided and leaf.device.type != "meta"
+            if plain and not is_wrapped((type(leaf),)):
                 yield leaf
         elif isinstance(leaf, (list, tuple)):
             yield from _plain(leaf)

@@ -32,6 +32,8 @@ enum attribute {
     DEVICE_JSON = 2702
 };
 
+enum data_type { TYPE_FLOAT = 0, TYPE_DOUBLE = 1 }; /* others of recurrent networks have two bytes */
+
 enum type { TYPE_HANDLE = 0, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24 };
 
 /* cudnn_library.c: the functions of the installed library; NULL if it has none */
@@ -42,6 +44,10 @@ struct cudnn_library {
     int (*set)(backend_descriptor descriptor, int name, int type, int64_t count, const void *values);
     int (*finalize)(backend_descriptor descriptor);
     int (*get)(backend_descriptor descriptor, int name, int type, int64_t count, int64_t *found, void *values);
+    int (*network)(const void *descriptor, int *algorithm, int *mode, int *biases, int *directions, int *input_mode,
+                   int *type, int *precision, int *math, int *input, int *hidden, int *projected, int *layers,
+                   void **dropout, unsigned *flags);
+    int (*set_tensor)(void *descriptor, int type, int count, const int *sizes, const int *strides);
 };
 const struct cudnn_library *cudnn_library(void);
 

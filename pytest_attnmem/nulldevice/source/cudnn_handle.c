@@ -85,15 +85,6 @@ VISIBLE int cudnnRestoreDropoutDescriptor(void)
     return SUCCESS;
 }
 
-/* PyTorch asks whether a network's weights are one buffer of this size: none is as large. */
-VISIBLE int cudnnGetRNNWeightSpaceSize(const void *handle, const void *network, size_t *size)
-{
-    COUNT_CALL();
-    if (size)
-        *size = (size_t)1 << 62;
-    return SUCCESS;
-}
-
 #define REFUSED(name)           \
     VISIBLE int name(void)      \
     {                           \
@@ -106,7 +97,6 @@ REFUSED(cudnnGetCTCLossWorkspaceSize)
 REFUSED(cudnnGetCTCLossWorkspaceSize_v8)
 REFUSED(cudnnDropoutGetStatesSize)
 REFUSED(cudnnGetRNNTempSpaceSizes)
-REFUSED(cudnnGetRNNWeightParams)
 REFUSED(cudnnRNNForward)
 REFUSED(cudnnRNNBackwardData_v8)
 REFUSED(cudnnRNNBackwardWeights_v8)

@@ -19,6 +19,8 @@ static void find(void)
     library.set = dlsym(file, "cudnnBackendSetAttribute");
     library.finalize = dlsym(file, "cudnnBackendFinalize");
     library.get = dlsym(file, "cudnnBackendGetAttribute");
+    library.network = dlsym(file, "cudnnGetRNNDescriptor_v8");
+    library.set_tensor = dlsym(file, "cudnnSetTensorNdDescriptor");
     found = library.version && library.create && library.destroy && library.set && library.finalize && library.get;
 }
 

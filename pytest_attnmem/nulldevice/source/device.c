@@ -9,6 +9,7 @@ static struct CUctx_st {
     int device;
     bool active;
     size_t limits[3]; /* of the stack, of printf and of malloc: those that come first in CUlimit */
+    bool *peers;      /* by device: true for those whose memory this one may access */
 } *contexts;          /* primary contexts; there are no others */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -27,7 +28,7 @@ static void make_contexts(void)
     if (!contexts)
         abort();
     for (int device = 0; device < devices; device++)
-        contexts[device] = (struct CUctx_st){device, false, {1024, MIB, 8 * MIB}};
+        contexts[device] = (struct CUctx_st){device, false, {1024, MIB, 8 * MIB}, NULL};
 }
 
 static CUcontext context_of(int device)
@@ -99,17 +100,28 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaDriverGetVersion(version);
 }
 
-/* Copies between devices go through the host, as on machines without a link between devices. */
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    *can = 0;
     bool both = null_is_device(device) && null_is_device(peer);
+    *can = both && device != peer && null_profile()->peer_access;
     return both ? cudaSuccess : null_fail(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-    return null_fail(null_is_device(peer) ? cudaErrorPeerAccessUnsupported : cudaErrorInvalidDevice);
+    if (!null_is_device(peer) || peer == now.device)
+        return null_fail(cudaErrorInvalidDevice);
+    if (!null_profile()->peer_access)
+        return null_fail(cudaErrorPeerAccessUnsupported);
+    CUcontext context = null_context(now.device);
+    if (!context->peers)
+        context->peers = calloc((size_t)null_profile()->devices, sizeof *context->peers);
+    if (!context->peers)
+        return null_fail(cudaErrorMemoryAllocation);
+    if (context->peers[peer])
+        return null_fail(cudaErrorPeerAccessAlreadyEnabled);
+    context->peers[peer] = true;
+    return cudaSuccess;
 }
 
 CUresult cuInit(unsigned int flags)

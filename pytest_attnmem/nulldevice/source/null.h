@@ -34,6 +34,7 @@ struct profile {
     size_t memory, shared_per_block, shared_per_multiprocessor, l2;
     int threads_per_multiprocessor, blocks_per_multiprocessor;
     int bus_bits, clock_khz, memory_clock_khz;
+    bool peer_access; /* each device reads and writes the memory of the others */
 };
 const struct profile *null_profile(void);
 bool null_is_device(int device);

@@ -61,6 +61,7 @@ static void read_profile(void)
     profile.bus_bits = (int)number("ATTNMEM_NULL_BUS_BITS");
     profile.clock_khz = (int)number("ATTNMEM_NULL_CLOCK_KHZ");
     profile.memory_clock_khz = (int)number("ATTNMEM_NULL_MEMORY_CLOCK_KHZ");
+    profile.peer_access = number("ATTNMEM_NULL_PEER_ACCESS");
     if (profile.memory) /* without a profile there is no device */
         profile.installed = (int)number("ATTNMEM_NULL_DEVICES");
     profile.devices = visible(profile.installed);

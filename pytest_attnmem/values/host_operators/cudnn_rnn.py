@@ -11,16 +11,13 @@ from typing import Any, Final
 
 import torch
 
+from ...nulldevice.cudnn import weight_elements
 from ..random_seed import drawn_seed
 
 LSTM = 2
+_GATES: Final = (1, 1, 4, 3)
 #: The operators by cuDNN's number of the mode.
 NETWORKS: Final = ("rnn_relu", "rnn_tanh", "lstm", "gru")
-
-
-def flattened(call: SimpleNamespace) -> torch.Tensor:
-    """Returns the weights, one after another, [elements]."""
-    return torch.cat([weight.reshape(-1) for weight in call.weight_arr])
 
 
 def dropout_state(call: SimpleNamespace) -> torch.Tensor:
@@ -35,7 +32,7 @@ def forward(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     reserve = torch.tensor([seed]).view(torch.uint8) if call.train else _empty(torch.uint8)
     weights = call.weight_buf
     if weights is None:
-        weights = torch.cat([weight.reshape(-1) for weight in call.weight])
+        weights = call.weight[0].new_zeros(weight_elements(call.weight, call.weight_stride0))
     return output, hy, cells[0] if cells else _empty(call.hx.dtype), reserve, weights
 
 
@@ -68,7 +65,7 @@ def _network(call: SimpleNamespace, seed: int) -> tuple[torch.Tensor, ...]:
     network = getattr(torch.ops.aten, NETWORKS[call.mode])
     states = [call.hx, call.cx] if call.mode == LSTM else call.hx
     biased = call.weight_stride0 > (3 if call.proj_size else 2)
-    rest = (call.weight, biased, call.num_layers, call.dropout, call.train, call.bidirectional)
+    rest = (_shaped(call), biased, call.num_layers, call.dropout, call.train, call.bidirectional)
     generator = torch._C.default_generator
     before = generator.get_state()
     generator.manual_seed(seed)
@@ -81,13 +78,24 @@ def _network(call: SimpleNamespace, seed: int) -> tuple[torch.Tensor, ...]:
         generator.set_state(before)
 
 
+def _shaped(call: SimpleNamespace) -> list[torch.Tensor]:
+    """Returns the weights as matrices and vectors: those of autocast are columns of a buffer."""
+    rows = _GATES[call.mode] * call.hidden_size
+    biases = (-1,) * (call.weight_stride0 // 4 * 2)
+    projection = [(call.proj_size, -1)] if call.proj_size else []
+    shapes = [(rows, -1), (rows, -1), *biases, *projection]
+    layers = len(call.weight) // len(shapes)
+    return [
+        weight.reshape(shape) for weight, shape in zip(call.weight, shapes * layers, strict=True)
+    ]
+
+
 def _empty(dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(0, dtype=dtype)
 
 
 OPERATORS: Final = MappingProxyType(
     {
-        "aten._cudnn_rnn_flatten_weight.default": flattened,
         "aten._cudnn_init_dropout_state.default": dropout_state,
         "aten._cudnn_rnn.default": forward,
         "aten._cudnn_rnn_backward.default": backward,

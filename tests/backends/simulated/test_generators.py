@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.values.notes import Random
 
 CUDA = torch.device("cuda")
 
@@ -30,7 +31,7 @@ def program(run):
 
 def numbers(seed, offset, count=3):
     """Returns what the null device draws from a generator of CUDA."""
-    state = torch.Generator().manual_seed((seed * 1_000_003 + offset) % 2**63)
+    state = torch.Generator().manual_seed(Random(seed, offset).host_seed)
     return torch.rand(count, generator=state).tolist()
 
 

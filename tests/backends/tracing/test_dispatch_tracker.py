@@ -263,3 +263,13 @@ def test_a_tensor_that_holds_others_is_what_it_holds():
     held = [one for _, one in tracker.stop().held]
     assert [(one.shape, one.op) for one in held] == [((3,), "add")] * 2
     assert total.a.tolist() == [2, 2, 2]
+
+
+def test_an_operator_may_return_a_tensor_that_holds_others():
+    """As a collective of ``DTensor`` does, whose result waits for its values."""
+    library = torch.library.Library("_attnmem_tracked", "FRAGMENT")
+    library.define("wrapped(Tensor x) -> Tensor")
+    library.impl("wrapped", lambda x: TwoTensor(x, x), "CPU")
+    x = torch.ones(3)
+    tensors = held(tracked(lambda: torch.ops._attnmem_tracked.wrapped(x + 1)))
+    assert [(one.shape, one.op) for one in tensors] == [((3,), "add")]
