@@ -65,7 +65,7 @@ class Suite:
         ours = ["-p", "no:attnmem"] if label == "bare" else [f"--attnmem-json={rows}"]
         if label != "bare":
             ours += ["--attnmem-backend=cpu", f"--attnmem-baseline={self.baseline}"]
-        paths = os.pathsep.join([str(Path(__file__).parent), str(self.tests)])
+        paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent), str(self.tests)])
         with (self.folder / f"{label}.log").open("w") as log:
             ended = subprocess.run(
                 [str(self.python), "-m", "pytest", *shared, *ours, *self.arguments, *options],
