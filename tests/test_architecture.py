@@ -52,6 +52,7 @@ VAGUE = frozenset(
 ALLOWED_STATE = frozenset(
     {
         *(("measurement/window_stack.py", "_RUNNING"), ("measurement/garbage.py", "_OURS")),
+        ("measurement/project.py", "_PROJECT"),  # the rootdir of this process
         ("backends/simulated/known_calls.py", "_DEVICES"),  # facts of torch and of a device
         ("backends/simulated/patched.py", "_VALUES"),  # of PyTorch's attributes
         ("backends/simulated/generators.py", "_OWNERS"),  # weak, as generators outlive a session

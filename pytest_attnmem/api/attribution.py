@@ -73,6 +73,7 @@ def with_held(verdict: Verdict, traced: Measurement) -> Verdict:
         held_note=traced.held_note,
         timeline=traced.timeline,
         snapshots=traced.snapshots,
+        tensors=traced.tensors,
     )
     return replace(verdict, measurement=measurement)
 
@@ -96,7 +97,12 @@ def _with_modules(
     counts = Counter(one.origin for one in known.held)
     same = {origin for origin, count in counts.items() if count == len(again.get(origin, ()))}
     held = tuple(again[one.origin].pop() if one.origin in same else one for one in known.held)
-    return replace(known, held=held, timeline=_timeline(known.timeline, traced.timeline))
+    return replace(
+        known,
+        held=held,
+        timeline=_timeline(known.timeline, traced.timeline),
+        tensors=traced.tensors,
+    )
 
 
 def _timeline(known: Timeline | None, traced: Timeline | None) -> Timeline | None:

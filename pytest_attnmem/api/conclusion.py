@@ -5,7 +5,7 @@ Verdicts on a test's body, regions, checks and comparisons are all concluded her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
@@ -39,7 +39,7 @@ class Part:
     """The backend of a body or a region; None for a check or a comparison."""
     trace: Callable[[], Measurement] | None = None
     """Runs the part again under a tracker; None while the part cannot run again."""
-    growths: Callable[[Iterable[str], str, Measurement], tuple[Growth, ...]] | None = None
+    growths: Callable[[Collection[str], str, Measurement], tuple[Growth, ...]] | None = None
     """Finds the growth of a metric with symbols; None if the part cannot run at other sizes."""
     ending: Ending = Ending.FINISHED
     limited: bool = False

@@ -13,7 +13,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
-from ..measurement.window_stack import is_measured, pause, window
+from ..measurement.window_stack import HolderSearch, is_measured, pause, window
 from ..program_frames import hide_own_frames
 from ..units import excerpt
 from .import_frames import import_frames_freed
@@ -34,7 +34,12 @@ class PrimedBackend:
 
     @contextmanager
     def window(
-        self, metric: str = "peak", *, trace: bool = False, most: int = 0
+        self,
+        metric: str = "peak",
+        *,
+        trace: bool = False,
+        most: int = 0,
+        search: HolderSearch = None,
     ) -> Iterator[Window]:
         """Measures its body; see :func:`.window_stack.window`."""
         opened = window(
@@ -44,6 +49,7 @@ class PrimedBackend:
             trace=trace,
             evidence=self.evidence or bool(most),
             most=most or MOST,
+            search=search,
         )
         with import_frames_freed(), opened as found:
             yield found

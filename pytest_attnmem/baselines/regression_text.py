@@ -9,7 +9,7 @@ tensors add up to the difference, to the byte.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import FormulaError
@@ -17,11 +17,16 @@ from ..formulas.polynomial import Polynomial, expand
 from ..measurement.held import Held
 from ..measurement.tensor_groups import ROLES
 from ..measurement.tensor_kinds import Form, Kind, Known, kind, kinds
+from ..measurement.traced_tensors import TracedTensors
 from ..units import format_size
 from .entries import Entry
 
 #: The most forms of tensors that are listed, and the most source lines of each.
 _LISTED = 3
+#: A peak that lost one part in so many of the baseline's bytes is at another moment.
+_MUCH = 8
+_MOVED = "at that of the baseline"
+_NOTHING_NEW = "nothing in the list is new; the baseline has the same tensors"
 _WORDS = ("no", "one", "two", "three", "four")
 
 
@@ -41,24 +46,77 @@ def difference(
     sizes: Mapping[str, int],
     held: Sequence[Held],
     symbols: Mapping[str, int],
+    traced: TracedTensors | None = None,
 ) -> Difference:
     """Returns the difference between ``nbytes`` and ``entry``.
 
     ``form`` is ``nbytes`` in the symbols of ``sizes``, which are the test's own; ``symbols`` are
-    all symbols of the test, and ``held`` are the tensors alive at the peak now.
+    all symbols of the test, and ``held`` are the tensors alive at the peak now. With ``traced``,
+    all tensors of the run, a peak at another moment is compared with the moment that the baseline's
+    peak was at.
     """
     before = kinds(entry.held, symbols)
     change = _change(entry, form, sizes, before is not None)
     if before is None:
         return Difference(change)
-    forms, grown = _Forms(held, before), nbytes - entry.nbytes
+    there = () if traced is None else _elsewhere(held, traced, before)
+    at_peak = _at_peak(change, nbytes - entry.nbytes, held, before)
+    if traced is None or not there:
+        return at_peak
+    if not any(_Forms(there, before).changes()) and at_peak.text:
+        return at_peak._replace(
+            text=f"{at_peak.text}; at the moment of the baseline nothing changed"
+        )
+    return Difference(_moved(held, traced, there, before))
+
+
+def _at_peak(change: str, grown: int, held: Sequence[Held], before: Known) -> Difference:
+    """Returns the difference of the tensors alive at both peaks."""
+    forms = _Forms(held, before)
     parts, outside = [*forms.changes()], grown - forms.grown
+    if not parts and grown > 0:
+        return Difference(f"{change or f'+{format_size(grown)}'}: {_NOTHING_NEW}")
     if not parts or 2 * abs(outside) > grown:
         return Difference(change)
     if outside:
         way = "more" if outside > 0 else "less"
         parts.append(f"and {format_size(abs(outside))} {way} outside tensors")
     return Difference(f"{change or f'+{format_size(grown)}'}: {'; '.join(parts)}", forms.more())
+
+
+def _elsewhere(held: Sequence[Held], traced: TracedTensors, before: Known) -> tuple[Held, ...]:
+    """Returns the tensors at the baseline's moment, if the peak is at another one now.
+
+    It is another one if much of what was alive then is alive together at a moment of this run, and
+    not at its peak.
+    """
+    if not _Forms(held, before).lost:
+        return ()
+    there = traced.most_like(before.counts)
+    whole = sum(kind.nbytes * count for kind, count in before.counts.items())
+    found, at_peak = _shared(there, before), _shared(held, before)
+    return there if 2 * found >= whole and _MUCH * (found - at_peak) >= whole else ()
+
+
+def _shared(held: Iterable[Held], before: Known) -> int:
+    """Returns the bytes of the tensors that the baseline has too."""
+    now = Counter(map(kind, held))
+    return sum(one.nbytes * min(count, before.counts[one]) for one, count in now.items())
+
+
+def _moved(
+    held: Sequence[Held], traced: TracedTensors, there: Sequence[Held], before: Known
+) -> str:
+    """Returns the text of a peak that moved: its new moment, and what changed at the old one."""
+    numbers = dict(traced.allocated)
+    last = numbers.get(max(traced.at_peak, default=-1))
+    now = f", {last.op} at {last.where}" if last is not None and last.where else ""
+    forms = _Forms(there, before)
+    parts = [*forms.changes()]
+    sign = "-" if forms.grown < 0 else "+"
+    grown = f"{sign}{format_size(abs(forms.grown))}: {'; '.join(parts)}"
+    told = grown if parts else "nothing changed"
+    return f"the peak is at another moment now{now}; {_MOVED} {told}"
 
 
 class _Forms:
@@ -82,6 +140,11 @@ class _Forms:
     def grown(self) -> int:
         """Returns the bytes of all tensors now, minus the bytes of all tensors before."""
         return sum(count * nbytes for (_, _, nbytes), count in self._change.items())
+
+    @property
+    def lost(self) -> bool:
+        """Returns True if a form has fewer tensors now."""
+        return any(count < 0 for count in self._change.values())
 
     def changes(self) -> Iterator[str]:
         """Yields a text for each form that changed: more tensors first, then fewer."""

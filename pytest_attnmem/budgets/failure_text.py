@@ -59,15 +59,22 @@ def _written(budget: Budget) -> tuple[str, str, str]:
 def _growth_lines(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
     """Yields a line for each symbol: the growth of the measurement and of its budget.
 
-    A symbol without a value grows with the symbol that it equals by default: M with N.
+    A symbol without a value grows with the symbol that it equals by default: M with N. An argument
+    that the budget does not name has a line if memory grows with it.
     """
     for growth in verdict.growths:
         (symbol,) = growth.sizes
         polynomial = growth.polynomial
         with suppress(FormulaError, ArithmeticError):
-            degree = syntax_tree.degree(_in_given_symbols(budget, shape), symbol)
-            if polynomial is not None:
-                yield f"  grows     as {polynomial}; the budget as {_power(symbol, degree)}"
+            tree = _in_given_symbols(budget, shape)
+            if polynomial is None:
+                continue
+            degree = syntax_tree.degree(tree, symbol)
+            grows = f"as {polynomial}" if polynomial.degree(symbol) else f"not with {symbol}"
+            if symbol in syntax_tree.symbols(tree):
+                yield f"  grows     {grows}; the budget as {_power(symbol, degree)}"
+            elif polynomial.degree(symbol):
+                yield f"  grows     {grows}; the budget does not name {symbol}"
 
 
 def _workspace_lines(metric: str, measurement: Measurement | None) -> Iterator[str]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import ROLES, Group, apart, in_module
+from ..measurement.tensor_groups import ROLES, Group, apart, held_by, in_module, line_of
 from ..units import format_size
 
 #: The number of groups to show.
 _SHOWN = 10
 
-#: The bytes of a line, the number of its tensors, and its cells.
-_Row = tuple[int, int, tuple[str, ...]]
+#: The bytes of a line, the number of its tensors, its cells, and who holds the tensors.
+_Row = tuple[int, int, tuple[str, ...], str]
 
 
 def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[str]:
@@ -45,18 +45,20 @@ def _count(held: Sequence[Held]) -> str:
 def _listed(held: Sequence[Held]) -> list[str]:
     rows = sorted(_rows(held), key=lambda row: -row[0])
     shown, rest = rows[:_SHOWN], rows[_SHOWN:]
-    table = [cells for _, _, cells in shown if len(cells) > 2]
+    table = [cells for _, _, cells, _ in shown if len(cells) > 2]
     columns = range(max(map(len, table), default=0))
     widths = [max(len(cells[column]) for cells in table) for column in columns]
-    amount = max((len(cells[0]) for _, _, cells in shown), default=0)
+    amount = max((len(cells[0]) for _, _, cells, _ in shown), default=0)
     lines = []
-    for _, _, (first, *others) in shown:
+    for _, _, (first, *others), holder in shown:
         padded = [cell.ljust(width) for cell, width in zip(others, widths[1:], strict=False)]
         plain = others if len(others) == 1 else padded
         lines.append(("    " + "  ".join([first.rjust(amount), *plain])).rstrip())
+        if holder:
+            lines.append(f"    {' ' * amount}  {holder}")
     if rest:
-        number = sum(count for _, count, _ in rest)
-        together = format_size(sum(nbytes for nbytes, _, _ in rest))
+        number = sum(count for _, count, _, _ in rest)
+        together = format_size(sum(nbytes for nbytes, _, _, _ in rest))
         lines.append(f"    and {number} more, {together} together")
     return lines
 
@@ -65,11 +67,11 @@ def _rows(held: Sequence[Held]) -> Iterator[_Row]:
     groups, roles = apart(held)
     several = any(group.held.module for group in groups)
     for group in groups:
-        yield group.nbytes, group.count, _cells(group, several)
+        yield group.nbytes, group.count, _cells(group, several), held_by(group.held)
     for role, tensors in roles.items():
         nbytes = sum(tensor.nbytes for tensor in tensors)
         text = f"{ROLES[role]}: {_count(tensors)}"
-        yield nbytes, len(tensors), (format_size(nbytes), text)
+        yield nbytes, len(tensors), (format_size(nbytes), text), ""
 
 
 def _cells(group: Group, modules: bool) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ def _cells(group: Group, modules: bool) -> tuple[str, ...]:
         f"{group.count} × {size}" if group.count > 1 else size,
         f"{list(held.shape)} {held.dtype}" if held.dtype else "",
         held.op,
-        held.where,
+        line_of(held),
         f"in {held.function}" if held.function else "",
         *([in_module(held)] if modules else []),
         f"← {meaning}" if meaning else "",

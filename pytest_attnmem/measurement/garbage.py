@@ -31,9 +31,24 @@ def unfreeze_all() -> None:
     _OURS.present = False
 
 
+def ours_frozen() -> bool:
+    """Returns True if this package froze objects."""
+    return _OURS.present
+
+
 def anything_frozen() -> bool:
     """Returns True if objects are frozen; to count them is to visit each, which takes long."""
     return _OURS.present or gc.get_freeze_count() > 0
+
+
+def age() -> None:
+    """Has automatic collection leave alone what was made in the window, and is alive after it.
+
+    All of it counts as young, and the first young collection would visit it, only to find it alive.
+    """
+    if not anything_frozen():
+        gc.freeze()
+        gc.unfreeze()  # into the oldest generation
 
 
 class GarbageFreezer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 #: The end of the operator's name where an allocation is its scratch, for people to read.
@@ -23,7 +23,8 @@ class Held:
     op: str
     """The operator that made it, as PyTorch names it: ``softmax``."""
     where: str
-    """The innermost line outside torch and this package: ``attn.py:31``."""
+    """The innermost line of the project under test, else the innermost one outside torch and this
+    package: ``attn.py:31``."""
     function: str = ""
     """The function that line is in."""
     module: str = ""
@@ -32,6 +33,8 @@ class Held:
     """``parameter``, ``gradient`` (of a parameter), ``optimizer`` (made by one), ``saved`` (made by
     a forward pass, freed by a backward pass) or ``backward`` (made by the backward pass of its
     module); else empty."""
+    by: str = field(default="", compare=False)
+    """The line of a library that ``where`` called: ``einops/_backends.py:291``."""
     dims: tuple[str, ...] = ()
     """Each size in the symbols of the test, ``("4", "N", "2*N")``, where runs at other sizes
     prove it; else empty."""
@@ -40,6 +43,9 @@ class Held:
     the name of a workspace."""
     workspace: bool = False
     """True for the workspace that a library has during one call: ``cuBLAS workspace``."""
+    holder: str = field(default="", compare=False)
+    """The object that holds it, as a person would type it: ``Loop.outputs[3]``. Empty: unknown, or
+    nobody looked."""
 
     @classmethod
     def of_scratch(
@@ -50,10 +56,11 @@ class Held:
         function: str = "",
         module: str = "",
         role: str = "",
+        by: str = "",
     ) -> Held:
         """Returns the scratch of the operator ``op``."""
         shown = op + SCRATCH_SUFFIX
-        return cls(nbytes, (), "", shown, where, function, module, role, scratch=True)
+        return cls(nbytes, (), "", shown, where, function, module, role, by, scratch=True)
 
     @classmethod
     def of_workspace(
@@ -64,13 +71,14 @@ class Held:
         function: str = "",
         module: str = "",
         role: str = "",
+        by: str = "",
     ) -> Held:
         """Returns the workspace of a library, ``cuBLAS``."""
         op = library + WORKSPACE_SUFFIX
-        made = cls(nbytes, (), "", op, where, function, module, role)
+        made = cls(nbytes, (), "", op, where, function, module, role, by)
         return replace(made, scratch=True, workspace=True)
 
     @property
     def origin(self) -> Held:
         """Returns the tensor without the facts that only a traced run knows."""
-        return replace(self, module="", role="", dims=())
+        return replace(self, module="", role="", dims=(), holder="")

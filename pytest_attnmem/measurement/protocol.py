@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,6 +48,28 @@ class Interval:
     """The allocations, numbered from there on, and frees, where the recorder sees them."""
     snapshot: Mapping[str, Any] | None = None
     """A snapshot for PyTorch's memory viewer, where the allocator makes one."""
+
+
+@dataclass(slots=True)
+class SearchTime:
+    """The seconds that the searches for holders of tensors, after one failure, may compute."""
+
+    left: float = 0.2
+    _until: float = 0.0
+
+    @contextmanager
+    def spent(self) -> Iterator[None]:
+        """Takes the time of the body from what is left."""
+        self._until = time.thread_time() + self.left
+        try:
+            yield
+        finally:
+            self.left = self.remaining
+
+    @property
+    def remaining(self) -> float:
+        """Returns the seconds that a body of ``spent`` still has."""
+        return self._until - time.thread_time()
 
 
 class Recorder(Protocol):

@@ -28,7 +28,7 @@ class Group:
     """Tensors that are equal except for numbers in the name of their module."""
 
     held: Held
-    """One of the tensors, with the module of all: ``blocks.*.attention``."""
+    """One of the tensors, with the module of all: ``blocks.*.attention``, and with all holders."""
     count: int
 
     @property
@@ -49,16 +49,35 @@ def in_module(held: Held) -> str:
     return f"{_WAYS.get(held.role, '')}{held.module}"
 
 
+def line_of(held: Held) -> str:
+    """Returns the line that made a tensor: ``attn.py:41, by einops/_backends.py:291``."""
+    return f"{held.where}, by {held.by}" if held.by else held.where
+
+
+def held_by(held: Held) -> str:
+    """Returns who holds a tensor, in words: ``held by Loop.outputs[3]``; empty if nobody knows."""
+    known = held.holder.startswith(("saved by ", "held by "))
+    return held.holder if known or not held.holder else f"held by {held.holder}"
+
+
 def grouped(held: Iterable[Held]) -> list[Group]:
     """Returns groups of equal tensors, the largest first."""
     alike: dict[Held, list[Held]] = {}
     for tensor in held:
         alike.setdefault(replace(tensor, module=general(tensor.module)), []).append(tensor)
-    groups = [
-        Group(tensors[0] if len({one.module for one in tensors}) == 1 else key, len(tensors))
-        for key, tensors in alike.items()
-    ]
+    groups = []
+    for key, tensors in alike.items():
+        one = tensors[0] if len({one.module for one in tensors}) == 1 else key
+        groups.append(Group(replace(one, holder=_together(tensors)), len(tensors)))
     return sorted(groups, key=lambda group: -group.nbytes)
+
+
+def _together(tensors: Iterable[Held]) -> str:
+    """Returns the holders of the tensors: the first, and the number of others."""
+    holders = [*dict.fromkeys(one.holder for one in tensors if one.holder)]
+    others = len(holders) - 1
+    more = f" and {others} other{'s' * (others > 1)}" if others > 0 else ""
+    return "".join(holders[:1]) + more
 
 
 def apart(held: Iterable[Held]) -> tuple[list[Group], dict[str, list[Held]]]:

@@ -59,7 +59,7 @@ class Timeline:
     """In the order of allocation."""
     note: str = ""
     """The run that was observed, if it matters, and the memory that the timeline leaves out."""
-    left_out: tuple[str, ...] = field(default=(), compare=False)
+    left_out: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """The memory without a span of its own, a phrase each, which the note lists."""
 
     def __repr__(self) -> str:

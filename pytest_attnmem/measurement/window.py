@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .measurement import Measurement
 from .protocol import BackendProtocol, Delta, Interval
 from .timeline import MOST, Event, Timeline, timeline
-from .traced_tensors import Numbered, traced_tensors
+from .traced_tensors import Numbered, by_importance, traced_tensors
 
 
 @dataclass(slots=True)
@@ -82,6 +82,13 @@ class Window:
         """Returns the tensors allocated in this window, the largest first."""
         own = (tensor for tensor in tensors if tensor[0] >= (self._first_allocation or 0))
         return tuple(sorted(own, key=lambda tensor: -tensor[1].nbytes))
+
+    def find_holders(self, find: Callable[[Sequence[int]], Mapping[int, str]]) -> None:
+        """Adds who holds the tensors that are left; ``find`` takes their numbers."""
+        found = find(by_importance(self._left))
+        self._left = tuple(
+            (number, replace(held, holder=found.get(number, ""))) for number, held in self._left
+        )
 
     @property
     def level(self) -> int:

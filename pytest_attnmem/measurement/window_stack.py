@@ -11,13 +11,18 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from ..errors import causes
-from .garbage import anything_frozen
-from .protocol import BackendProtocol, Recorder, simulation_context
+from .garbage import age
+from .peak_watch import PeakWatch
+from .protocol import BackendProtocol, Recorder, SearchTime, simulation_context
 from .timeline import MOST
 from .window import Window
+
+#: The search for who holds the tensors that are left, or those of a peak.
+HolderSearch = SearchTime | PeakWatch | None
 
 
 class _Running(threading.local):
@@ -33,10 +38,15 @@ _RUNNING = _Running()
 class WindowStack:
     """The windows that are open on one backend, innermost last, and the recorder they share."""
 
-    def __init__(self, backend: BackendProtocol, recorder: Recorder, traced: bool) -> None:
+    def __init__(
+        self, backend: BackendProtocol, recorder: Recorder, traced: bool, search: HolderSearch
+    ) -> None:
         self.backend = backend
         self.recorder = recorder
         self.traced = traced
+        self._search = search
+        if isinstance(search, PeakWatch) and hasattr(recorder, "watch"):
+            recorder.watch(search)
         self.collecting = gc.isenabled()
         self.context = ExitStack()
         """The context that programs run in while the backend measures them."""
@@ -67,6 +77,7 @@ class WindowStack:
                 self._cut()
             finally:
                 self._windows.remove(window)
+            self._find_holders(window)
             window.close(self.backend, self._pinned(window))
             if self._windows:
                 self.recorder.start()
@@ -82,8 +93,13 @@ class WindowStack:
                 self.context.close()
             finally:
                 if self.collecting:
-                    _age()
+                    age()
                     gc.enable()
+
+    def _find_holders(self, window: Window) -> None:
+        find = getattr(self.recorder, "holders", None)
+        if isinstance(self._search, SearchTime) and find is not None:
+            window.find_holders(partial(find, seconds=self._search, collect=not self._windows))
 
     def _pinned(self, window: Window) -> int:
         """Returns the most bytes that an import of torch may pin: its frames are cyclic garbage.
@@ -140,6 +156,7 @@ def window(
     trace: bool = False,
     evidence: bool = False,
     most: int = MOST,
+    search: HolderSearch = None,
 ) -> Iterator[Window]:
     """Measures the body of the ``with``, also as a part of an outer window on the same device.
 
@@ -147,9 +164,10 @@ def window(
     it ends, so that peaks repeat. If memory runs out, ``Window.out_of_memory`` is set and the error
     propagates, its frames cleared of the tensors they pinned. With ``evidence``, the measurement
     has a timeline if the recorder sees allocations and frees; it lists the ``most`` largest tensors
-    one by one.
+    one by one. With ``search``, a traced window names who holds the tensors that it leaves, or
+    those of a peak.
     """
-    stack = _stack(backend, trace)
+    stack = _stack(backend, trace, search)
     window = Window(workspace, evidence, most, stack.traced)
     try:
         stack.open(window, metric)
@@ -225,7 +243,7 @@ def _is_on(stack: WindowStack, backend: BackendProtocol) -> bool:
     return (stack.backend.name, stack.backend.device) == (backend.name, backend.device)
 
 
-def _stack(backend: BackendProtocol, trace: bool) -> WindowStack:
+def _stack(backend: BackendProtocol, trace: bool, search: HolderSearch) -> WindowStack:
     """Returns the stack of the backend's device, or a new one after a garbage collection.
 
     A program that starts again finds the device emptied, and what its first run left on it counts
@@ -234,23 +252,13 @@ def _stack(backend: BackendProtocol, trace: bool) -> WindowStack:
     for stack in _RUNNING.stacks:
         if _is_on(stack, backend):
             return stack
-    stack = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace)
+    stack = WindowStack(backend, backend.tracer() if trace else backend.gauge(), trace, search)
     if not getattr(backend, "starts_again", ""):
         gc.collect()
     stack.context.enter_context(simulation_context(backend))
     gc.disable()
     _RUNNING.stacks.append(stack)
     return stack
-
-
-def _age() -> None:
-    """Has automatic collection leave alone what was made in the window, and is alive after it.
-
-    All of it counts as young, and the first young collection would visit it, only to find it alive.
-    """
-    if not anything_frozen():
-        gc.freeze()
-        gc.unfreeze()  # into the oldest generation
 
 
 @contextmanager

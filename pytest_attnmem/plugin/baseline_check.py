@@ -222,7 +222,8 @@ class BaselineCheck:
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
         held, symbols = verdict.measurement.held, _symbols(memory)
-        change = difference(measured.entry, nbytes, form, forms.sizes, held, symbols)
+        traced = None if metric == "retained" else verdict.measurement.tensors
+        change = difference(measured.entry, nbytes, form, forms.sizes, held, symbols, traced)
         return replace(verdict, change=change.text, more=change.more)
 
     def derive(self, memory: AttnMem, primed: PrimedBackend, runs: TracedRuns) -> None:

@@ -216,7 +216,7 @@ class CallPhase:
                 "",
                 shape,
                 primed,
-                partial(runs.whole, primed),
+                partial(runs.whole, primed, holders=spec.metric != "retained"),
                 None if cause is not None or self._plan.default else growth.explanation,
                 ending_of(cause),
                 limited=spec.is_promise and own,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from ..symbols.names import WORLD
 from .growth_jointly import fixed_over_worlds, judged_jointly
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear
-from .item_arguments import Variable, variable, varies
+from .item_arguments import Variable, further_sizes, variable, varies
 from .size_sweep import SizeSweep
 from .world_runs import names_world, over_worlds
 
@@ -77,10 +77,13 @@ class GrowthCheck:
         return GrowthFindings((worlds, *growths) if growths else (), notes, jointly)
 
     def explanation(
-        self, symbols: Iterable[str], metric: str, own: Measurement
+        self, symbols: Collection[str], metric: str, own: Measurement
     ) -> tuple[Growth, ...]:
-        """Returns the growth along each of *symbols* that the test takes; nothing if unknown."""
-        wanted = sorted(symbols)
+        """Returns the growth along each of *symbols* that the test takes; nothing if unknown.
+
+        So for the sizes that the test is parametrized with, which its budget may not name.
+        """
+        wanted = [*sorted(symbols), *further_sizes(self._item, symbols)]
         if not wanted:
             return ()
         named = Contract("", tuple(((symbol, 1),) for symbol in wanted))

@@ -161,9 +161,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     session = item.config.stash[SESSION]
     if not wants_measuring(item, session):
         return
+    from ..measurement.project import set_root
     from .planner import plan_or_fail
 
     session.begin_test()
+    set_root(item.config.rootpath)
     plan = plan_or_fail(item, session)
     if plan is not None and hasattr(item.config, "workerinput"):
         from .row_writer import RowWriter

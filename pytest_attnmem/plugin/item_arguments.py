@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import TestCase
 
@@ -77,6 +77,14 @@ def variable(item: pytest.Item, contract: Contract) -> Variable:
             for symbol, fixture in shared.items()
         ),
     )
+
+
+def further_sizes(item: pytest.Item, known: Collection[str]) -> list[str]:
+    """Returns the whole numbers above 1 that a test is parametrized with, except known symbols."""
+    callspec = getattr(item, "callspec", None)
+    params: Mapping[str, object] = callspec.params if callspec else {}
+    sizes = {ALIASES.get(name, name): size for name, size in params.items() if type(size) is int}
+    return sorted(name for name, size in sizes.items() if size > 1 and name not in known)
 
 
 def varies(item: pytest.Item, contract: Contract) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import AttnMemError
+from ..measurement.protocol import SearchTime
 from .plan import PLAN
 from .traced_rerun import TracedRerun
 
@@ -22,7 +23,8 @@ def left_by(item: pytest.Item, primed: PrimedBackend | None, region: str = "") -
     """
     if primed is None:
         return ""
-    rerun = TracedRerun(item, item.stash[PLAN].memory, False, metric="retained", empty_caches=True)
+    memory, search = item.stash[PLAN].memory, SearchTime()
+    rerun = TracedRerun(item, memory, False, None, "retained", search, empty_caches=True)
     try:
         traced = rerun.region(region, primed) if region else rerun.whole(primed)
     except AttnMemError:
@@ -31,5 +33,5 @@ def left_by(item: pytest.Item, primed: PrimedBackend | None, region: str = "") -
 
 
 def _described(held: Held) -> str:
-    holder = getattr(held, "holder", "")
-    return f"{held.op} at {held.where}" + (f", kept by {holder}" if holder else "")
+    kept = f", kept by {held.holder}" if held.holder else ""
+    return f"{held.op} at {held.where}{kept}"

@@ -10,6 +10,7 @@ import pytest
 from ..api.attribution import raised
 from ..errors import AttnMemError, StartAgain, stops
 from ..measurement.measurement import Measurement
+from ..measurement.window_stack import HolderSearch
 from .another_run import another_run, reset_item
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class TracedRerun:
     """A second run, made on first use; its regions and checks do not raise.
 
     ``sizes`` replaces sizes of inputs: symbol → own size and other size. ``metric`` is the number
-    that the run is made for. ``empty_caches`` runs it as a first run: caches are empty.
+    that the run is made for. With ``search``, the run finds who holds the tensors that are left, or
+    those of a peak. ``empty_caches`` runs it as a first run: caches are empty.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class TracedRerun:
         failed: bool,
         sizes: Resized | None = None,
         metric: str = "peak",
+        search: HolderSearch = None,
         *,
         empty_caches: bool = False,
     ) -> None:
@@ -52,6 +55,7 @@ class TracedRerun:
         self._failed = failed
         self._sizes = sizes
         self._metric = metric
+        self._search = search
         self._empty_caches = empty_caches or bool(sizes)
         self._whole: dict[str, Measurement] = {}
         self._regions: dict[str, Measurement] = {}
@@ -118,7 +122,7 @@ class TracedRerun:
         ):
             try:
                 reset_item(self._item)
-                with primed.window(self._metric, trace=trace) as opened:
+                with primed.window(self._metric, trace=trace, search=self._search) as opened:
                     self._item.runtest()
                 self._error = kept_by_unittest(self._item)
             except stops():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..backends.registry import larger_is_free
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
+from ..measurement.peak_watch import PeakWatch
+from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
 from .item_arguments import sized_arguments
 from .size_reads import given
@@ -30,7 +35,11 @@ class TracedRuns:
         """``empty_caches`` runs the test as a first run, which fills them."""
         self._item = item
         self._memory = memory
-        self._own = TracedRerun(item, memory, failed, empty_caches=empty_caches)
+        self._search = SearchTime()
+        self._empty_caches = empty_caches
+        self._own = TracedRerun(
+            item, memory, failed, search=self._search, empty_caches=empty_caches
+        )
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
     def of(self, part: Part) -> Measurement:
@@ -41,15 +50,19 @@ class TracedRuns:
         """
         if part.primed is None:
             raise AttnMemError(f"{part.name} does not run again with its test")
-        return self.region(part.name, part.primed) if part.name else self.whole(part.primed)
+        if not part.name:
+            return self.whole(part.primed)
+        own = self._with_holders(self._own.region(part.name, part.primed), part.primed)
+        return self._proved(part.name, own, part.primed)
 
-    def whole(self, primed: PrimedBackend) -> Measurement:
-        """Returns the measurement of the test's body.
+    def whole(self, primed: PrimedBackend, *, holders: bool = False) -> Measurement:
+        """Returns the measurement of the test's body; with ``holders``, of the tensors at its peak.
 
         Raises:
             AttnMemError: this run failed, but the first did not.
         """
-        return self._proved("", self._own.whole(primed), primed)
+        own = self._own.whole(primed)
+        return self._proved("", self._with_holders(own, primed) if holders else own, primed)
 
     def region(self, name: str, primed: PrimedBackend) -> Measurement:
         """Returns the measurement of a region.
@@ -58,6 +71,26 @@ class TracedRuns:
             AttnMemError: the second run did not reach the region.
         """
         return self._proved(name, self._own.region(name, primed), primed)
+
+    def _with_holders(self, own: Measurement, primed: PrimedBackend) -> Measurement:
+        """Returns the measurement with who holds the tensors at its peak, from one more run."""
+        whole = self._own.whole(primed).tensors
+        if own.tensors is None or whole is None or self._search.left <= 0:
+            return own
+        at_end = zip(own.tensors.at_end, own.left, strict=True)
+        found = {number: one.holder for number, one in at_end if one.holder}
+        watch = PeakWatch(whole, [n for n in own.tensors.at_peak if n not in found], self._search)
+        if watch.needed:
+            again = TracedRerun(
+                self._item, self._memory, False, search=watch, empty_caches=self._empty_caches
+            )
+            with suppress(AttnMemError):
+                again.whole(primed)
+            gc.collect()  # the search saw frames that run, and frames may be in cycles
+        found |= watch.found
+        at_peak = zip(own.tensors.at_peak, own.held, strict=True)
+        held = (replace(one, holder=found.get(number, "")) for number, one in at_peak)
+        return replace(own, held=tuple(held))
 
     @property
     def _arguments(self) -> Mapping[str, str]:

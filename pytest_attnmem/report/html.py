@@ -17,7 +17,7 @@ from ..measurement.held import Held
 from ..measurement.measurement import METRICS
 from ..measurement.peak_components import Component
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import in_module
+from ..measurement.tensor_groups import held_by, in_module, line_of
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
 from . import cells, growth_curves
@@ -147,7 +147,13 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
         "allocations": _number(row.allocations),
         "duration_s": row.duration_s if isfinite(row.duration_s) else None,
         "held": [
-            [_known(line.held, tensors), line.count, _place(line.module, texts)] for line in listed
+            [
+                _known(line.held, tensors),
+                line.count,
+                _place(line.module, texts),
+                _place(held_by(line.held), texts),
+            ]
+            for line in listed
         ],
         "held_count": len(row.held),
         "more_held": [
@@ -176,7 +182,7 @@ def _tensor(held: Held, texts: Texts) -> list[Any]:
     """Returns bytes, then indices of texts: shape, symbols, dtype, op, line, function, module."""
     shape = str([*held.shape]) if held.dtype or held.shape else ""
     meaning = product(held.dims)
-    words = (shape, meaning, held.dtype, held.op, held.where, held.function, in_module(held))
+    words = (shape, meaning, held.dtype, held.op, line_of(held), held.function, in_module(held))
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
 
 

@@ -79,7 +79,7 @@ def json_fields(
 ) -> tuple[JsonField, ...]:
     """Returns the fields of a dataclass, in their order; ``keys`` has those of another name.
 
-    A field that is left out of comparisons is not written to JSON either.
+    A field that ``repr`` leaves out is not written to JSON either.
     """
     hints = get_type_hints(kind)
     return tuple(
@@ -87,7 +87,7 @@ def json_fields(
             part.name, keys.get(part.name, part.name), str(part.type), json_type(hints[part.name])
         )
         for part in fields(kind)
-        if part.compare
+        if part.repr
     )
 
 

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..measurement.held import Held
-from ..measurement.tensor_groups import in_module
+from ..measurement.tensor_groups import in_module, line_of
 from ..measurement.timeline import Allocation, Timeline
 from ..units import format_size
 from .record import Record
@@ -91,7 +91,7 @@ def _facts(span: Allocation) -> dict[str, Any]:
         ("shape", str([*held.shape]) if held.dtype else ""),
         ("dtype", held.dtype),
         ("op", held.op),
-        ("where", held.where),
+        ("where", line_of(held)),
         ("function", held.function),
         ("module", in_module(held)),
         ("died", "" if span.freed_at is not None else "no, alive at the end"),

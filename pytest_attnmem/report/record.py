@@ -198,7 +198,7 @@ def _held_to_dict(held: Held) -> dict[str, Any]:
     data = {JSON_NAMES.get(name, name): getattr(held, name) for name in Held.__slots__}
     for named in NAMED_BY_OP:
         del data[named]
-    traced = {name: data.pop(name) for name in ("module", "role", "dims")}
+    traced = {name: data.pop(name) for name in ("module", "role", "dims", "by", "holder")}
     known = {name: [*value] if name == "dims" else value for name, value in traced.items() if value}
     return {**data, "shape": list(held.shape), **known}
 

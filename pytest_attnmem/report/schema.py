@@ -57,6 +57,12 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
         (Held, "dims"): {
             "description": "The shape in the symbols of the test, proved at other sizes; or empty."
         },
+        (Held, "by"): {
+            "description": "The line of a library that `where` called; empty: none or unknown."
+        },
+        (Held, "holder"): {
+            "description": "Who holds the tensor: `Loop.outputs[3]`; empty: unknown."
+        },
         (Timeline, "events"): {"minimum": 0},
         (Allocation, "allocated_at"): {"minimum": 0},
         (Allocation, "freed_at"): {"description": "null: still allocated at the end."},
@@ -68,7 +74,7 @@ _LATER: Final = frozenset(
     {
         *((Record, name) for name in ("baseline_state", "where", "timeline", "out_of_memory")),
         *((Record, name) for name in ("expected", "baseline_torch")),
-        *((Held, name) for name in ("function", "module", "role", "dims")),
+        *((Held, name) for name in ("function", "module", "role", "dims", "by", "holder")),
     }
 )
 

@@ -7,7 +7,8 @@ from ..units import excerpt, format_size, printable
 from . import cells
 from .summary import Summary
 
-_MAX_REASONS = 3
+#: The reasons that are shown: as many as most of the rows have, within these limits.
+_FEWEST, _MOST = 3, 10
 _MAX_REASON = 160  # the JSON has it whole
 
 
@@ -38,13 +39,18 @@ COLOURS = (("over", "red"), ("not enforced", "yellow"), (EXPECTED, "yellow"), ("
 def render_reasons(summary: Summary) -> list[str]:
     """Returns lines with the reasons why budgets were not enforced, the most frequent first."""
     reasons = [*summary.reasons.items()]
-    lines = [
-        f"  {count} not enforced: {excerpt(reason, _MAX_REASON)}"
-        for reason, count in reasons[:_MAX_REASONS]
-    ]
-    others = reasons[_MAX_REASONS:]
-    if others:
-        lines.append(f"  {sum(count for _, count in others)} not enforced for other reasons")
+    lines: list[str] = []
+    left = sum(summary.reasons.values())
+    tenth = left // 10
+    for place, (reason, count) in enumerate(reasons):
+        others = len(reasons) - place
+        if others > 1 and (place >= _MOST or (place >= _FEWEST and left <= tenth)):
+            return [
+                *lines,
+                f"  {left} not enforced for {others} other reasons; --attnmem-report lists each",
+            ]
+        lines.append(f"  {count} not enforced: {excerpt(reason, _MAX_REASON)}")
+        left -= count
     return lines
 
 

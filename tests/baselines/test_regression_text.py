@@ -9,6 +9,7 @@ from pytest_attnmem.baselines.regression_text import Difference, difference
 from pytest_attnmem.formulas.polynomial import expand
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.tensor_kinds import labels
+from pytest_attnmem.measurement.traced_tensors import TracedTensors
 
 SYMBOLS = {"B": 2, "H": 8, "N": 1024, "d": 64}
 
@@ -178,3 +179,33 @@ def test_a_symbol_that_only_one_could_be_varied_in_has_its_size(
 def test_a_form_that_is_not_of_these_bytes_says_nothing(formula: str) -> None:
     before = replace(entry(formula), held=())
     assert told(MASKED_TOO, *BEFORE, MASKED, before=before) == Difference("")
+
+
+def test_a_list_without_anything_new_says_so() -> None:
+    nothing = "nothing in the list is new; the baseline has the same tensors"
+    assert told("", *BEFORE, extra=4096) == Difference(f"+4.0 KiB: {nothing}")
+    assert told(FORM + " + 4096", *BEFORE, extra=4096).text == f"+4096: {nothing}"
+
+
+GRADIENT, GRAND = held("softmax_backward", *SCORES), held("mul_backward", "4", *SCORES)
+
+
+def moved(*new: Held) -> Difference:
+    """A run whose peak is in the backward pass; ``new`` are more tensors of the forward pass."""
+    made = [*BEFORE[:2], *new, BEFORE[2], GRADIENT, GRAND]
+    last = len(made) - 1
+    # The result of the forward pass is freed before the backward pass makes anything.
+    freed = {len(new) + 2: last - 1, 0: last - 1}
+    alive = [number for number in range(len(made)) if number not in freed]
+    traced = TracedTensors(tuple(enumerate(made)), tuple(alive), (), freed)
+    at_peak = [made[number] for number in alive]
+    nbytes = sum(one.nbytes for one in at_peak)
+    return difference(entry(), nbytes, None, SYMBOLS, at_peak, SYMBOLS, traced)
+
+
+def test_a_peak_that_moved_is_compared_at_the_moment_of_the_baseline() -> None:
+    assert moved(MASKED) == Difference(
+        "the peak is at another moment now, mul_backward at attn.py:12; at that of the baseline"
+        " +64.0 MiB: one more float32 [B, H, N, N], masked_fill at attn.py:11"
+    )
+    assert moved().text.endswith("; at the moment of the baseline nothing changed")

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
+from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.measurement.held import Held
@@ -102,3 +103,33 @@ def test_a_long_list_ends_with_the_rest_together(over: Measurement) -> None:
     assert lines[2] == "  held at the peak (12 tensors):"
     assert len(lines) == 3 + 10 + 1
     assert lines[-1] == "    and 2 more, 5.9 KiB together"
+
+
+def test_a_librarys_line_comes_second_and_the_holder_on_a_line_of_its_own(
+    over: Measurement,
+) -> None:
+    made = replace(OUT, by="einops/_backends.py:291")
+    kept = [replace(made, holder=f"Loop.outputs[{place}]") for place in range(2)]
+    saved = replace(SCORES, holder="saved by Scatter.ctx.kept[0]", dims=())
+    lines = explain(judge(replace(over, held=(saved, *kept)), BUDGET), SHAPE).splitlines()
+    assert [line.rstrip() for line in lines[3:]] == [
+        "       64.0 MiB  [1, 8, 2048, 2048] float16  softmax  attn.py:31"
+        "                             in attention",
+        "                 saved by Scatter.ctx.kept[0]",
+        "    2 × 2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5, by"
+        " einops/_backends.py:291",
+        "                 held by Loop.outputs[0] and 1 other",
+    ]
+
+
+def test_the_growth_names_an_argument_that_the_budget_does_not(over: Measurement) -> None:
+    sizes = (2, 3, 4, 5)
+    layers = Growth({"layers": sizes}, {(size,): 4096 * size for size in sizes})
+    rows = Growth({"n": sizes}, {(size,): 8192 for size in sizes})
+    steps = Growth({"steps": sizes}, {(size,): 8192 for size in sizes})
+    budget = Budget(4096, "4*n", {"n": 1024}, "test_it.py:3")
+    verdict = replace(judge(replace(over, held=()), budget), growths=(rows, layers, steps))
+    assert explain(verdict, AttentionShape({"n": 1024})).splitlines()[2:] == [
+        "  grows     not with n; the budget as n",
+        "  grows     as 4096*layers; the budget does not name layers",
+    ]

@@ -269,7 +269,7 @@ class TestIt(unittest.TestCase):
 def test_steps(): assert steps == ["set up", "tear down"]
 """)
     ran = suite.run()
-    assert (suite.path / "steps.txt").read_text().splitlines() == ["set up", "tear down"] * 2
+    assert (suite.path / "steps.txt").read_text().splitlines() == ["set up", "tear down"] * 3
     assert ran.outcomes == {"failed": 1, "passed": 1}
     assert ran.report("TestIt.test_it")[2:] == [
         "  held at the peak (1 tensor):",

@@ -90,7 +90,16 @@ OVER = Record(
 )
 WHOLE = replace(
     OVER,
-    held=(replace(OVER.held[0], module="blocks.0", role="gradient", dims=("H", "d")),),
+    held=(
+        replace(
+            OVER.held[0],
+            module="blocks.0",
+            role="gradient",
+            dims=("H", "d"),
+            by="einops/_backends.py:291",
+            holder="Loop.outputs[3]",
+        ),
+    ),
     where="a.py:3",
     baseline_bytes=1024,
     baseline_state="regressed",

@@ -181,7 +181,7 @@ def test_a_row_and_its_tensors() -> None:
         [64, "", "", "", "bmm (scratch)", "attn.py:30", "", ""],
     ]
     none = texts.index("")
-    assert row["held"] == [[0, 1, none], [1, 1, none]]
+    assert row["held"] == [[0, 1, none, none], [1, 1, none, none]]
     assert row["timeline"] == {
         "events": 3,
         "note": "the second run",

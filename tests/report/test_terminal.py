@@ -8,7 +8,7 @@ import pytest
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.report.terminal import colour_of, render_line, render_notes
+from pytest_attnmem.report.terminal import colour_of, render_line, render_notes, render_reasons
 from pytest_attnmem.report.terminal_table import render_table
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
@@ -220,3 +220,23 @@ def test_names_that_look_like_numbers_stay_as_they_are() -> None:
 def test_no_rows_is_an_empty_table() -> None:
     assert len(table()) == 2
     assert notes() == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown", "last"),
+    [
+        ([20, 5, 3, 1], 4, "  1 not enforced: reason 3"),
+        ([40, 5, 3, 1, 1], 3, "  2 not enforced for 2 other reasons; --attnmem-report lists each"),
+        ([1] * 39, 10, "  29 not enforced for 29 other reasons; --attnmem-report lists each"),
+    ],
+    ids=["all", "a short tail", "a long tail"],
+)
+def test_as_many_reasons_as_most_rows_have(counts: list[int], shown: int, last: str) -> None:
+    rows = [
+        replace(SKIPPED, nodeid=f"a.py::test[{place}-{number}]", reason=f"reason {place}")
+        for place, count in enumerate(counts)
+        for number in range(count)
+    ]
+    lines = render_reasons(summarise(rows))
+    assert sum(": reason" in line for line in lines) == shown
+    assert lines[-1] == last

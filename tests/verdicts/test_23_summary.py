@@ -27,12 +27,13 @@ def test_reasons_are_told_without_another_run_the_most_frequent_first(scripted):
     scripted.write(SUITE)
     lines = scripted.run().result.outlines
     start = next(i for i, line in enumerate(lines) if line.startswith("attnmem: "))
-    assert lines[start : start + 5] == [
+    assert lines[start : start + 6] == [
         "attnmem: 6 budgets, 0 within, 0 over, 6 not enforced (--attnmem-report for the table)",
         "  2 not enforced: nothing was allocated",
         "  1 not enforced: no baseline entry; --attnmem-update new writes one",
         "  1 not enforced: no limit for scripted, only for cuda",
-        "  2 not enforced for other reasons",
+        "  1 not enforced: skipped: no GPU",
+        "  1 not enforced: reserved is not measured on scripted",
     ]
 
 

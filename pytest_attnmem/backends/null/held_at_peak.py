@@ -58,5 +58,5 @@ def _by_line(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     held: Counter[str] = Counter()
     for entry in entries:
         frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
-        held[user_frame(frames)[0] or BACKWARD] += entry["size"]
+        held[user_frame(frames).where or BACKWARD] += entry["size"]
     return dict(held.most_common())

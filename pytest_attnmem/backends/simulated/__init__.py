@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,9 +13,12 @@ import torch
 from ...allocator import settings_from
 from ...errors import BackendUnavailable
 from ...measurement.installed_torch import missing_rules
-from ...measurement.protocol import Interval, Recorder
+from ...measurement.peak_watch import PeakWatch
+from ...measurement.protocol import Interval, Recorder, SearchTime
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
+from ..tracing.holders import holders
+from ..tracing.live_tensors import Watch
 from ..tracing.tensor_origin import Origins
 from .fake_tensor import DEVICE
 from .op_plan import Planner
@@ -140,14 +144,17 @@ class _Tracing:
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
+        self._watching: Watch | None = None
         self._origins = Origins()  # of all its intervals: backward follows forward
 
     def start(self) -> None:
         self._simulation.trace(self._origins)
         self._simulation.start()
+        self._simulation.device.watch(self._watching)
 
     def stop(self) -> Interval:
         interval = self._simulation.stop()
+        self._simulation.device.watch(None)
         self._simulation.trace(None)
         return interval
 
@@ -155,6 +162,17 @@ class _Tracing:
         """Returns the number of the allocation of a live storage; None for an input's."""
         block = self._simulation.block_of(storage)
         return block.number if block is not None and block.number >= 0 else None
+
+    def holders(
+        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
+    ) -> Mapping[int, str]:
+        """Returns who holds live tensors, by the numbers of their allocations."""
+        return holders(numbers, self.allocation_of, seconds, collect=collect)
+
+    def watch(self, peak: PeakWatch) -> None:
+        """Has ``peak`` see each new tensor of the device."""
+        peak.begin(partial(holders, allocation_of=self.allocation_of, running=True))
+        self._watching = peak.allocated
 
 
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any, Protocol
 
 from ...measurement.held import Held
-from ..tracing.tensor_origin import COMMANDS, Origin, Origins, user_frame
+from ...measurement.project import PROJECT, standing
+from ..tracing.tensor_origin import COMMANDS, Origin, Origins, is_foreign, user_frame
 
-#: Where an operator was called: an origin, or the code and the place in it.
-Line = Origin | tuple[CodeType, int] | None
+#: Where an operator was called: an origin, or the codes and the places in them, innermost first.
+Line = Origin | Sequence[tuple[CodeType, int]]
 
 
 class LineFinder:
     """A finder of the program's current line, with a cache of code outside torch."""
 
     def __init__(self) -> None:
-        self._foreign: dict[int, tuple[CodeType, bool]] = {}  # by id: the hash is slow
+        self._standing: dict[int, tuple[CodeType, int]] = {}  # by id: the hash is slow
         self._origins: Origins | None = None
 
     def trace(self, origins: Origins | None) -> None:
@@ -31,26 +32,28 @@ class LineFinder:
             self._origins.note(sys._getframe(1))
 
     def caller(self, depth: int = 1) -> Line:
-        """Returns the innermost line outside torch and this package.
+        """Returns the lines outside torch and this package, up to the innermost of the project.
 
         The caller's own frame and those above it, ``depth`` in all, are this package's.
         """
         frame: Any = sys._getframe(depth)
         if self._origins is not None:
             return self._origins.of(frame)
-        foreign = self._foreign
+        known, lines = self._standing, []
         while frame is not None:
             code = frame.f_code
-            outside = foreign.get(id(code))
-            if outside is None:
-                if code.co_filename.startswith(COMMANDS):
-                    return None
-                found = user_frame([(code.co_filename, 1, code.co_name)])[0]
-                outside = foreign[id(code)] = code, not found
-            if not outside[1]:
-                return code, frame.f_lasti
+            found = known.get(id(code))
+            if found is None:
+                path = code.co_filename
+                if path.startswith(COMMANDS):
+                    break
+                found = known[id(code)] = code, -1 if is_foreign(path) else standing(path)
+            if found[1] >= 0:
+                lines.append((code, frame.f_lasti))
+                if found[1] == PROJECT:
+                    break
             frame = frame.f_back
-        return None
+        return lines
 
 
 class Role(Protocol):
@@ -86,10 +89,9 @@ def _op_name(op: Any) -> str:
 def _origin(line: Line) -> Origin:
     if isinstance(line, Origin):
         return line
-    if line is None:
-        return Origin(*user_frame([]))
-    code, instruction = line
-    return Origin(*user_frame([(code.co_filename, _line_number(code, instruction), code.co_name)]))
+    frames = ((code.co_filename, _line_number(code, at), code.co_name) for code, at in line)
+    found = user_frame(frames)
+    return Origin(found.where, found.function, by=found.by)
 
 
 def _line_number(code: CodeType, instruction: int) -> int:

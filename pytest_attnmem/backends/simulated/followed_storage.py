@@ -32,7 +32,7 @@ class FollowedStorage(weakref.ref[Any]):
         self.nbytes_made = nbytes
         """The bytes of its first allocation, and by which operator and where it was made."""
         self.op: Any = None
-        self.line: Line = None
+        self.line: Line = ()
         self.block: DeviceBlock | None = None
         self.role = ""
         """Its role, which may be learned after its allocation."""

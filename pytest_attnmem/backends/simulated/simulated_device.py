@@ -16,7 +16,7 @@ from ...measurement.timeline import AllocEvent
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import format_size
-from ..tracing.live_tensors import LiveTensors
+from ..tracing.live_tensors import LiveTensors, Watch
 from .allocator_work import AllocatorWork
 from .workspaces import CUBLAS, CUBLASLT, Workspaces
 
@@ -123,6 +123,10 @@ class Device:
             )
             raise
         return _new_block(DeviceBlock, (address, number, allocator, 0))
+
+    def watch(self, watch: Watch | None) -> None:
+        """Has ``watch`` see each allocation, or nobody."""
+        self._live_tensors.watch = watch
 
     def add_older(self, nbytes: int) -> DeviceBlock | None:
         """Allocates memory for a tensor from before the window, whose free lowers the level."""

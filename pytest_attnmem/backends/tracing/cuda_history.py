@@ -9,7 +9,7 @@ is: its buffers come from no operator, and the code that Inductor generated says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,12 @@ import torch
 
 from ...measurement.held import SCRATCH_SUFFIX, Held
 from ...measurement.kept_workspaces import are_kept
-from ...measurement.protocol import Interval
+from ...measurement.peak_watch import PeakWatch
+from ...measurement.protocol import Interval, SearchTime
 from ...measurement.tensor_groups import in_module
 from ...torch_releases import minor_version
 from .dispatch_tracker import LIFT, TrackingMode, is_wrapped, name_of, prime
+from .holders import holders
 from .inductor_code import buffer_at, place_of
 from .live_tensors import LiveTensors
 from .tensor_origin import user_frame
@@ -70,6 +72,16 @@ class CudaMemoryHistory:
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the number of the allocation of a storage that was alive at the last ``stop``."""
         return self._numbers.get(storage.data_ptr())
+
+    def holders(
+        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
+    ) -> Mapping[int, str]:
+        """Returns who holds live tensors, by the numbers of their allocations."""
+        return holders(numbers, self.allocation_of, seconds, collect=collect)
+
+    def watch(self, peak: PeakWatch) -> None:
+        """Has ``peak`` see each new tensor."""
+        self._mode.watch(peak)
 
     def _entries(self, snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
         traces: list[list[dict[str, Any]]] = snapshot["device_traces"]
@@ -134,7 +146,9 @@ class _LabellingMode(TrackingMode):
             return replace(held, function=compiled.graph) if compiled else held
         if compiled:
             return buffer_at(entry["size"], compiled)
-        return Held(entry["size"], (), "", "(not by an operator)", *user_frame(frames))
+        line = user_frame(frames)
+        op = "(not by an operator)"
+        return Held(entry["size"], (), "", op, line.where, line.function, by=line.by)
 
     def _by_operator(self, entry: Mapping[str, Any]) -> Held | None:
         """Returns what an operator allocated; None for an allocation between two operators."""

@@ -6,19 +6,22 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from ...measurement.held import SAVED, Held
-from ...measurement.protocol import Delta, Interval
+from ...measurement.peak_watch import PeakWatch
+from ...measurement.protocol import Delta, Interval, SearchTime
 from ..compile_watch import EAGER, CompileWatch
 from ..started_threads import StartedThreads
 from ..tensor_subclasses import construct_past_modes
+from .holders import holders
 from .live_tensors import LiveTensors
 from .node_modules import in_backward
 from .tensor_origin import (
@@ -65,6 +68,16 @@ class Tracker:
         """Returns the number of the allocation of a live storage."""
         return self._mode.allocation_of(storage)
 
+    def holders(
+        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
+    ) -> Mapping[int, str]:
+        """Returns who holds live tensors, by the numbers of their allocations."""
+        return holders(numbers, self.allocation_of, seconds, collect=collect)
+
+    def watch(self, peak: PeakWatch) -> None:
+        """Has ``peak`` see each new tensor."""
+        self._mode.watch(peak)
+
 
 #: The bytes of the known program's two tensors.
 _TENSORS: Final = 8
@@ -98,6 +111,11 @@ class TrackingMode(TorchDispatchMode):
     def begin(self) -> None:
         """Begins an interval."""
         self._tensors.begin()
+
+    def watch(self, peak: PeakWatch) -> None:
+        """Has ``peak`` see each new tensor."""
+        peak.begin(partial(holders, allocation_of=self.allocation_of, running=True))
+        self._tensors.watch = peak.allocated
 
     @property
     def delta(self) -> Delta:
@@ -277,5 +295,5 @@ def raised_at(error: BaseException) -> str:
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    where, _ = user_frame(reversed(frames))
+    where = user_frame(reversed(frames)).where
     return f" at {where}" if where else ""

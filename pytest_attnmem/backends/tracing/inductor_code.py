@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ...measurement.held import Held
-from .tensor_origin import user_frame
+from .tensor_origin import is_foreign
 
 #: The operator of a buffer if the code does not say which operator writes it.
 UNKNOWN: Final = "compiled code"
@@ -45,8 +45,8 @@ class Place(NamedTuple):
 
 def place_of(frames: Frames) -> Place | None:
     """Returns the line of generated code that allocated; None if the program's own line did."""
-    for path, line, function in frames:
-        if user_frame([(path, line, function)])[0]:
+    for path, line, _ in frames:
+        if not is_foreign(path):
             graph = _graph(path)
             return Place(path, line, graph) if graph else None
     return None

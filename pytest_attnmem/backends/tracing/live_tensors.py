@@ -9,6 +9,8 @@ from ...measurement.held import Held
 from ...measurement.protocol import Delta, Interval
 from ...measurement.timeline import AllocEvent, Event, FreeEvent
 
+#: What sees each allocation: its number, and what describes it.
+Watch = Callable[[int, Callable[[], Held]], None]
 #: The number of a tensor from before all intervals.
 _OLDER: Final = -1
 
@@ -45,6 +47,8 @@ class LiveTensors:
     def __init__(self) -> None:
         self.count = 0
         """The number of allocations so far, which is the number of the next one."""
+        self.watch: Watch | None = None
+        """Sees each allocation, where somebody watches."""
         self._alive: dict[int, tuple[int, Callable[[], Held]]] = {}
         self.begin()
 
@@ -70,6 +74,8 @@ class LiveTensors:
         if self._level > self._peak:
             self._peak = self._level
             self._events_at_peak = len(entries)
+        if self.watch is not None:
+            self.watch(number, about)
         return number
 
     def free(self, number: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from torch.autograd.graph import _engine_run_backward
 from torch.nn import Module, Parameter
 
 from ...measurement.held import BACKWARD
+from ...measurement.project import PROJECT, in_library, standing
 from .module_paths import ModulePaths
 from .node_modules import NodeModules, in_backward
 
@@ -48,6 +49,8 @@ class Origin(NamedTuple):
     role: str = ""
     """``optimizer`` where an optimizer called it, ``backward`` where the backward pass of the
     module did; else empty."""
+    by: str = ""
+    """The line of a library that was called there: ``einops/_backends.py:291``."""
 
 
 class Origins:
@@ -63,21 +66,14 @@ class Origins:
 
     def of(self, frame: FrameType | None) -> Origin:
         """Returns the origin of the operator that the frame runs."""
-        where = function = role = ""
         module = self._module(frame)
-        while frame is not None and not where:
-            code = frame.f_code
-            if code.co_filename.startswith(COMMANDS):
-                break
-            if code is not _CALL:
-                if code.co_filename.startswith(_OPTIMIZERS):
-                    role = OPTIMIZER
-                where, function = user_frame([(code.co_filename, frame.f_lineno, code.co_name)])
-            frame = frame.f_back
+        frames = [*_to_the_project(frame)]
+        found = user_frame(frames)
+        role = OPTIMIZER if any(path.startswith(_OPTIMIZERS) for path, _, _ in frames) else ""
         if module == "" and not role and in_backward():
             module = self._nodes.running()
             role = BACKWARD if module else ""
-        return Origin(where, function, module or "", role)
+        return Origin(found.where, found.function, module or "", role, found.by)
 
     def _module(self, frame: FrameType | None) -> str | None:
         """Returns the path of the module that runs an operator.
@@ -103,6 +99,19 @@ class Origins:
         return None if again else ""
 
 
+def _to_the_project(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
+    """Yields the frames from one up to the first of the project."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(COMMANDS):
+            return
+        if code is not _CALL:
+            yield code.co_filename, frame.f_lineno, code.co_name
+            if not is_foreign(code.co_filename) and standing(code.co_filename) == PROJECT:
+                return
+        frame = frame.f_back
+
+
 def _module_of(function: Any) -> Module | None:
     """Returns the module whose method a function is, such as ``partial(Layer.forward, layer)``."""
     while isinstance(function, partial):
@@ -113,18 +122,45 @@ def _module_of(function: Any) -> Module | None:
     return owner if isinstance(owner, Module) else None
 
 
-def user_frame(frames: Iterable[tuple[str, int, str]]) -> tuple[str, str]:
-    """Returns the first frame outside torch, Triton and our observers; empty if there is none.
+class UserFrame(NamedTuple):
+    """A line of a program."""
 
-    ``frames`` are file, line and function, the innermost first.
+    where: str = ""
+    """``attn.py:31``; empty if no line of the program is known."""
+    function: str = ""
+    by: str = ""
+    """The line of a library that the program called there: ``einops/_backends.py:291``."""
+
+
+def user_frame(frames: Iterable[tuple[str, int, str]]) -> UserFrame:
+    """Returns the innermost frame of the project, else of no library, else of a library.
+
+    ``frames`` are file, line and function, the innermost first. Those of torch, Triton and our
+    observers are of no program.
     """
+    found, best, by = UserFrame(), -1, ""
     for path, line, function in frames:
         if path.startswith(COMMANDS):
             break
-        observer = path.startswith(_HERE) and not path.startswith(_KERNELS)
-        if not (observer or path.startswith((_TORCH, _TRITON, "<"))):
-            return f"{os.path.basename(path)}:{line}", function
-    return "", ""
+        if is_foreign(path):
+            continue
+        rank = standing(path)
+        if rank > best:
+            found, best = UserFrame(f"{os.path.basename(path)}:{line}", function, by), rank
+        if best == PROJECT:
+            break
+        by = by or f"{in_library(path)}:{line}"
+    return found
+
+
+def is_observer(path: str) -> bool:
+    """Returns True for a file of this package that is no part of a program under measurement."""
+    return path.startswith(_HERE) and not path.startswith(_KERNELS)
+
+
+def is_foreign(path: str) -> bool:
+    """Returns True for a file of torch, of Triton or of our observers."""
+    return is_observer(path) or path.startswith((_TORCH, _TRITON, "<"))
 
 
 def is_parameter(tensor: Any) -> bool:

@@ -118,7 +118,12 @@ function heldTable(row, texts) {
   const made = section("held", `Held at the ${row.metric === "retained" ? "end" : "peak"}: ${plural(count, "tensor")}`);
   const table = make("table");
   const head = make("tr");
-  const lines = row.held.map(([number, many, module]) => ({ held: tensor(row.tensors[number], texts), many, module: texts[module] }));
+  const lines = row.held.map(([number, many, module, holder]) => ({
+    held: tensor(row.tensors[number], texts),
+    many,
+    module: texts[module],
+    holder: texts[holder],
+  }));
   const modules = lines.some(({ module }) => module) ? ["module"] : [];
   for (const name of ["size", "", "% of peak", "shape", "dtype", "made by", "at", ...modules]) {
     const cell = make("th", name ? "" : "exact", name || "bytes");
@@ -126,9 +131,10 @@ function heldTable(row, texts) {
     head.append(cell);
   }
   const body = make("tbody");
-  lines.forEach(({ held, many, module }, place) => {
+  lines.forEach(({ held, many, module, holder }, place) => {
     const what = make("td", "mono", held.shape);
     if (held.meaning) what.append(make("span", "meaning", held.meaning));
+    if (holder) what.append(make("div", "holder", holder));
     const words = [held.dtype, held.op || "not known", madeAt(held), module];
     const line = heldLine(held.bytes, many, peak, what, ...words.slice(0, 3 + modules.length));
     if (place >= FIRST) line.className = "past";

@@ -1,0 +1,299 @@
+"""Who holds the tensors of a traced run: a walk of referrers, up to a name that a person knows."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, Final
+
+import torch
+
+from ...measurement.garbage import ours_frozen, unfreeze_all
+from ...measurement.protocol import SearchTime
+from .attributes import is_thread_local
+from .autograd_holders import edges, is_own_output
+from .local_variables import local_variables, running_frames
+from .owners import ALONE, INSTANCE, MODULE, NAMED, Owner, code_of, owner
+from .references import UNNAMED, Named, path, says_more
+from .tensor_origin import is_observer
+
+UNSEEN: Final = "held by something that Python cannot see"
+_OWN_OUTPUT: Final = ", in a cycle through autograd's graph"
+
+#: The most tensors that are searched for at once, objects of one step, and steps.
+_TENSORS, _WIDTH, _STEPS = 64, 96, 16
+#: The steps beyond the first name: a list may hold the object that has it.
+_BEYOND: Final = 4
+#: The time that a collection of garbage takes, in steps of a search.
+_OF_A_COLLECTION: Final = 4
+
+_PACKAGE: Final = __name__.partition(".")[0] + "."
+_KERNELS: Final = _PACKAGE + "kernels."
+
+AllocationOf = Callable[[torch.UntypedStorage], "int | None"]
+
+
+class _Node:
+    """An object that leads to tensors."""
+
+    __slots__ = ("named", "reach", "thing")
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+        self.named = False
+        """True if it has a name, or all that it leads to have one by another way."""
+        self.reach: dict[int, tuple[_Node, ...]] = {}
+        """The objects from this one to a tensor, by the tensor's number. They are nodes, or the
+        next step would take the tuple for a holder."""
+
+
+def holders(
+    numbers: Sequence[int],
+    allocation_of: AllocationOf,
+    seconds: SearchTime,
+    *,
+    collect: bool = False,
+    running: bool = False,
+) -> Mapping[int, str]:
+    """Returns who holds the live tensors with these numbers, the most important ones first.
+
+    A tensor that the search did not reach in its time is missing; while the program is ``running``,
+    so is one that only C++ holds. With ``collect``, garbage is collected afterwards, to find out
+    which of them were garbage.
+    """
+    if not numbers or seconds.left <= 0:
+        return {}
+    with seconds.spent(), torch._C.DisableTorchFunctionSubclass():
+        search = _Search(frozenset(numbers[:_TENSORS]), allocation_of, seconds, running)
+        found, complete = search.run()
+        if complete and not running:
+            missing = (number for number in search.targets if number not in found)
+            found |= dict.fromkeys(missing, UNSEEN)
+        if collect and seconds.remaining > _OF_A_COLLECTION * search.took:
+            return _with_garbage(found, search.let_go())
+        search.let_go()
+        return found
+
+
+def _with_garbage(
+    found: Mapping[int, str], references: Mapping[int, Sequence[weakref.ref[Any]]]
+) -> Mapping[int, str]:
+    gc.collect()
+    return {
+        number: text if any(one() is not None for one in references[number]) else _garbage(text)
+        for number, text in found.items()
+    }
+
+
+def _garbage(text: str) -> str:
+    """Returns the text with the way in which its tensor is freed."""
+    cycle = "" if text.endswith(_OWN_OUTPUT) else ", in a cycle"
+    return f"{text}{cycle} that only a garbage collection frees"
+
+
+class _Search:
+    """A search from tensors to their owners, all at once, step by step."""
+
+    def __init__(
+        self,
+        numbers: frozenset[int],
+        allocation_of: AllocationOf,
+        seconds: SearchTime,
+        running: bool,
+    ) -> None:
+        self._program_runs = running
+        self._numbers = numbers
+        self._allocation_of = allocation_of
+        self._seconds = seconds
+        self.targets: dict[int, list[_Node]] = defaultdict(list)
+        self.took = 0.0
+        """The seconds that the last step took; each step visits all objects."""
+        self._nodes: dict[int, _Node] = {}
+        self._best: dict[int, tuple[Owner, tuple[_Node, ...]]] = {}
+        self._running = running_frames()
+        self._locals = local_variables(self._running)
+
+    def run(self) -> tuple[dict[int, str], bool]:
+        """Returns the names by number, and True if the search saw everything there is.
+
+        Objects that this package froze are searched only if the others give no name: a search
+        visits every object that is not frozen.
+        """
+        live = self._find_targets()
+        complete = self._climb([*self._nodes.values()]) and self._through_autograd(live)
+        if ours_frozen() and complete and not self._all(NAMED, INSTANCE, MODULE):
+            unfreeze_all()
+            complete = self._climb([*self._nodes.values()]) and self._through_autograd(None)
+        return {number: self._text(number) for number in self._best}, complete
+
+    def let_go(self) -> dict[int, list[weakref.ref[Any]]]:
+        """Returns weak references to the tensors, and forgets all objects."""
+        references = {
+            number: [weakref.ref(node.thing) for node in nodes]
+            for number, nodes in self.targets.items()
+        }
+        for node in self._nodes.values():  # its ways begin with itself: a cycle
+            node.reach.clear()
+        self.targets.clear()
+        self._nodes.clear()
+        self._best.clear()
+        self._running.clear()  # the frames of this search hold it: a cycle
+        return references
+
+    def _through_autograd(self, live: list[Any] | None) -> bool:
+        """Searches for what C++ alone knows, where a tensor has no name yet; as ``_climb``."""
+        unnamed = {
+            number
+            for number in self.targets
+            if number not in self._best or self._best[number][0].rank == ALONE
+        }
+        if not unnamed or self._program_runs:
+            return True
+        return self._climb(self._add_edges(_live() if live is None else live, unnamed))
+
+    def _find_targets(self) -> list[Any]:
+        """Finds the objects of each tensor; returns all live tensors and storages."""
+        live = _live()
+        for thing in live:
+            number = self._number(thing)
+            if number is not None and number in self._numbers:
+                node = self._node(thing)
+                node.reach[number] = (node,)
+                self.targets[number].append(node)
+                self._consider(number, node.reach[number])
+        return live
+
+    def _number(self, thing: Any) -> int | None:
+        if thing is None:
+            return None
+        try:
+            storage = thing if type(thing) is torch.UntypedStorage else thing.untyped_storage()
+        except (RuntimeError, NotImplementedError):  # it has none: a sparse or a wrapped tensor
+            return None
+        return self._allocation_of(storage)
+
+    def _add_edges(self, live: list[Any], unnamed: set[int]) -> list[_Node]:
+        """Adds the ways to tensors that only C++ knows; returns the objects they begin at."""
+        further = []
+        tensors = [thing for thing in live if type(thing) is not torch.UntypedStorage]
+        for one in [thing for thing in gc.get_objects() if is_thread_local(thing)]:
+            namespace = self._nodes.get(id(one.__dict__))
+            if namespace is not None:
+                further.append(self._node(one))
+                self._lead(further[-1], namespace)
+        for tensor, edge, held in edges(tensors, self._number, unnamed, self._seconds):
+            link = self._node(edge)
+            for target in self.targets[held]:
+                self._lead(link, target)
+            further.append(self._node(tensor))
+            self._lead(further[-1], link)
+        return further
+
+    def _node(self, thing: Any) -> _Node:
+        node = self._nodes.get(id(thing))
+        if node is None:
+            node = self._nodes[id(thing)] = _Node(thing)
+        return node
+
+    def _lead(self, node: _Node, child: _Node) -> bool:
+        """Adds the tensors that a child leads to; returns True if some are new."""
+        new = [number for number in child.reach if number not in node.reach]
+        for number in new:
+            node.reach[number] = (node, *child.reach[number])
+            self._consider(number, node.reach[number])
+        return bool(new)
+
+    def _consider(self, number: int, chain: tuple[_Node, ...]) -> None:
+        """Takes the first object of a chain for the owner of a tensor, if it says more."""
+        things = _things(chain)
+        found = list(self._locals.get(id(chain[0].thing), ()))
+        if len(chain) > 1 and (one := owner(chain[0].thing, chain[1].thing)):
+            found.insert(0, one)
+        for one in found:
+            if UNNAMED in path(things, one):
+                one = one._replace(rank=ALONE)
+            known = self._best.get(number)
+            if known is None or says_more(Named(one, things), Named(known[0], _things(known[1]))):
+                self._best[number] = one, chain
+
+    def _climb(self, frontier: list[_Node]) -> bool:
+        """Finds what holds the objects of ``frontier``, what holds these, and so on.
+
+        Returns False if there was no time to see all that there is.
+        """
+        last = 0
+        for step in range(1, _STEPS):
+            named = len(self._best) == len(self.targets)
+            if not frontier or self._all(NAMED) or (named and step > last + _BEYOND):
+                return True
+            left, before = self._seconds.remaining, dict(self._best)
+            if left <= self.took:
+                return False
+            frontier.sort(key=lambda node: node.named)
+            frontier = frontier[_WIDTH:] + self._referrers(frontier[:_WIDTH])
+            self.took = left - self._seconds.remaining
+            if before != self._best:
+                last = step
+        return not frontier
+
+    def _all(self, *ranks: int) -> bool:
+        best = self._best
+        return all(number in best and best[number][0].rank in ranks for number in self.targets)
+
+    def _referrers(self, frontier: list[_Node]) -> list[_Node]:
+        things = [node.thing for node in frontier]
+        by_id = {id(node.thing): node for node in frontier}
+        found = gc.get_referrers(*things)
+        new = []
+        for thing in found:
+            if thing is things or thing is found or self._is_passed_by(thing):
+                continue
+            node = self._node(thing)
+            held = {id(one): by_id[id(one)] for one in gc.get_referents(thing) if id(one) in by_id}
+            names = [owner(thing, child.thing) for child in held.values()]
+            known = all(child.named for child in held.values())
+            node.named = known or any(one is not None for one in names)
+            leads = [self._lead(node, child) for child in held.values()]
+            if any(leads) and any(one is None or one.rank != NAMED for one in names):
+                new.append(node)
+        return new
+
+    def _is_passed_by(self, thing: Any) -> bool:
+        return _is_ours(thing) or (type(thing) is FrameType and thing in self._running)
+
+    def _text(self, number: int) -> str:
+        found, chain = self._best[number]
+        tensors = [node.thing for node in self.targets[number]]
+        cycle = _OWN_OUTPUT if is_own_output(chain[0].thing, tensors) else ""
+        return path(_things(chain), found) + cycle
+
+
+def _things(chain: Sequence[_Node]) -> tuple[Any, ...]:
+    return tuple(node.thing for node in chain)
+
+
+def _live() -> list[Any]:
+    """Returns all live tensors and storages."""
+    kinds: set[type] = {torch.UntypedStorage}
+    further: list[type] = [torch.Tensor]
+    while further:
+        kind = further.pop()
+        kinds.add(kind)
+        further += type.__subclasses__(kind)
+    return [thing for thing in gc.get_objects() if type(thing) in kinds]
+
+
+def _is_ours(thing: Any) -> bool:
+    """Returns True for an object, a function or a frame of this package, except its kernels."""
+    kind = type(thing)
+    if kind is _Node:
+        return True
+    code = code_of(thing)
+    if code is not None:
+        return is_observer(code.co_filename)
+    module = str(kind.__module__) + "."
+    ours = module.startswith(_PACKAGE) and not module.startswith(_KERNELS)
+    return ours and not issubclass(kind, torch.Tensor)

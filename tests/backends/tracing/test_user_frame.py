@@ -1,0 +1,39 @@
+"""The line of a program that a report shows first."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pytest_attnmem.backends.tracing.tensor_origin import user_frame
+from pytest_attnmem.measurement import project
+
+TORCH = (f"{Path(torch.__file__).parent}/functional.py", 7, "einsum")
+EINOPS = ("/env/site-packages/einops/_backends.py", 291, "einsum")
+SHARED = ("/work/shared/ops.py", 5, "product")
+ATTENTION = ("/work/repo/attn.py", 41, "attend")
+TEST = ("/work/repo/test_attn.py", 9, "test_attend")
+
+
+@pytest.fixture(autouse=True)
+def _root():
+    before = project._PROJECT.root
+    project.set_root(Path("/work/repo"))
+    yield
+    project.set_root(Path(before) if before else None)
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ([TORCH, ATTENTION, TEST], ("attn.py:41", "attend", "")),
+        ([TORCH, EINOPS, ATTENTION, TEST], ("attn.py:41", "attend", "einops/_backends.py:291")),
+        ([SHARED, ATTENTION], ("attn.py:41", "attend", "ops.py:5")),
+        ([EINOPS, SHARED], ("ops.py:5", "product", "einops/_backends.py:291")),
+        ([TORCH, EINOPS], ("_backends.py:291", "einsum", "")),
+        ([TORCH], ("", "", "")),
+    ],
+    ids=["project", "by a library", "by a shared file", "no project", "library", "torch"],
+)
+def test_the_line(frames, expected):
+    assert user_frame(frames) == expected

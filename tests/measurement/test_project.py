@@ -1,0 +1,47 @@
+"""Which files are the project's, and which a library's."""
+
+import os
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.measurement import project
+from pytest_attnmem.measurement.project import LIBRARY, OUTSIDE, PROJECT, in_library, standing
+
+STANDARD = sysconfig.get_path("stdlib")
+
+
+@pytest.fixture(autouse=True)
+def root():
+    before = project._PROJECT.root
+    project.set_root(Path("/work/repo"))
+    yield
+    project.set_root(Path(before) if before else None)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/work/repo/attn.py", PROJECT),
+        ("/work/repo/src/lib/attn.py", PROJECT),
+        ("/work/other/attn.py", OUTSIDE),
+        ("/work/repository/attn.py", OUTSIDE),
+        ("/work/repo/.venv/lib/python3.11/site-packages/einops/_backends.py", LIBRARY),
+        ("/usr/lib/python3/dist-packages/einops/_backends.py", LIBRARY),
+        (os.path.join(STANDARD, "copy.py"), LIBRARY),
+    ],
+)
+def test_standing(path, expected):
+    assert standing(path) == expected
+
+
+def test_a_project_among_installed_packages():
+    project.set_root(Path("/usr/lib/python3/dist-packages/einops"))
+    assert standing("/usr/lib/python3/dist-packages/einops/tests/test_ops.py") == PROJECT
+    assert standing("/usr/lib/python3/dist-packages/numpy/core.py") == LIBRARY
+
+
+def test_the_file_of_a_library():
+    assert in_library("/x/site-packages/einops/_backends.py") == "einops/_backends.py"
+    assert in_library("/usr/lib/python3.11/copy.py") == "copy.py"

@@ -1,0 +1,67 @@
+"""The failure names who holds the tensors: at the end, and at the peak."""
+
+import json
+import textwrap
+
+import pytest
+
+from pytest_attnmem.measurement.garbage import unfreeze_all
+
+HOLDERS = """
+    import pytest, torch
+
+    class Loop:
+        def __init__(self):
+            self.outputs = []
+
+        def step(self, x):
+            y = x * 2
+            self.outputs.append(y.relu())
+            return (y + 1).sum()
+
+    def make(x):
+        return x - 1
+
+    def run(loop, device):
+        x, made = torch.ones(64, 64, device=device), {}
+        for place in range(3):
+            loop.step(x)
+            made[place] = make(x)
+
+    @pytest.fixture
+    def loop():
+        return Loop()
+
+    @pytest.mark.memory_budget("32 KiB")
+    def test_peak(attnmem):
+        run(Loop(), attnmem.device)
+
+    @pytest.mark.memory_budget("16 KiB", metric="retained")
+    def test_retained(attnmem, loop):
+        loop.outputs.clear()
+        run(loop, attnmem.device)
+
+    def test_region(attnmem):
+        with attnmem.region("steps", "1 KiB"):
+            run(Loop(), attnmem.device)
+"""
+
+
+@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+def test_who_holds(pytester, backend):
+    unfreeze_all()  # of this session: the one in it freezes objects of its own
+    pytester.makepyfile(test_it=textwrap.dedent(HOLDERS))
+    options = ("--attnmem-backend", backend, "--attnmem-json", "out.json")
+    text = pytester.runpytest_inprocess(*options).stdout.str()
+    peak, rest = text.split("_ test_peak _")[1].split("_ test_retained _")
+    retained, region = rest.split("_ test_region _")
+    for part in (peak, region):
+        assert "held by Loop.outputs[0] and 2 others" in part
+        assert "held by the local made[0] of run and 1 other" in part
+        assert part.count("held by") == 2
+    assert "held by Loop.outputs[0] and 2 others" in retained
+    assert retained.count("held by") == 1
+    rows = json.loads((pytester.path / "out.json").read_text("utf-8"))["results"]
+    found = [[one.get("holder", "") for one in row["held"]] for row in rows]
+    outputs = {f"Loop.outputs[{place}]" for place in range(3)}
+    assert all(outputs <= {*holders} for holders in found)
